@@ -1,0 +1,43 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Needs Python 3.11+ and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+JOBS ?= 2
+
+.PHONY: demo test lint check bench clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/auepora demo --out build/demo
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+bench: $(VENV)/.installed-demo
+	$(BIN)/python benchmarks/footprint.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "auepora-eval needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make a second call quick: pip runs again only when the dependencies changed.
+$(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing auepora-eval into $(VENV) (once) ..."
+	$(PIP) --editable '.[plots,embeddings]'
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing auepora-eval and its test tools into $(VENV) (once) ..."
+	$(PIP) --editable '.[all,test]'
+	@touch $@ $(VENV)/.installed-demo
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

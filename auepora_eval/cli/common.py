@@ -1,0 +1,168 @@
+"""What several commands share: their flags, datasets, plans and the table of a run."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from . import echo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..core.dataset import InMemoryDataset
+    from ..core.metrics_base import Metric
+    from ..core.runner import OnOutput
+    from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+
+DEFAULT_OUT = "data/evaluation/results"
+
+
+def at_least(minimum: int) -> type[int]:
+    """An argparse type: a whole number of at least that."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ArgumentTypeError(f"{text!r} is not a whole number") from None
+        if number < minimum:
+            raise ArgumentTypeError(f"{number} is less than {minimum}")
+        return number
+
+    return parse  # type: ignore[return-value]  # argparse takes any callable; its stubs want a type
+
+
+def seconds(text: str) -> float:
+    """An argparse type: a positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not 0 < value < float("inf"):
+        raise ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return value
+
+
+def add_out(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", metavar="DIR", default=DEFAULT_OUT, help=f"where runs are kept ({DEFAULT_OUT})"
+    )
+
+
+def add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+
+
+def add_run_output(parser: ArgumentParser) -> None:
+    """The flags of a command that stores a run."""
+    parser.add_argument(
+        "--metrics", metavar="NAMES", help="recall@5,ndcg@10,... (default: what the data allow)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is random (0)")
+    parser.add_argument("--id", metavar="ID", help="id of the run (default: made from system, data and time)")
+    parser.add_argument("--force", action="store_true", help="replace a run of the same id")
+    add_out(parser)
+    add_json(parser)
+
+
+def load_samples(name: str, format_name: str | None, limit: int | None) -> InMemoryDataset:
+    """A dataset by path, or the bundled one by the name `demo`; the first `limit` samples of it."""
+    from itertools import islice
+
+    from ..core.dataset import InMemoryDataset
+    from ..demo.world import demo_dataset
+    from ..errors import DataError
+    from ..io.loader import load_dataset
+
+    dataset = demo_dataset() if name == "demo" else load_dataset(name, format_name)
+    if not len(dataset):
+        raise DataError(name, "there are no samples in it.", fix="Write one JSON object a line.")
+    return dataset if limit is None else InMemoryDataset(dataset.name, list(islice(dataset, limit)))
+
+
+def chosen_metrics(
+    names: str | Sequence[str] | None, samples: Sequence[EvaluationSample], top_k: int
+) -> list[Metric]:
+    """The metrics asked for, or those that the data allow."""
+    from ..errors import PlanError
+    from ..metrics.parse import default_metrics, parse_metrics
+
+    metrics = parse_metrics(names) if names else default_metrics(samples, top_k=top_k)
+    if not metrics:
+        raise PlanError("no metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
+    return metrics
+
+
+def say_run(run: EvaluationRun) -> None:
+    """Print a run: what it was, the table, and what went wrong."""
+    failed = [output for output in run.outputs if output.error is not None]
+    about = f"{run.system_name} on {run.dataset_name}: {len(run.samples)} samples, top_k {run.top_k}"
+    echo.say(f"{about}, {len(failed)} failed" if failed else about)
+    say_results(run.results)
+    say_failures(failed)
+
+
+def say_results(results: Sequence[MetricResult]) -> None:
+    """Print the table of results, each target named once."""
+    from ..reporting.tables import HEADINGS, row
+
+    rows = [list(row(result)) for result in results]
+    for cells, result in zip(rows, results, strict=True):
+        cells[1] += "" if result.details.get("higher_is_better", True) else " ↓"
+    for cells, previous in zip(rows[:0:-1], rows[-2::-1], strict=True):
+        cells[0] = "" if cells[0] == previous[0] else cells[0]
+    # The last column, the range with failures scored, is empty unless something failed.
+    width = len(HEADINGS) - (not any(result.details.get("num_failed") for result in results))
+    echo.say_table(HEADINGS[:width], [cells[:width] for cells in rows], numeric=range(2, len(HEADINGS)))
+
+
+def say_failures(failed: Sequence[SystemOutputs]) -> None:
+    """Print what the failures were, grouped."""
+    from collections import Counter
+
+    counts = Counter((o.error.type, o.error.message) for o in failed if o.error is not None)
+    if counts:
+        echo.say("Failed calls (the value leaves them out; 'If failed' is its range with them scored):")
+    for (kind, message), count in counts.most_common(5):
+        echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
+    if len(counts) > 5:
+        echo.say(f"  ... and {sum(counts.values()) - sum(n for _, n in counts.most_common(5))} others")
+
+
+def say_stored(path: Path) -> None:
+    echo.note(f"stored: {path}")
+
+
+@contextmanager
+def progress(total: int, title: str) -> Iterator[OnOutput]:
+    """A progress bar on stderr where a person watches: done, failed, rate, time left."""
+    if not echo.is_interactive(sys.stderr):
+        yield lambda sample, output: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[failed]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(echo.one_line(title, 40), total=total, rate="", failed="")
+        failures = 0
+
+        def advance(sample: EvaluationSample, output: SystemOutputs) -> None:
+            nonlocal failures
+            failures += output.error is not None
+            speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
+            rate = f"{speed:.1f}/s" if speed else ""
+            bar.update(task, advance=1, rate=rate, failed=f"{failures} failed" if failures else "")
+
+        yield advance

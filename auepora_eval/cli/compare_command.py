@@ -1,0 +1,43 @@
+"""is the candidate run better than the baseline, and can the data tell?
+
+Samples are matched by id; a failed answer counts as the worst one. Example:
+
+  auepora demo
+  auepora compare demo-bm25 demo-hybrid
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+
+from . import echo
+from .common import add_json, add_out
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("baseline", help="id or path of a stored run")
+    parser.add_argument("candidate", help="id or path of a stored run")
+    parser.add_argument(
+        "--alpha", type=float, default=0.05, help="chance of a false alarm, over all metrics (0.05)"
+    )
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..reporting.tables import COMPARISON_HEADINGS, comparison_in_words, comparison_rows
+    from ..runs.compare import compare_runs
+    from ..runs.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(args.out)
+    comparison = compare_runs(
+        storage.load_run(args.baseline), storage.load_run(args.candidate), alpha=args.alpha
+    )
+    if args.json:
+        echo.say_json(asdict(comparison) | {"in_words": comparison_in_words(comparison)})
+        return 0
+    echo.say(f"{comparison.candidate_system} against {comparison.baseline_system}, sample by sample")
+    echo.say_table(COMPARISON_HEADINGS, comparison_rows(comparison), numeric=range(1, 6))
+    echo.say(comparison_in_words(comparison))
+    return 0

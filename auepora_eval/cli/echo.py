@@ -1,0 +1,99 @@
+"""The one door to the terminal: results to stdout, everything else to stderr, nothing that could steer it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
+_UNSAFE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+_PIPE_WIDTH = 140
+
+
+def clean(text: object) -> str:
+    """Text that a terminal only shows."""
+    return _UNSAFE.sub("", str(text).replace("\r\n", "\n")).encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(text: object, limit: int = 300) -> str:
+    """The same on one line, cut to a length."""
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def say(text: object = "") -> None:
+    """Print a result."""
+    print(clean(text))
+
+
+def note(text: object) -> None:
+    """Print something about the work, beside the results."""
+    print(clean(text), file=sys.stderr)
+
+
+def say_json(document: Any) -> None:
+    """Print one JSON document."""
+    import msgspec
+
+    from ..core.fingerprint import plain
+
+    print(msgspec.json.format(msgspec.json.encode(document, enc_hook=plain), indent=2).decode())
+
+
+def is_interactive(stream: TextIO) -> bool:
+    """Whether a person watches: a terminal that is not a CI log."""
+    return stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+
+
+def console() -> Console:
+    """Where tables go; a pipe has no width of its own, so it gets one that fits them."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False, soft_wrap=False)
+
+
+def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> None:
+    """Print a table; the columns in `numeric` are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place in numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    console().print(table)
+
+
+def notes_from_warnings() -> None:
+    """From here on a warning is a line on stderr: what it says, not where in our code it arose."""
+    seen: Counter[str] = Counter()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        seen[category.__name__] += 1
+        if seen[category.__name__] <= 5:
+            note(f"note: {message}")
+        elif seen[category.__name__] == 6:
+            note("note: ... and more of the same kind")
+
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = show

@@ -1,0 +1,114 @@
+"""auepora: evaluate retrieval-augmented generation."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Protocol, cast
+
+from ..errors import AueporaError, MissingDependencyError, StorageError, TooManyFailuresError
+from . import echo
+
+EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
+
+# One module of this folder a command; its docstring is the help, its first line the summary.
+COMMANDS = ("demo", "run", "score", "rescore", "compare", "report", "metrics", "list", "show")
+
+
+class Command(Protocol):
+    """What a module of a command has."""
+
+    __doc__: str
+
+    def add_arguments(self, parser: ArgumentParser) -> None: ...
+
+    def run(self, args: Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return EXIT_OK
+    if words[0] in ("-V", "--version"):
+        print(f"auepora {version('auepora-eval')}")
+        return EXIT_OK
+    if words[0] not in COMMANDS:
+        return _refuse_command(words[0])
+    command = _command(words[0])
+    parser = _parser(words[0], command)
+    try:
+        args = parser.parse_args(words[1:])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return _guarded(command, args)
+
+
+def _guarded(command: Command, args: Namespace) -> int:
+    """Whatever a user can cause ends in one line and an exit code, not in a traceback."""
+    echo.notes_from_warnings()
+    try:
+        return command.run(args)
+    except TooManyFailuresError as error:
+        return _failed(error, EXIT_NO)
+    except StorageError as error:
+        return _failed(error, EXIT_STORAGE)
+    except MissingDependencyError as error:
+        return _failed(error, EXIT_CANNOT)
+    except AueporaError as error:
+        return _failed(error, EXIT_CANNOT)
+    except KeyboardInterrupt:
+        echo.note("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough (auepora list | head); keep Python from complaining at exit.
+        sys.stdout = None
+        return EXIT_OK
+    except Exception:  # noqa: BLE001 - the last resort: a bug is shown whole, with an exit code of its own
+        echo.note(traceback.format_exc().rstrip())
+        echo.note("auepora: this is a bug in auepora or in a metric of yours; finished outputs are kept.")
+        return EXIT_CANNOT
+
+
+def _failed(error: Exception, code: int) -> int:
+    echo.note(f"auepora: {echo.one_line(error, 1000)}")
+    return code
+
+
+def _command(name: str) -> Command:
+    return cast(Command, import_module(f".{name.replace('-', '_')}_command", __package__))
+
+
+def _parser(name: str, command: Command) -> ArgumentParser:
+    summary, _, rest = command.__doc__.partition("\n")
+    parser = ArgumentParser(
+        prog=f"auepora {name}",
+        description=summary,
+        epilog=rest.strip(),
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    return parser
+
+
+def _overview() -> str:
+    lines = ["usage: auepora COMMAND [options]", "", "Evaluate retrieval-augmented generation.", ""]
+    for name in COMMANDS:
+        lines.append(f"  {name:<9} {_command(name).__doc__.splitlines()[0]}")
+    lines += ["", "auepora COMMAND --help tells more; auepora demo shows it all on bundled data."]
+    return "\n".join(lines)
+
+
+def _refuse_command(word: str) -> int:
+    import difflib
+
+    near = difflib.get_close_matches(word, COMMANDS, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"The commands are {', '.join(COMMANDS)}."
+    echo.note(f"auepora: there is no command {echo.one_line(word, 60)!r}. {hint}")
+    return EXIT_CANNOT

@@ -1,0 +1,45 @@
+"""write an HTML or Markdown report of one run, or of several on the same data
+
+Two runs are also compared, the second against the first. Example:
+
+  auepora demo
+  auepora report demo-bm25 demo-hybrid --html report.html
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from . import echo
+from .common import add_out, say_stored
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run_ids", nargs="+", metavar="RUN", help="id or path of a stored run")
+    parser.add_argument("--html", metavar="FILE", help="write a page of its own")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown (the default without --html)")
+    parser.add_argument("--force", action="store_true", help="replace the file")
+    add_out(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..io.atomic import write_bytes
+    from ..reporting.html import report_html
+    from ..reporting.tables import comparison_to_markdown, results_to_markdown
+    from ..runs.compare import compare_runs
+    from ..runs.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(args.out)
+    runs = [storage.load_run(name) for name in args.run_ids]
+    comparison = compare_runs(runs[0], runs[1]) if len(runs) == 2 else None
+    if args.html:
+        path = Path(args.html)
+        write_bytes(path, report_html(runs, comparison).encode("utf-8", "replace"), force=args.force)
+        say_stored(path)
+    if args.markdown or not args.html:
+        for each in runs:
+            echo.say(f"## {echo.one_line(each.system_name)}\n\n{results_to_markdown(each.results)}\n")
+        if comparison is not None:
+            echo.say(f"## Difference\n\n{comparison_to_markdown(comparison)}")
+    return 0

@@ -1,0 +1,107 @@
+"""show a stored run: its table, one sample of it, or the samples that scored worst
+
+Example:
+
+  auepora demo
+  auepora show demo-bm25 --worst ndcg@5
+  auepora show demo-bm25 --sample q001
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from . import echo
+from .common import add_json, add_out, at_least, say_run
+
+if TYPE_CHECKING:
+    from ..core.types import EvaluationRun, MetricResult
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
+    parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
+    parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
+    parser.add_argument("--n", type=at_least(1), default=10, metavar="N", help="how many of them (10)")
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..runs.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(args.out)
+    if args.json:
+        echo.say_json(storage.load_results(args.run_id))
+        return 0
+    stored = storage.load_run(args.run_id)
+    if args.sample:
+        _say_sample(stored, args.sample)
+    elif args.worst:
+        _say_worst(stored, args.worst, args.n)
+    else:
+        echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {stored.dataset_fingerprint[:12]}")
+        say_run(stored)
+    return 0
+
+
+def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
+    result = _result(run, name)
+    queries = {sample.sample_id: sample.query for sample in run.samples}
+    answers = {s.sample_id: o.response.text for s, o in zip(run.samples, run.outputs, strict=True)}
+    lower_is_better = not result.details.get("higher_is_better", True)
+    scored = [score for score in result.scores if score.value is not None]
+    scored.sort(
+        key=lambda score: (score.value if not lower_is_better else -(score.value or 0), score.sample_id)
+    )
+    rows = [
+        (
+            s.sample_id,
+            f"{s.value:.4f}",
+            echo.one_line(queries[s.sample_id], 90),
+            echo.one_line(answers[s.sample_id], 60),
+        )
+        for s in scored[:count]
+    ]
+    echo.say_table(("Sample", result.name, "Query", "Answer"), rows, numeric=(1,))
+
+
+def _say_sample(run: EvaluationRun, sample_id: str) -> None:
+    from ..errors import DataError
+
+    place = next((i for i, sample in enumerate(run.samples) if sample.sample_id == sample_id), None)
+    if place is None:
+        raise DataError(run.evaluation_id, f"there is no sample {sample_id!r} in this run.")
+    sample, output = run.samples[place], run.outputs[place]
+    gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+    echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
+    echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
+    echo.say(f"  reference: {sample.reference_answer.text if sample.reference_answer else '-'}")
+    if output.error is not None:
+        echo.say(f"  FAILED:    {output.error.type}: {output.error.message}")
+    else:
+        echo.say(f"  answer:    {output.response.text}")
+    echo.say("  retrieved (* is gold):")
+    for hit in output.retrieved:
+        mark = "*" if hit.doc.doc_id in gold else " "
+        echo.say(f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  {echo.one_line(hit.doc.text, 80)}")
+    for missed in sorted(gold - {hit.doc.doc_id for hit in output.retrieved}):
+        echo.say(f"    not retrieved: {missed}")
+    echo.say("  scores:")
+    for result in run.results:
+        score = next((s for s in result.scores if s.sample_id == sample_id), None)
+        if score is not None:
+            echo.say(f"    {result.name:<28} {score.reason if score.value is None else f'{score.value:.4f}'}")
+
+
+def _result(run: EvaluationRun, name: str) -> MetricResult:
+    from ..errors import UnknownNameError
+    from ..metrics.parse import parse_metric
+
+    wanted = parse_metric(name).name
+    try:
+        return run.result(wanted)
+    except KeyError:
+        names = ", ".join(result.name for result in run.results)
+        raise UnknownNameError(f"the run has no metric {name!r}; it has {names}") from None

@@ -1,0 +1,84 @@
+"""`module:attribute` to a system."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..core.rag_interface import RAGSystemProtocol, as_system
+from ..errors import DataError
+
+
+def load_system(name: str) -> RAGSystemProtocol:
+    """The system that `package.module:attribute` or `path/to/file.py:attribute` names.
+
+    A class is instantiated, a function without parameters is called: what it returns is the system.
+    """
+    module_name, _, attribute = name.rpartition(":")
+    if not module_name or not attribute:
+        raise DataError(
+            f"--system {name}", "is not module:attribute.", fix="Write, for example, my_rag.py:system."
+        )
+    module = _module(module_name, name)
+    if not hasattr(module, attribute):
+        public = [key for key in vars(module) if not key.startswith("_")]
+        raise DataError(
+            f"--system {name}",
+            f"{module_name} has no {attribute!r}.",
+            fix=f"It has {', '.join(public[-8:])}.",
+        )
+    thing = getattr(module, attribute)
+    try:
+        if inspect.isclass(thing) or (inspect.isroutine(thing) and not inspect.signature(thing).parameters):
+            thing = thing()
+        return as_system(thing)
+    except Exception as error:
+        raise DataError(f"--system {name}", _in_one_line(error)) from error
+
+
+def _module(module_name: str, name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        if module_name.endswith(".py"):
+            return _from_file(Path(module_name))
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and module_name.startswith(error.name):
+            raise DataError(
+                f"--system {name}",
+                f"there is no module {error.name!r}.",
+                fix="Run from the folder that holds it.",
+            ) from error
+        raise DataError(f"--system {name}", _in_one_line(error)) from error
+    except FileNotFoundError as error:
+        raise DataError(f"--system {name}", "there is no such file.") from error
+    except Exception as error:
+        raise DataError(f"--system {name}", _in_one_line(error)) from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pickling look the module up by its name
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _in_one_line(error: Any) -> str:
+    """The user's own exception, with the place in the user's own code where it arose."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}."

@@ -1,0 +1,56 @@
+"""Datasets: a named collection of samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+
+from ..errors import DataError
+from .types import EvaluationSample
+
+
+class EvaluationDataset(ABC):
+    """A collection of samples that can be walked through more than once."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[EvaluationSample]: ...
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+
+class InMemoryDataset(EvaluationDataset):
+    """A dataset that is a list."""
+
+    def __init__(self, name: str, samples: list[EvaluationSample]):
+        self._name = name
+        self._samples = samples
+
+    def __iter__(self) -> Iterator[EvaluationSample]:
+        return iter(self._samples)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+
+def checked_samples(name: str, samples: Iterable[EvaluationSample]) -> list[EvaluationSample]:
+    """The samples as a list, or a DataError that names the id that occurs twice."""
+    checked = list(samples)
+    seen: set[str] = set()
+    for number, sample in enumerate(checked, start=1):
+        if sample.sample_id in seen:
+            raise DataError(
+                f"{name}: sample {number}",
+                f"the sample_id {sample.sample_id!r} occurs twice.",
+                fix="Scores are matched by id: give each sample its own.",
+            )
+        seen.add(sample.sample_id)
+    return checked

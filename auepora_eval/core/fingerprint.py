@@ -1,0 +1,45 @@
+"""What a dataset is, in 64 hex digits: equal samples give equal fingerprints, on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from .types import EvaluationSample
+
+
+def dataset_fingerprint(samples: Iterable[EvaluationSample]) -> str:
+    """sha256 over the samples' canonical JSON, in their order."""
+    digest = hashlib.sha256()
+    for sample in samples:
+        digest.update(canonical_json(sample))
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def canonical_json(thing: Any) -> bytes:
+    """JSON with sorted keys and no spaces; not-a-number becomes null."""
+    try:
+        return msgspec.json.encode(thing, enc_hook=plain, order="deterministic")
+    except UnicodeEncodeError:
+        # A lone surrogate has no UTF-8 form; escaped, it still has one spelling.
+        document = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else thing
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), default=plain).encode("ascii")
+
+
+def plain(thing: Any) -> Any:
+    """What JSON can hold in place of a value that it cannot: arrays as lists, paths as text."""
+    if isinstance(thing, Enum):
+        return thing.name
+    if isinstance(thing, PurePath):
+        return thing.as_posix()
+    if hasattr(thing, "tolist"):  # numpy arrays and scalars
+        return thing.tolist()
+    return f"<{type(thing).__module__}.{type(thing).__qualname__}>"

@@ -1,0 +1,67 @@
+"""The plan: which metrics to run, and whether a dataset has what they need."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import PlanError
+from .metrics_base import Metric, has_field
+from .types import EvaluationSample, TargetCategory
+
+
+class PartialCoverageWarning(UserWarning):
+    """Some metrics of the plan will score only a part of the dataset."""
+
+
+@dataclass
+class EvaluationPlan:
+    """The metrics of an evaluation."""
+
+    metrics: list[Metric] = field(default_factory=list)
+
+    def grouped_by_target(self) -> dict[TargetCategory, list[Metric]]:
+        """The metrics under the target that each is about, in the plan's order."""
+        groups: dict[TargetCategory, list[Metric]] = {}
+        for metric in self.metrics:
+            groups.setdefault(metric.target, []).append(metric)
+        return groups
+
+    def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
+        """Refuse a metric that no sample has the fields for; warn where only some have them."""
+        self._check_names()
+        if not samples:
+            return
+        users: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            for field_name in metric.required_fields():
+                users.setdefault(field_name, []).append(metric.name)
+        for field_name, metrics in users.items():
+            present = sum(has_field(sample, field_name) for sample in samples)
+            if present == 0:
+                raise PlanError(
+                    f"Dataset missing required field '{field_name}' for metric '{metrics[0]}': none of the "
+                    f"{len(samples)} samples has it. Add the field, or leave out {_listed(metrics)}."
+                )
+            if present < len(samples):
+                warnings.warn(
+                    f"{present} of {len(samples)} samples have {field_name}: {_listed(metrics)} "
+                    "will score only those.",
+                    PartialCoverageWarning,
+                    stacklevel=2,
+                )
+
+    def _check_names(self) -> None:
+        repeated = [
+            name for name, count in Counter(metric.name for metric in self.metrics).items() if count > 1
+        ]
+        if repeated:
+            raise PlanError(
+                f"the plan has {_listed(repeated)} more than once, but results are told apart by name."
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,189 @@
+"""What can be evaluated: a RAG system, or anything that `as_system` can make one of."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Protocol, cast
+
+from .types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+
+
+class RAGSystem(ABC):
+    """A retrieval-augmented system. `run` may also be a coroutine function."""
+
+    @abstractmethod
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        """Retrieve for `sample.query`, generate an answer, and return both."""
+        raise NotImplementedError
+
+
+class RAGSystemProtocol(Protocol):
+    """The same, for those who would rather not inherit."""
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs: ...
+
+
+class Retriever(ABC):
+    """Finds documents for a query, best first."""
+
+    @abstractmethod
+    def retrieve(self, query: str, *, top_k: int = 5) -> list[RetrievedDocument]: ...
+
+
+class Generator(ABC):
+    """Answers a query from documents."""
+
+    @abstractmethod
+    def generate(self, query: str, context_docs: list[Document]) -> Response: ...
+
+
+class SimpleRAGSystem(RAGSystem):
+    """A retriever and a generator, one after the other, each timed."""
+
+    def __init__(self, retriever: Retriever, generator: Generator):
+        self._retriever = retriever
+        self._generator = generator
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        start = perf_counter()
+        retrieved = self._retriever.retrieve(sample.query, top_k=top_k)
+        found = perf_counter()
+        response = self._generator.generate(sample.query, [hit.doc for hit in retrieved])
+        done = perf_counter()
+        timings = {"retrieval": found - start, "generation": done - found, "end_to_end": done - start}
+        return SystemOutputs(retrieved=retrieved, response=response, timings=timings)
+
+
+def as_system(thing: Any) -> RAGSystemProtocol:
+    """Make a system of whatever there is.
+
+    Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes a sample
+    or, if its first parameter is called `query` or `question`, the text; a pair (retrieve, generate) of
+    functions or of objects with those methods. A callable may return SystemOutputs, a Response, a
+    string, a pair (documents, answer) or a dict with "answer" and "retrieved"; documents may be
+    RetrievedDocuments, Documents, dicts, (id, text) pairs, or plain ids.
+
+    >>> system = as_system(lambda query: "forty-two")
+    >>> system.run(EvaluationSample("1", "What is it?")).response.text
+    'forty-two'
+    """
+    if hasattr(thing, "run"):
+        return cast(RAGSystemProtocol, thing)
+    if isinstance(thing, tuple) and len(thing) == 2:
+        return _Pair(_method(thing[0], "retrieve"), _method(thing[1], "generate"))
+    if callable(thing):
+        return _Function(thing)
+    raise TypeError(
+        f"a {type(thing).__name__} is not a RAG system: give an object with run(sample, top_k=...), "
+        "a function of the query, or a pair (retrieve, generate)"
+    )
+
+
+def as_outputs(raw: Any) -> SystemOutputs:
+    """SystemOutputs from the short forms that a function may return (see `as_system`)."""
+    if isinstance(raw, SystemOutputs):
+        return raw
+    if isinstance(raw, dict):
+        answer = next((raw[key] for key in ("response", "answer") if raw.get(key) is not None), "")
+        timings = raw.get("timings") or {}
+        return SystemOutputs(_as_retrieved(raw.get("retrieved") or []), _as_response(answer), dict(timings))
+    if isinstance(raw, tuple) and len(raw) == 2:
+        return SystemOutputs(_as_retrieved(raw[0]), _as_response(raw[1]))
+    return SystemOutputs([], _as_response(raw))
+
+
+class _Function:
+    """A plain callable, seen as a system."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        parameters = list(inspect.signature(function).parameters.values())
+        self._takes_text = bool(parameters) and (
+            parameters[0].name in ("query", "question", "text") or parameters[0].annotation in (str, "str")
+        )
+        self._takes_top_k = any(p.name == "top_k" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+        options = {"top_k": top_k} if self._takes_top_k else {}
+        return self._function(sample.query if self._takes_text else sample, **options)
+
+
+class _Pair:
+    """Two functions, retrieve(query, top_k) and generate(query, documents), seen as a system."""
+
+    def __init__(self, retrieve: Callable[..., Any], generate: Callable[..., Any]) -> None:
+        self._retrieve, self._generate = retrieve, generate
+        self.name = "+".join(getattr(f, "__name__", "part") for f in (retrieve, generate))
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+        if inspect.iscoroutinefunction(self._retrieve) or inspect.iscoroutinefunction(self._generate):
+            return self._run_async(sample, top_k)
+        start = perf_counter()
+        retrieved = _as_retrieved(self._retrieve(sample.query, top_k=top_k))
+        found = perf_counter()
+        answer = self._generate(sample.query, [hit.doc for hit in retrieved])
+        return _timed(retrieved, answer, start, found)
+
+    async def _run_async(self, sample: EvaluationSample, top_k: int) -> SystemOutputs:
+        start = perf_counter()
+        retrieved = _as_retrieved(await _maybe_awaited(self._retrieve(sample.query, top_k=top_k)))
+        found = perf_counter()
+        answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
+        return _timed(retrieved, answer, start, found)
+
+
+def _timed(retrieved: list[RetrievedDocument], answer: Any, start: float, found: float) -> SystemOutputs:
+    done = perf_counter()
+    timings = {"retrieval": found - start, "generation": done - found, "end_to_end": done - start}
+    return SystemOutputs(retrieved, _as_response(answer), timings)
+
+
+async def _maybe_awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _method(thing: Any, name: str) -> Callable[..., Any]:
+    method = getattr(thing, name, thing)
+    if not callable(method):
+        raise TypeError(f"a {type(thing).__name__} is neither a function nor has it a method {name}()")
+    return cast(Callable[..., Any], method)
+
+
+def _as_response(raw: Any) -> Response:
+    if isinstance(raw, Response):
+        return raw
+    if raw is None or isinstance(raw, str):
+        return Response(raw or "")
+    if isinstance(raw, dict) and isinstance(raw.get("text"), str):
+        return Response(raw["text"], raw.get("structured"), dict(raw.get("metadata") or {}))
+    raise TypeError(f"an answer must be a string or a Response, not {type(raw).__name__}")
+
+
+def _as_retrieved(raw: Any) -> list[RetrievedDocument]:
+    if isinstance(raw, str | bytes | dict) or not hasattr(raw, "__iter__"):
+        raise TypeError(f"retrieved documents must be a list, not {type(raw).__name__}")
+    return [_as_hit(item, rank) for rank, item in enumerate(raw, start=1)]
+
+
+def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
+    if isinstance(raw, RetrievedDocument):
+        return raw
+    if isinstance(raw, Document):
+        return RetrievedDocument(raw, 1 / rank, rank)
+    if isinstance(raw, str):
+        return RetrievedDocument(Document(raw, ""), 1 / rank, rank)
+    if isinstance(raw, tuple) and len(raw) == 2:
+        return RetrievedDocument(Document(str(raw[0]), str(raw[1])), 1 / rank, rank)
+    if isinstance(raw, dict) and "doc_id" in raw:
+        doc = Document(str(raw["doc_id"]), str(raw.get("text") or ""), dict(raw.get("metadata") or {}))
+        score = raw.get("score")
+        return RetrievedDocument(
+            doc, 1 / rank if score is None else float(score), int(raw.get("rank") or rank)
+        )
+    raise TypeError(
+        f"a retrieved document must be an id, a (id, text) pair, a dict or a Document, not {raw!r:.80}"
+    )

@@ -1,0 +1,262 @@
+"""The evaluator: calls the system on every sample, then lets every metric of the plan score the outputs."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+import re
+import warnings
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
+from typing import Any
+
+from ..errors import DataError, TooManyFailuresError
+from .dataset import EvaluationDataset, checked_samples
+from .executor import Executor, SerialExecutor
+from .fingerprint import dataset_fingerprint
+from .metrics_base import SampleMetric
+from .plan import EvaluationPlan
+from .rag_interface import RAGSystemProtocol, as_outputs, as_system
+from .types import EvaluationRun, EvaluationSample, Failure, MetricResult, Response, SystemOutputs
+
+OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
+
+
+class AueporaEvaluator:
+    """Runs a plan against a system.
+
+    `system` is anything that `as_system` accepts. A call that raises, times out or returns nonsense
+    becomes an output with `error`; the run goes on, unless more than `max_failures` calls failed.
+    `on_output` is told of each output as it arrives; `configuration` is stored with the run.
+    """
+
+    def __init__(
+        self,
+        system: Any,
+        plan: EvaluationPlan,
+        *,
+        top_k: int = 5,
+        executor: Executor | None = None,
+        max_failures: int | None = None,
+        seed: int = 0,
+        on_output: OnOutput | None = None,
+        configuration: dict[str, Any] | None = None,
+    ):
+        if top_k < 1:
+            raise ValueError(f"top_k must be at least 1, not {top_k}")
+        self.system = as_system(system)
+        self.plan = plan
+        self.top_k = top_k
+        self.executor = executor or SerialExecutor()
+        self.max_failures = max_failures
+        self.seed = seed
+        self.on_output = on_output
+        self.configuration = configuration or {}
+
+    def evaluate(self, dataset: EvaluationDataset) -> list[MetricResult]:
+        """Run the system on the dataset and compute every metric of the plan."""
+        return self.run(dataset).results
+
+    def run(self, dataset: EvaluationDataset, *, evaluation_id: str | None = None) -> EvaluationRun:
+        """The same, with the outputs, the scores of each sample, and what is needed to do it again."""
+        started, clock = now(), perf_counter()
+        samples = checked_samples(dataset.name, dataset)
+        # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
+        self.plan.validate_dataset(samples)
+        self._warn_of_cutoffs_beyond_top_k()
+        outputs = self._outputs(samples)
+        run = scored_run(
+            self.plan,
+            samples,
+            outputs,
+            system_name=name_of(self.system),
+            dataset_name=dataset.name,
+            top_k=self.top_k,
+            seed=self.seed,
+            evaluation_id=evaluation_id,
+            configuration=self.configuration,
+            validated=True,
+        )
+        return replace(run, started_at=_utc(started), seconds=perf_counter() - clock)
+
+    def _outputs(self, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
+        outputs: list[SystemOutputs | None] = [None] * len(samples)
+        failures = 0
+        for place, result in self.executor.map(_caller(self.system, self.top_k), samples):
+            output = result if isinstance(result, SystemOutputs) else failed_output(result)
+            outputs[place] = output
+            if self.on_output is not None:
+                self.on_output(samples[place], output)
+            if output.error is not None:
+                failures += 1
+                if self.max_failures is not None and failures > self.max_failures:
+                    done = sum(output is not None for output in outputs)
+                    raise TooManyFailuresError(
+                        f"stopped: {failures} of {done} calls failed, more than the "
+                        f"{self.max_failures} allowed. The last one, sample {samples[place].sample_id!r}: "
+                        f"{output.error.type}: {output.error.message}"
+                    )
+        missing = [
+            sample.sample_id for sample, output in zip(samples, outputs, strict=True) if output is None
+        ]
+        if missing:
+            raise RuntimeError(
+                f"the executor returned nothing for {len(missing)} samples, first {missing[0]!r}"
+            )
+        return [output for output in outputs if output is not None]
+
+    def _warn_of_cutoffs_beyond_top_k(self) -> None:
+        beyond = [m.name for m in self.plan.metrics if (getattr(m, "k", None) or 0) > self.top_k]
+        if beyond:
+            warnings.warn(
+                f"{', '.join(beyond)}: the system is asked for only {self.top_k} documents (top_k), "
+                "so the ranks below count as misses. Raise top_k to measure them.",
+                stacklevel=3,
+            )
+
+
+def scored_run(
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    *,
+    system_name: str,
+    dataset_name: str,
+    top_k: int = 5,
+    seed: int = 0,
+    evaluation_id: str | None = None,
+    configuration: dict[str, Any] | None = None,
+    validated: bool = False,
+) -> EvaluationRun:
+    """A run from outputs that are there already: no system is called."""
+    if not validated:
+        plan.validate_dataset(checked_samples(dataset_name, samples))
+    started, clock = now(), perf_counter()
+    return EvaluationRun(
+        evaluation_id=evaluation_id or new_evaluation_id(system_name, dataset_name, started),
+        system_name=system_name,
+        dataset_name=dataset_name,
+        dataset_fingerprint=dataset_fingerprint(samples),
+        results=score_outputs(plan, samples, outputs, seed=seed),
+        samples=samples,
+        outputs=outputs,
+        top_k=top_k,
+        seed=seed,
+        started_at=_utc(started),
+        seconds=perf_counter() - clock,
+        environment=environment(),
+        configuration=configuration or {},
+    )
+
+
+def score_outputs(
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    *,
+    seed: int = 0,
+) -> list[MetricResult]:
+    """Compute every metric of a plan on outputs that are there already."""
+    results = []
+    for metric in plan.metrics:
+        if isinstance(metric, SampleMetric):
+            results.append(metric.summarise(samples, metric.score_samples(samples, outputs), seed=seed))
+        else:
+            results.append(metric.compute(samples, outputs))
+    return results
+
+
+def failed_output(error: BaseException | object, seconds: float | None = None) -> SystemOutputs:
+    """An empty output that says what went wrong."""
+    if isinstance(error, BaseException):
+        failure = Failure(type(error).__name__, " ".join(str(error).split())[:2000])
+    else:
+        failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}")
+    timings = {} if seconds is None else {"end_to_end": seconds}
+    return SystemOutputs([], Response(""), timings, error=failure)
+
+
+def checked_output(raw: Any, seconds: float) -> SystemOutputs:
+    """A system's answer in order: ranked 1..n, with its end-to-end time; DataError if it cannot be."""
+    output = as_outputs(raw)
+    ranks = [hit.rank for hit in output.retrieved]
+    if any(isinstance(rank, bool) or not isinstance(rank, int) for rank in ranks) or len(set(ranks)) < len(
+        ranks
+    ):
+        raise DataError(
+            "retrieved",
+            f"the ranks are {ranks[:10]}.",
+            fix="Number the documents 1, 2, 3, ... from the best.",
+        )
+    # A copy: the system may hand out the same object again.
+    return replace(
+        output,
+        retrieved=sorted(output.retrieved, key=lambda hit: hit.rank),
+        timings={"end_to_end": seconds, **output.timings},
+    )
+
+
+def name_of(system: RAGSystemProtocol) -> str:
+    """The system's `name` if it has one, else the name of its class."""
+    name = getattr(system, "name", None)
+    return name if isinstance(name, str) and name else type(system).__name__
+
+
+def new_evaluation_id(system_name: str, dataset_name: str, started: datetime) -> str:
+    """An id that sorts by time within a system and is a safe file name."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{system_name}-{dataset_name}").strip("-").lower()[:60]
+    return f"{words or 'run'}-{started.strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
+
+
+def now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def _utc(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def environment() -> dict[str, Any]:
+    """What the numbers may depend on; no host or user names."""
+    versions = {}
+    for package in ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu_count": os.cpu_count(),
+        "packages": versions,
+    }
+
+
+def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample], Any]:
+    """The call for one sample: timed, checked, and with its own failures as outputs."""
+
+    async def finish(awaitable: Awaitable[Any], start: float) -> SystemOutputs:
+        try:
+            return checked_output(await awaitable, perf_counter() - start)
+        except Exception as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+            return failed_output(error, perf_counter() - start)
+
+    def call(sample: EvaluationSample) -> Any:
+        start = perf_counter()
+        try:
+            raw: Any = system.run(sample, top_k=top_k)
+            if inspect.isawaitable(raw):
+                return finish(raw, start)
+            return checked_output(raw, perf_counter() - start)
+        except Exception as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+            return failed_output(error, perf_counter() - start)
+
+    async def call_async(sample: EvaluationSample) -> SystemOutputs:
+        return await finish(system.run(sample, top_k=top_k), perf_counter())  # type: ignore[arg-type]
+
+    return call_async if inspect.iscoroutinefunction(system.run) else call

@@ -1,0 +1,137 @@
+"""The nouns: what a dataset holds, what a system returns, what a metric says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+
+class TargetCategory(Enum):
+    """What an evaluation can be about: Auepora's targets."""
+
+    RETRIEVAL_RELEVANCE = auto()
+    RETRIEVAL_ACCURACY = auto()
+    GENERATION_RELEVANCE = auto()
+    GENERATION_FAITHFULNESS = auto()
+    GENERATION_CORRECTNESS = auto()
+    LATENCY = auto()
+    DIVERSITY = auto()
+    NOISE_ROBUSTNESS = auto()
+    NEGATIVE_REJECTION = auto()
+    COUNTERFACTUAL_ROBUSTNESS = auto()
+
+
+@dataclass
+class Document:
+    """A text with an id. `metadata["relevance"]` grades a gold document (1 when absent)."""
+
+    doc_id: str
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class RetrievedDocument:
+    """A document that a system found, at its place in the list; rank 1 is the best."""
+
+    doc: Document
+    score: float
+    rank: int
+
+
+@dataclass
+class Response:
+    """An answer. `metadata["alternatives"]` of a reference lists further right answers."""
+
+    text: str
+    structured: dict[str, Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class EvaluationSample:
+    """One row of a dataset: a query and whatever is known to be true about it."""
+
+    sample_id: str
+    query: str
+
+    relevant_docs: list[Document] | None = None
+    candidate_docs: list[Document] | None = None
+    reference_answer: Response | None = None
+
+    labels: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no answer to a sample: the exception's type and message."""
+
+    type: str
+    message: str
+
+
+@dataclass
+class SystemOutputs:
+    """What a system returned for one sample; `error` is set when the call failed."""
+
+    retrieved: list[RetrievedDocument]
+    response: Response
+
+    timings: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleScore:
+    """A metric's verdict on one sample.
+
+    `value` is None where nothing was measured and `reason` says why: the sample does not call for
+    this metric (skipped), or the system or the scoring failed (`failed`). `parts` are the sample's
+    sufficient statistics for metrics that are more than a mean.
+    """
+
+    value: float | None
+    reason: str = ""
+    parts: tuple[float, ...] = ()
+    sample_id: str = ""
+    failed: bool = False
+
+
+@dataclass
+class MetricResult:
+    """A metric's value on a dataset: NaN when nothing was scored. Coverage stands in `details`."""
+
+    name: str
+    target: TargetCategory
+    value: float
+    details: dict[str, Any] = field(default_factory=dict)
+    scores: list[SampleScore] = field(default_factory=list, repr=False)
+
+
+@dataclass
+class EvaluationRun:
+    """A finished evaluation: everything needed to report it, compare it and score it again."""
+
+    evaluation_id: str
+    system_name: str
+    dataset_name: str
+    dataset_fingerprint: str
+    results: list[MetricResult]
+    samples: list[EvaluationSample] = field(repr=False)
+    outputs: list[SystemOutputs] = field(repr=False)
+    top_k: int = 5
+    seed: int = 0
+    started_at: str = ""
+    seconds: float = 0.0
+    environment: dict[str, Any] = field(default_factory=dict)
+    configuration: dict[str, Any] = field(default_factory=dict)
+
+    def result(self, name: str) -> MetricResult:
+        """The result of one metric, by its name."""
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise KeyError(f"no metric {name!r} in run {self.evaluation_id}: {[r.name for r in self.results]}")

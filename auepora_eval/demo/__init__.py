@@ -1,0 +1,1 @@
+"""The bundled world of `auepora demo`: corpus, questions and systems."""

@@ -1,0 +1,27 @@
+"""The bundled data: Skerravane Tideworks, a utility that does not exist."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from ..core.dataset import InMemoryDataset
+from ..core.types import Document
+from ..io.jsonl import load_jsonl_dataset, read_records
+
+DATA = Path(__file__).parent / "data"
+QUESTIONS = DATA / "questions.jsonl"
+
+
+def demo_dataset() -> InMemoryDataset:
+    """The questions with their gold documents, reference answers and labels."""
+    return load_jsonl_dataset(QUESTIONS, name="skerravane")
+
+
+@cache
+def demo_corpus() -> tuple[Document, ...]:
+    """The documents that the demo systems search."""
+    return tuple(
+        Document(record["doc_id"], record["text"], record["metadata"])
+        for _, record in read_records(DATA / "corpus.jsonl")
+    )

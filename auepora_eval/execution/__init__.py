@@ -1,0 +1,1 @@
+"""Ways to call a system on many samples."""

@@ -1,0 +1,65 @@
+"""Writing files so that a reader sees the old one or the new one, never a half."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import StorageError
+
+
+@contextmanager
+def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+    """A file to write to; it gets its name only when everything is on the disk.
+
+    Without `force` an existing file is an error, also when it appears while we write.
+    """
+    if path.exists() and not force:
+        raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            temporary.replace(path)
+        else:
+            # link() fails if the name was taken meanwhile; replace() would overwrite silently.
+            _link(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:
+    """Write a whole file at once."""
+    with written(path, force=force) as file:
+        file.write(content)
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise StorageError(f"{path} was written by someone else meanwhile; it is left as it is.") from None
+    except OSError:
+        temporary.replace(path)  # a file system without hard links
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every system lets a folder be opened
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,22 @@
+"""Ids that become file names: checked, never repaired, never joined to a path unchecked."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import DataError
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
+
+
+def file_name(identifier: str, what: str = "id") -> str:
+    """The id itself, if every file system takes it as a plain name; DataError otherwise."""
+    plain = _SAFE.fullmatch(identifier) and ".." not in identifier and not identifier.endswith(".")
+    if not plain or identifier.split(".", maxsplit=1)[0].lower() in _RESERVED:
+        raise DataError(
+            f"{what} {identifier[:80]!r}",
+            "cannot be a file name.",
+            fix="Use up to 128 letters, digits and . _ - + @, starting with a letter or digit.",
+        )
+    return identifier

@@ -1,0 +1,119 @@
+"""Parquet: the same samples in columns, for datasets that other tools read too.
+
+One row a sample. Documents and the reference are nested columns; `labels`, `metadata` and `structured` have
+no fixed shape, so they are JSON text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
+from ..errors import DataError, MissingDependencyError
+from .atomic import written
+from .jsonl import encode, opened
+from .records import Record, read_sample, sample_record
+
+_JSON_FIELDS = ("labels", "metadata")
+
+
+def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
+    """Load a dataset that `save_parquet_dataset` wrote, or any Parquet file with the columns of a sample."""
+    path = Path(path)
+    pyarrow, parquet = _arrow()
+    with opened(path) as file:
+        try:
+            table = parquet.read_table(pyarrow.PythonFile(file, mode="r"))
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise DataError(path.name, f"not a Parquet file: {error}.", fix="Is the format right?") from error
+    samples = []
+    for number, row in enumerate(table.to_pylist(), start=1):
+        where = f"{path.name}: row {number}"
+        samples.append(read_sample(_unpacked(row, where), where))
+    return InMemoryDataset(name or path.stem, checked_samples(path.name, samples))
+
+
+def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
+    """Write a dataset; `load_parquet_dataset` reads it back unchanged."""
+    pyarrow, parquet = _arrow()
+    document = pyarrow.struct([(n, pyarrow.string()) for n in ("doc_id", "text", "metadata")])
+    schema = pyarrow.schema(
+        [
+            ("sample_id", pyarrow.string()),
+            ("query", pyarrow.string()),
+            ("relevant_docs", pyarrow.list_(document)),
+            ("candidate_docs", pyarrow.list_(document)),
+            (
+                "reference_answer",
+                pyarrow.struct([(n, pyarrow.string()) for n in ("text", "structured", "metadata")]),
+            ),
+            ("labels", pyarrow.string()),
+            ("metadata", pyarrow.string()),
+        ]
+    )
+    table = pyarrow.Table.from_pylist([_packed(sample_record(sample)) for sample in dataset], schema=schema)
+    with written(Path(path), force=force) as file:
+        parquet.write_table(table, file)
+
+
+def _packed(record: Record) -> Record:
+    """Free-form fields as JSON text."""
+    packed: Record = {name: _text(value) if name in _JSON_FIELDS else value for name, value in record.items()}
+    for name in ("relevant_docs", "candidate_docs"):
+        if name in packed:
+            packed[name] = [{**doc, "metadata": _text(doc["metadata"])} for doc in packed[name]]
+    if "reference_answer" in packed:
+        answer = packed["reference_answer"]
+        packed["reference_answer"] = {
+            "text": answer["text"],
+            "structured": None if answer["structured"] is None else _text(answer["structured"]),
+            "metadata": _text(answer["metadata"]),
+        }
+    return packed
+
+
+def _unpacked(row: Record, where: str) -> Record:
+    record = {name: value for name, value in row.items() if value is not None}
+    for name in _JSON_FIELDS:
+        record[name] = _parsed(record.get(name), f"{where}: $.{name}")
+    for name in ("relevant_docs", "candidate_docs"):
+        if isinstance(record.get(name), list):
+            record[name] = [
+                {**doc, "metadata": _parsed(doc.get("metadata"), f"{where}: $.{name}[{place}].metadata")}
+                if isinstance(doc, dict)
+                else doc
+                for place, doc in enumerate(record[name])
+            ]
+    answer = record.get("reference_answer")
+    if isinstance(answer, dict):
+        record["reference_answer"] = answer | {
+            part: _parsed(answer.get(part), f"{where}: $.reference_answer.{part}")
+            for part in ("structured", "metadata")
+        }
+    return record
+
+
+def _text(value: Any) -> str:
+    return encode(value).decode()
+
+
+def _parsed(value: Any, where: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError as error:
+        raise DataError(where, f"not JSON: {error}.") from error
+
+
+def _arrow() -> tuple[ModuleType, ModuleType]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError("Parquet needs pyarrow: pip install 'auepora-eval[parquet]'") from error
+    return pyarrow, pyarrow.parquet

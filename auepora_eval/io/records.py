@@ -1,0 +1,206 @@
+"""Plain records (dicts) to nouns and back: the one place that knows the field names."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from ..core.types import Document, EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
+from ..errors import DataError
+
+Record = dict[str, Any]
+
+
+class UnknownFieldWarning(UserWarning):
+    """A record has a field that is not read; it may be misspelt."""
+
+
+class _Document(msgspec.Struct):
+    doc_id: str
+    text: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Response(msgspec.Struct):
+    text: str | None = None
+    structured: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Sample(msgspec.Struct):
+    sample_id: str
+    query: str
+    relevant_docs: list[_Document | str] | None = None
+    candidate_docs: list[_Document | str] | None = None
+    reference_answer: _Response | str | None = None
+    labels: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Hit(msgspec.Struct):
+    doc_id: str
+    text: str | None = None
+    score: float | None = None
+    rank: int | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Failure(msgspec.Struct):
+    type: str
+    message: str = ""
+
+
+class _Prediction(msgspec.Struct):
+    sample_id: str
+    retrieved: list[_Hit | str] | None = None
+    response: _Response | str | None = None
+    answer: str | None = None
+    timings: dict[str, float] | None = None
+    extra: dict[str, Any] | None = None
+    error: _Failure | str | None = None
+
+
+def read_sample(record: Record, where: str) -> EvaluationSample:
+    """An EvaluationSample from a record; null and missing are the same, so are a text and {"text": it}."""
+    raw = _converted(record, _Sample, where)
+    _refuse_empty(raw.sample_id, f"{where}: $.sample_id")
+    reference = raw.reference_answer
+    if isinstance(reference, _Response) and reference.text is None:
+        raise DataError(
+            f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
+        )
+    return EvaluationSample(
+        sample_id=raw.sample_id,
+        query=raw.query,
+        relevant_docs=_documents(raw.relevant_docs),
+        candidate_docs=_documents(raw.candidate_docs),
+        reference_answer=None if reference is None else _response(reference),
+        labels=raw.labels or {},
+        metadata=raw.metadata or {},
+    )
+
+
+def sample_record(sample: EvaluationSample) -> Record:
+    """A sample as a record, without the fields that it does not have."""
+    record = asdict(sample)
+    optional = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+    for name in optional:
+        if not record[name]:
+            del record[name]
+    return record
+
+
+def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
+    """(sample_id, output) from a prediction; "answer": "..." and a list of ids are accepted short forms."""
+    raw = _converted(record, _Prediction, where)
+    _refuse_empty(raw.sample_id, f"{where}: $.sample_id")
+    answer = raw.response if raw.response is not None else raw.answer
+    if answer is None and raw.retrieved is None and raw.error is None:
+        raise DataError(
+            f"{where}: $",
+            "there is neither 'answer' (or 'response') nor 'retrieved'.",
+            fix="Add what the system gave.",
+        )
+    for key, seconds in (raw.timings or {}).items():
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise DataError(f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.")
+    error = Failure("error", raw.error) if isinstance(raw.error, str) else raw.error
+    output = SystemOutputs(
+        retrieved=_hits(raw.retrieved or [], where),
+        response=_response(answer or ""),
+        timings=raw.timings or {},
+        extra=raw.extra or {},
+        error=None if error is None else Failure(error.type, error.message),
+    )
+    return raw.sample_id, output
+
+
+def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
+    """An output as a line of predictions.jsonl."""
+    hits = [
+        {
+            "doc_id": hit.doc.doc_id,
+            "text": hit.doc.text,
+            "score": hit.score,
+            "rank": hit.rank,
+            **({"metadata": hit.doc.metadata} if hit.doc.metadata else {}),
+        }
+        for hit in output.retrieved
+    ]
+    record: Record = {"sample_id": sample_id, "retrieved": hits, "response": asdict(output.response)}
+    if output.timings:
+        record["timings"] = output.timings
+    if output.extra:
+        record["extra"] = output.extra
+    record["error"] = None if output.error is None else asdict(output.error)
+    return record
+
+
+def _converted(record: Record, kind: type[Any], where: str) -> Any:
+    known = kind.__struct_fields__
+    unknown = [key for key in record if key not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else " Put what you want kept under 'metadata'."
+        warnings.warn(
+            f"{where}: the field {unknown[0]!r} is not read.{hint}", UnknownFieldWarning, stacklevel=4
+        )
+    try:
+        return msgspec.convert(record, kind)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `")
+        raise DataError(f"{where}: {path.rstrip('`') or '$'}", f"{_in_our_words(what)}.") from error
+
+
+def _in_our_words(message: str) -> str:
+    return (
+        message.replace("Object missing required field", "missing the field")
+        .replace("Expected", "expected")
+        .replace("| null", "or null")
+        .replace(", got", " but got")
+    )
+
+
+def _refuse_empty(sample_id: str, where: str) -> None:
+    if not sample_id.strip():
+        raise DataError(where, "the id is empty.", fix="Give each sample an id of its own.")
+
+
+def _documents(raw: list[_Document | str] | None) -> list[Document] | None:
+    """Documents, or None for none; a bare id is a document whose text we do not have."""
+    if not raw:
+        return None
+    return [
+        Document(doc, "", {"text_missing": True})
+        if isinstance(doc, str)
+        else Document(doc.doc_id, doc.text or "", doc.metadata or {})
+        for doc in raw
+    ]
+
+
+def _response(raw: _Response | str) -> Response:
+    if isinstance(raw, str):
+        return Response(raw)
+    return Response(raw.text or "", raw.structured, raw.metadata or {})
+
+
+def _hits(raw: list[_Hit | str], where: str) -> list[RetrievedDocument]:
+    hits = []
+    for place, hit in enumerate(raw, start=1):
+        if isinstance(hit, str):
+            hits.append(RetrievedDocument(Document(hit, "", {"text_missing": True}), 1 / place, place))
+            continue
+        doc = Document(hit.doc_id, hit.text or "", hit.metadata or {})
+        score = 1 / place if hit.score is None else hit.score
+        hits.append(RetrievedDocument(doc, score, place if hit.rank is None else hit.rank))
+    ranks = [hit.rank for hit in hits]
+    if len(set(ranks)) < len(ranks):
+        raise DataError(
+            f"{where}: $.retrieved", f"two documents have the same rank: {ranks[:10]}.", fix="Use 1..n."
+        )
+    return sorted(hits, key=lambda hit: hit.rank)

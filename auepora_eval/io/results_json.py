@@ -1,0 +1,215 @@
+"""The results format: a finished run as one JSON document, `<evaluation_id>.results.json`.
+
+Metrics are grouped as retrieval, answer quality, performance and additional; each entry has its value,
+interval, target and coverage. `query_results` holds each sample's scores. Not measured is null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from ..core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
+from ..errors import DataError
+
+SCHEMA_VERSION = "1.0"
+Results = dict[str, Any]
+
+_SECTIONS = {
+    TargetCategory.RETRIEVAL_RELEVANCE: "retrieval_metrics",
+    TargetCategory.RETRIEVAL_ACCURACY: "retrieval_metrics",
+    TargetCategory.GENERATION_RELEVANCE: "answer_quality_metrics",
+    TargetCategory.GENERATION_FAITHFULNESS: "answer_quality_metrics",
+    TargetCategory.GENERATION_CORRECTNESS: "answer_quality_metrics",
+    TargetCategory.LATENCY: "performance_metrics",
+}
+_OTHER_SECTION = "additional_metrics"
+SECTIONS = (*dict.fromkeys(_SECTIONS.values()), _OTHER_SECTION)
+
+
+def run_to_results(run: EvaluationRun) -> Results:
+    """A run as the document that is stored."""
+    failures = [output.error for output in run.outputs if output.error is not None]
+    latencies = [
+        o.timings["end_to_end"] for o in run.outputs if o.error is None and "end_to_end" in o.timings
+    ]
+    sections: Results = {name: {} for name in SECTIONS}
+    if latencies:
+        sections["performance_metrics"]["latency_stats"] = _latency_stats(latencies)
+    for place, result in enumerate(run.results):
+        section = _SECTIONS.get(result.target, _OTHER_SECTION)
+        sections[section][result.name] = {"order": place, **metric_entry(result)}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": run.evaluation_id,
+        "timestamp": run.started_at,
+        "system_version": run.system_name,
+        "dataset_id": run.dataset_name,
+        "configuration": {
+            "retrieval_k": run.top_k,
+            "metrics": [result.name for result in run.results],
+            **run.configuration,
+        },
+        "summary": {
+            "total_queries": len(run.samples),
+            "successful_queries": len(run.samples) - len(failures),
+            "failed_queries": len(failures),
+            "failures_by_type": dict(Counter(failure.type for failure in failures).most_common()),
+            "average_latency_ms": fmean(latencies) * 1000 if latencies else None,
+            "total_evaluation_time_seconds": run.seconds,
+        },
+        **sections,
+        "query_results": _query_results(run),
+        "statistical_analysis": {"confidence_intervals": {"confidence_level": 0.95}},
+        "metadata": {
+            "dataset_sha256": run.dataset_fingerprint,
+            "evaluation_environment": run.environment,
+            "evaluation_parameters": {"random_seed": run.seed},
+        },
+    }
+
+
+def results_to_run(
+    results: Mapping[str, Any], samples: list[EvaluationSample], outputs: list[SystemOutputs], where: str
+) -> EvaluationRun:
+    """A run from the stored document and its samples and outputs."""
+    try:
+        return EvaluationRun(
+            evaluation_id=results["evaluation_id"],
+            system_name=results["system_version"],
+            dataset_name=results["dataset_id"],
+            dataset_fingerprint=results["metadata"]["dataset_sha256"],
+            results=stored_metrics(results),
+            samples=samples,
+            outputs=outputs,
+            top_k=results["configuration"]["retrieval_k"],
+            seed=results["metadata"]["evaluation_parameters"]["random_seed"],
+            started_at=results["timestamp"],
+            seconds=results["summary"]["total_evaluation_time_seconds"],
+            environment=results["metadata"]["evaluation_environment"],
+            configuration={
+                key: value
+                for key, value in results["configuration"].items()
+                if key not in ("retrieval_k", "metrics")
+            },
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(where, f"not a results file of ours: {error!r} is missing or wrong.") from error
+
+
+def metric_entry(result: MetricResult) -> Results:
+    """A metric result as JSON has it: the value null where nothing was scored."""
+    details = dict(result.details)
+    return {
+        "value": number_or_null(result.value),
+        "confidence_interval": details.pop("confidence_interval", None),
+        "target": result.target.name,
+        "details": details,
+    }
+
+
+def stored_metrics(results: Mapping[str, Any]) -> list[MetricResult]:
+    """The metric results of a stored run, in the order of its plan, with every sample's score."""
+    rows: Sequence[Mapping[str, Any]] = results.get("query_results", [])
+    found: list[tuple[int, MetricResult]] = []
+    for section in SECTIONS:
+        for name, entry in results.get(section, {}).items():
+            if isinstance(entry, dict) and "target" in entry:
+                details = {
+                    **entry.get("details", {}),
+                    "confidence_interval": entry.get("confidence_interval"),
+                }
+                value = math.nan if entry["value"] is None else float(entry["value"])
+                result = MetricResult(
+                    name, TargetCategory[entry["target"]], value, details, _scores(rows, name)
+                )
+                found.append((entry.get("order", len(found)), result))
+    return [result for _, result in sorted(found, key=lambda pair: pair[0])]
+
+
+def number_or_null(value: float) -> float | None:
+    """NaN is how memory says "not measured"; null is how JSON says it."""
+    return value if math.isfinite(value) else None
+
+
+def _scores(rows: Sequence[Mapping[str, Any]], name: str) -> list[SampleScore]:
+    scores = []
+    for row in rows:
+        metrics = row.get("individual_metrics", {})
+        if name not in metrics:
+            continue
+        note = row.get("not_measured", {}).get(name, {})
+        parts = tuple(row.get("statistics", {}).get(name, ()))
+        scores.append(
+            SampleScore(
+                metrics[name], note.get("reason", ""), parts, row["query_id"], note.get("failed", False)
+            )
+        )
+    return scores
+
+
+def _query_results(run: EvaluationRun) -> list[Results]:
+    by_sample: list[dict[str, SampleScore]] = [{} for _ in run.samples]
+    for result in run.results:
+        for place, score in enumerate(result.scores):
+            by_sample[place][result.name] = score
+    return [
+        _query_result(sample, output, scores)
+        for sample, output, scores in zip(run.samples, run.outputs, by_sample, strict=True)
+    ]
+
+
+def _query_result(
+    sample: EvaluationSample, output: SystemOutputs, scores: Mapping[str, SampleScore]
+) -> Results:
+    seconds = output.timings.get("end_to_end")
+    row: Results = {
+        "query_id": sample.sample_id,
+        "query_text": sample.query,
+        "latency_ms": None if seconds is None else seconds * 1000,
+        "retrieval_results": {
+            "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
+            "relevance_scores": [hit.score for hit in output.retrieved],
+            "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
+        },
+        "generated_answer": None if output.error else output.response.text,
+        "individual_metrics": {name: score.value for name, score in scores.items()},
+    }
+    statistics = {name: list(score.parts) for name, score in scores.items() if score.parts}
+    unmeasured = {
+        name: {"reason": score.reason, "failed": score.failed}
+        for name, score in scores.items()
+        if score.value is None
+    }
+    if statistics:
+        row["statistics"] = statistics
+    if unmeasured:
+        row["not_measured"] = unmeasured
+    if output.error is not None:
+        row["error"] = {"type": output.error.type, "message": output.error.message}
+    return row
+
+
+def _latency_stats(seconds: Sequence[float]) -> Results:
+    import numpy as np
+
+    p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99])
+    stats = {
+        "mean": fmean(seconds),
+        "p50": p50,
+        "p95": p95,
+        "p99": p99,
+        "min": min(seconds),
+        "max": max(seconds),
+    }
+    return {name: float(value) * 1000 for name, value in stats.items()}

@@ -1,0 +1,198 @@
+"""A report as one HTML file: no script, no network, nothing from a model that is not escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs, TargetCategory
+from ..runs.compare import Comparison
+from .tables import (
+    COMPARISON_HEADINGS,
+    HEADINGS,
+    comparison_in_words,
+    comparison_rows,
+    interval_text,
+    row,
+    scored_text,
+    value_text,
+)
+
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe & Ito: told apart by all eyes
+_SHOWN_SAMPLES = 12
+
+
+def report_html(runs: Sequence[EvaluationRun], comparison: Comparison | None = None) -> str:
+    """A page for one run or several: the verdict, the values with their intervals, the hardest samples."""
+    if not runs:
+        raise ValueError("a report needs at least one run")
+    title = " against ".join(dict.fromkeys(run.system_name for run in reversed(runs)))
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p class='about'>{escape(_about(runs))}</p>",
+        "" if comparison is None else _verdict(comparison),
+        _charts(runs),
+        "" if comparison is None else _comparison_table(comparison),
+        *(_results_table(run) for run in runs),
+        _hardest(runs),
+        _provenance(runs),
+    ]
+    page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
+    return page.replace("{{title}}", escape(title)).replace("{{body}}", "\n".join(filter(None, parts)))
+
+
+def _about(runs: Sequence[EvaluationRun]) -> str:
+    run = runs[0]
+    failed = sum(output.error is not None for run in runs for output in run.outputs)
+    calls = f"{failed} failed calls" if failed else "no failed calls"
+    return f"{run.dataset_name}: {len(run.samples)} samples, top_k {run.top_k}, {calls}"
+
+
+def _verdict(comparison: Comparison) -> str:
+    return f"<p class='verdict'>{escape(comparison_in_words(comparison))}</p>"
+
+
+def _charts(runs: Sequence[EvaluationRun]) -> str:
+    """A dot with its interval for every metric that lies between 0 and 1."""
+    names = [r.name for r in runs[0].results if _fits_unit_scale(r)]
+    if not names:
+        return ""
+    line, left, width = 18 * len(runs) + 14, 190, 520
+    height = line * len(names) + 30
+    shapes = [
+        f"<line class='grid' x1='{x}' x2='{x}' y1='6' y2='{height - 22}'/>"
+        f"<text class='tick' x='{x}' y='{height - 6}'>{tick / 4:g}</text>"
+        for tick, x in ((tick, left + width * tick // 4) for tick in range(5))
+    ]
+    for place, name in enumerate(names):
+        top = place * line + 14
+        middle = top + 9 * (len(runs) - 1)
+        shapes.append(f"<text class='name' x='{left - 14}' y='{middle + 4}'>{escape(name)}</text>")
+        for number, run in enumerate(runs):
+            result = next((r for r in run.results if r.name == name), None)
+            if result is not None:
+                shapes.append(_dot(result, left, width, top + 18 * number, _SERIES[number % len(_SERIES)]))
+    legend = "".join(
+        f"<span><i style='background:{_SERIES[n % len(_SERIES)]}'></i>{escape(run.system_name)}</span>"
+        for n, run in enumerate(runs)
+    )
+    return (
+        f"<h2>Values with 95% intervals</h2><p class='legend'>{legend}</p>"
+        f"<svg viewBox='0 0 {left + width + 150} {height}' role='img' aria-label='values and intervals'>"
+        f"{''.join(shapes)}</svg>"
+    )
+
+
+def _dot(result: MetricResult, left: int, width: int, y: int, colour: str) -> str:
+    if not math.isfinite(result.value):
+        return f"<text class='value' x='{left + width + 12}' y='{y + 4}'>n/a</text>"
+    low, high = result.details.get("confidence_interval") or (result.value, result.value)
+    x, start, end = (left + width * min(1.0, max(0.0, v)) for v in (result.value, low, high))
+    failed = result.details.get("num_failed")
+    label = value_text(result.value, result.target) + (f", {failed} failed" if failed else "")
+    return (
+        f"<line x1='{start:.1f}' x2='{end:.1f}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='3' "
+        f"stroke-opacity='.45' stroke-linecap='round'/><circle cx='{x:.1f}' cy='{y}' r='5' fill='{colour}'>"
+        f"<title>{escape(result.name)} {escape(interval_text((low, high), result.target))}</title></circle>"
+        f"<text class='value' x='{left + width + 12}' y='{y + 4}'>{escape(label)}</text>"
+    )
+
+
+def _fits_unit_scale(result: MetricResult) -> bool:
+    in_range = not math.isfinite(result.value) or 0 <= result.value <= 1
+    return in_range and result.target is not TargetCategory.LATENCY and result.name != "bleu"
+
+
+def _comparison_table(comparison: Comparison) -> str:
+    headings = list(COMPARISON_HEADINGS)
+    headings[1:3] = [comparison.baseline_system, comparison.candidate_system]
+    body = [
+        [_cell(cell, numeric=0 < place < 6, badge=place == 6) for place, cell in enumerate(cells)]
+        for cells in comparison_rows(comparison)
+    ]
+    note = (
+        f"Two-sided paired test, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst."
+    )
+    return f"<h2>Difference, sample by sample</h2>{_table(headings, body)}<p class='small'>{escape(note)}</p>"
+
+
+def _results_table(run: EvaluationRun) -> str:
+    body = [
+        [_cell(cell, numeric=place > 1) for place, cell in enumerate(row(result))] for result in run.results
+    ]
+    return f"<h2>{escape(run.system_name)}</h2>{_table(HEADINGS, body)}"
+
+
+def _hardest(runs: Sequence[EvaluationRun]) -> str:
+    """The samples that the last run did worst on, side by side with what the others did."""
+    last = runs[-1]
+    result = next((r for r in last.results if r.scores and r.details.get("higher_is_better", True)), None)
+    if result is None:
+        return ""
+    order = {score.sample_id: (not score.failed, score.value) for score in result.scores if _ranked(score)}
+    worst = sorted(order, key=lambda sample_id: (order[sample_id][0], order[sample_id][1] or 0.0, sample_id))
+    samples = {sample.sample_id: place for place, sample in enumerate(last.samples)}
+    rows = []
+    for sample_id in worst[:_SHOWN_SAMPLES]:
+        place = samples[sample_id]
+        sample = last.samples[place]
+        reference = sample.reference_answer.text if sample.reference_answer else "-"
+        cells = [_cell(sample_id), _cell(sample.query), _cell(reference)]
+        cells += [_answer(sample, _output_of(run, sample_id), run.system_name, len(runs) > 1) for run in runs]
+        rows.append(cells)
+    headings = ["Sample", "Query", "Reference", *(f"Answer of {run.system_name}" for run in runs)]
+    about = f"lowest {result.name} first ({scored_text(result.details)} scored)"
+    return (
+        f"<h2>Hardest samples for {escape(last.system_name)}</h2><p class='small'>{escape(about)}</p>"
+        + _table(headings, rows)
+    )
+
+
+def _ranked(score: object) -> bool:
+    return getattr(score, "value", None) is not None or bool(getattr(score, "failed", False))
+
+
+def _output_of(run: EvaluationRun, sample_id: str) -> SystemOutputs | None:
+    pairs = zip(run.samples, run.outputs, strict=True)
+    return next((output for sample, output in pairs if sample.sample_id == sample_id), None)
+
+
+def _answer(sample: EvaluationSample, output: SystemOutputs | None, system: str, several: bool) -> str:
+    if output is None:
+        return _cell("-")
+    if output.error is not None:
+        return f"<td class='failed'>{escape(_short(f'{output.error.type}: {output.error.message}'))}</td>"
+    gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+    documents = "".join(
+        f"<li{' class=gold' if hit.doc.doc_id in gold else ''}>{escape(_short(hit.doc.doc_id, 60))}</li>"
+        for hit in output.retrieved[:10]
+    )
+    return f"<td>{escape(_short(output.response.text))}<ol>{documents}</ol></td>"
+
+
+def _provenance(runs: Sequence[EvaluationRun]) -> str:
+    lines = [
+        f"{run.evaluation_id}: {run.started_at}, {run.seconds:.1f} s, data {run.dataset_fingerprint[:12]}, "
+        f"seed {run.seed}, auepora-eval {run.environment.get('packages', {}).get('auepora-eval', '?')}, "
+        f"Python {run.environment.get('python', '?')}"
+        for run in runs
+    ]
+    return "<p class='small'>" + "<br>".join(map(escape, lines)) + "</p>"
+
+
+def _table(headings: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in body)
+    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+
+
+def _cell(text: str, *, numeric: bool = False, badge: bool = False) -> str:
+    if badge:
+        return f"<td><b class='{escape(text.replace(' ', '-'))}'>{escape(text)}</b></td>"
+    return f"<td{' class=n' if numeric else ''}>{escape(_short(text))}</td>"
+
+
+def _short(text: str, limit: int = 600) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

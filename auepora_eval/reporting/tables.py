@@ -1,0 +1,160 @@
+"""Results as dicts and as Markdown; coverage stands beside every value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..core.types import MetricResult, TargetCategory
+from ..runs.compare import Comparison
+
+NOT_MEASURED = "n/a"
+
+
+def results_to_dict(results: list[MetricResult]) -> dict[str, dict[str, float | None]]:
+    """Values by target, then by metric; None where nothing was scored.
+
+    {"RETRIEVAL_RELEVANCE": {"recall@5": 0.83}, "GENERATION_CORRECTNESS": {"rougeL_answer": 0.61}}
+    """
+    grouped: dict[str, dict[str, float | None]] = {}
+    for result in results:
+        group = grouped.setdefault(result.target.name, {})
+        if result.name in group:
+            raise ValueError(f"two results are named {result.name!r}: give each metric a name of its own")
+        group[result.name] = result.value if math.isfinite(result.value) else None
+    return grouped
+
+
+def results_to_markdown(results: list[MetricResult]) -> str:
+    """A Markdown table: value, 95% interval, how many samples it stands on, and what became of the rest."""
+    return _markdown(HEADINGS, (row(result) for result in results))
+
+
+def comparison_to_markdown(comparison: Comparison) -> str:
+    """A Markdown table of a comparison, with the verdict in words below."""
+    table = _markdown(COMPARISON_HEADINGS, comparison_rows(comparison))
+    return f"{table}\n\n{escaped(comparison_in_words(comparison))}"
+
+
+def comparison_in_words(comparison: Comparison) -> str:
+    """Which system is better, on what, and where the data cannot tell."""
+    a, b = comparison.baseline_system, comparison.candidate_system
+    sentences = []
+    for verdict in ("better", "worse"):
+        found = [
+            f"{m.name} ({value_text(m.difference, m.target, signed=True)}, {_p_text(m.p_adjusted)})"
+            for m in comparison.with_verdict(verdict)
+        ]
+        if found:
+            sentences.append(f"{b} is {verdict} than {a} on {_listed(found)}.")
+    unclear = [
+        f"{m.name} (about {m.samples_needed:,} samples would)" if m.samples_needed else m.name
+        for m in comparison.with_verdict("cannot tell")
+    ]
+    if unclear:
+        sentences.append(f"These data cannot tell them apart on {_listed(unclear)}.")
+    same = [m.name for m in comparison.with_verdict("same")]
+    if same:
+        sentences.append(f"No sample differs on {_listed(same)}.")
+    return " ".join(sentences) or "The runs have no metric in common."
+
+
+HEADINGS = ("Target", "Metric", "Value", "95% interval", "Scored", "Skipped", "Failed", "If failed")
+COMPARISON_HEADINGS = ("Metric", "Baseline", "Candidate", "Difference", "95% interval", "p (Holm)", "Verdict")
+
+
+def row(result: MetricResult) -> tuple[str, ...]:
+    """The cells of one result, in the order of HEADINGS."""
+    details = result.details
+    return (
+        result.target.name,
+        result.name,
+        value_text(result.value, result.target),
+        interval_text(details.get("confidence_interval"), result.target),
+        scored_text(details),
+        count_text(details.get("num_skipped")),
+        count_text(details.get("num_failed")),
+        bounds_text(details.get("bounds_if_failed"), result.target),
+    )
+
+
+def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The cells of a comparison, in the order of COMPARISON_HEADINGS."""
+    return [
+        (
+            metric.name,
+            value_text(metric.baseline, metric.target) + _failed_note(metric.failed_baseline),
+            value_text(metric.candidate, metric.target) + _failed_note(metric.failed_candidate),
+            value_text(metric.difference, metric.target, signed=True),
+            interval_text(metric.interval, metric.target, signed=True),
+            f"{metric.p_adjusted:.4f}",
+            metric.verdict,
+        )
+        for metric in comparison.metrics
+    ]
+
+
+def value_text(value: float | None, target: TargetCategory | None = None, *, signed: bool = False) -> str:
+    """A value in four decimals, seconds with their unit, "n/a" where nothing was measured."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    sign = "+" if signed else ""
+    if target is not TargetCategory.LATENCY:
+        return f"{value:{sign}.4f}"
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if abs(value) * factor >= 1:
+            return f"{value * factor:{sign}.3g} {unit}"
+    return f"{value * 1e6:{sign}.3g} µs"
+
+
+def interval_text(
+    interval: Sequence[float] | None, target: TargetCategory | None = None, *, signed: bool = False
+) -> str:
+    if not interval:
+        return "-"
+    return f"[{', '.join(value_text(limit, target, signed=signed) for limit in interval)}]"
+
+
+def scored_text(details: dict[str, Any]) -> str:
+    """ "135/150": how many samples were scored, of how many."""
+    scored, total = details.get("num_samples"), details.get("num_total")
+    if scored is None:
+        return "-"
+    return str(scored) if total is None else f"{scored}/{total}"
+
+
+def count_text(count: int | None) -> str:
+    return "-" if count is None else str(count)
+
+
+def bounds_text(bounds: Sequence[float | None] | None, target: TargetCategory | None = None) -> str:
+    """What the value could be, had the failures been scored: from the lowest to the highest."""
+    if not bounds:
+        return "-"
+    return " to ".join("unbounded" if bound is None else value_text(bound, target) for bound in bounds)
+
+
+def escaped(text: str) -> str:
+    """Text that cannot end a Markdown cell, open a tag or code."""
+    flat = " ".join(text.split()).replace("\\", "\\\\")
+    return flat.replace("|", "\\|").replace("`", "\\`").replace("<", "&lt;")
+
+
+def _listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _p_text(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _failed_note(count: int) -> str:
+    return f" ({count} failed)" if count else ""
+
+
+def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(headings) + " |", "|" + "|".join("-" * (len(h) + 2) for h in headings) + "|"]
+    for cells in rows:
+        lines.append("| " + " | ".join(escaped(cell) for cell in cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Finished runs: storage and comparison."""

@@ -1,0 +1,165 @@
+"""Where runs are kept: `<id>.results.json`, and beside it `<id>.run/` with the samples and outputs.
+
+The results file is what people and tools read. The run folder makes the run a cache: other metrics can be
+scored on the stored outputs without calling the system again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.runner import OnOutput
+from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..errors import DataError, StorageError
+from ..io.atomic import write_bytes
+from ..io.jsonl import encode, load_jsonl_dataset, opened, save_records
+from ..io.names import file_name
+from ..io.predictions import load_predictions, matched_outputs, save_predictions
+from ..io.records import prediction_record, sample_record
+from ..io.results_json import results_to_run, run_to_results
+
+SUFFIX = ".results.json"
+
+
+class EvaluationResultsStorage:
+    """A folder of runs."""
+
+    def __init__(self, results_directory: str | Path = "data/evaluation/results") -> None:
+        self.results_directory = Path(results_directory)
+
+    def save_run(self, run: EvaluationRun, *, force: bool = False) -> Path:
+        """Store a run whole and return the path of its results file, which is written last."""
+        path = self._results_path(run.evaluation_id)
+        if path.exists() and not force:
+            raise StorageError(f"{path} exists already. Choose another id, or use --force to replace it.")
+        folder = self._run_folder(run.evaluation_id)
+        save_records(map(sample_record, run.samples), folder / "samples.jsonl", force=True)
+        save_predictions(run.samples, run.outputs, folder / "outputs.jsonl", force=True)
+        self._write(path, run_to_results(run), "standard", force=force)
+        (folder / "outputs.partial.jsonl").unlink(missing_ok=True)
+        return path
+
+    def load_run(self, name: str | Path) -> EvaluationRun:
+        """A stored run, by its id or by the path of its results file."""
+        path = self.find(name)
+        results = _read(path)
+        folder = path.with_name(path.name.removesuffix(SUFFIX) + ".run")
+        if not folder.is_dir():
+            raise StorageError(f"{folder} is missing: the run has results but no samples and outputs.")
+        samples = list(load_jsonl_dataset(folder / "samples.jsonl"))
+        outputs = matched_outputs(
+            samples, load_predictions(folder / "outputs.jsonl"), str(folder / "outputs.jsonl")
+        )
+        return results_to_run(results, samples, outputs, path.name)
+
+    def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
+        """Store a results document; what is there already is never overwritten."""
+        now = datetime.now(UTC)
+        evaluation_id = results.get("evaluation_id") or f"eval_{now.strftime('%Y%m%d_%H%M%S')}"
+        path = self._results_path(evaluation_id)
+        self._write(path, {**results, "evaluation_id": evaluation_id}, evaluation_type, force=False)
+        return str(path)
+
+    def load_results(self, evaluation_id: str) -> dict[str, Any]:
+        """A stored results document."""
+        return _read(self.find(evaluation_id))
+
+    def list_results(self, evaluation_type: str | None = None) -> list[dict[str, Any]]:
+        """The heads of the stored runs, newest first; a file that cannot be read has an `error`."""
+        heads = []
+        for path in sorted(self.results_directory.glob(f"*{SUFFIX}")):
+            try:
+                head = _head(_read(path))
+            except (DataError, TypeError, AttributeError) as error:
+                head = {"evaluation_id": path.name.removesuffix(SUFFIX), "error": str(error)}
+            if evaluation_type is None or head.get("evaluation_type") == evaluation_type:
+                heads.append({**head, "file_path": str(path)})
+        return sorted(heads, key=lambda head: str(head.get("timestamp") or ""), reverse=True)
+
+    def find(self, name: str | Path) -> Path:
+        """The results file of a run named by id, by path, or by the path of its run folder."""
+        text = str(name)
+        for path in (Path(text), Path(text.rstrip("/").removesuffix(".run") + SUFFIX)):
+            if path.name.endswith(SUFFIX) and path.is_file():
+                return path
+        path = self._results_path(text.removesuffix(SUFFIX))
+        if not path.is_file():
+            known = [head["evaluation_id"] for head in self.list_results()]
+            hint = f"It has {', '.join(known[:5])}." if known else "It has no runs."
+            raise DataError(str(self.results_directory), f"there is no run {text!r}.", fix=hint)
+        return path
+
+    @contextmanager
+    def outputs_as_they_arrive(self, evaluation_id: str, *, force: bool = False) -> Iterator[OnOutput]:
+        """Append each output to the run's folder, so that a crash in a metric costs no system calls."""
+        if self._results_path(evaluation_id).exists() and not force:
+            raise StorageError(
+                f"{self._results_path(evaluation_id)} exists already. Choose another --id, or use --force."
+            )
+        path = self.partial_outputs(evaluation_id)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+
+                def append(sample: EvaluationSample, output: SystemOutputs) -> None:
+                    file.write(encode(prediction_record(sample.sample_id, output)) + b"\n")
+                    file.flush()
+
+                yield append
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+    def free_id(self, wanted: str) -> str:
+        """The id itself, or with the first number behind it that no run has yet."""
+        number, candidate = 1, wanted
+        while self._results_path(candidate).exists():
+            number += 1
+            candidate = f"{wanted}-{number}"
+        return candidate
+
+    def partial_outputs(self, evaluation_id: str) -> Path:
+        """Where the outputs of a run that is not finished are."""
+        return self._run_folder(evaluation_id) / "outputs.partial.jsonl"
+
+    def _results_path(self, evaluation_id: str) -> Path:
+        return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}{SUFFIX}"
+
+    def _run_folder(self, evaluation_id: str) -> Path:
+        return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}.run"
+
+    def _write(self, path: Path, results: dict[str, Any], evaluation_type: str, *, force: bool) -> None:
+        saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        document = {**results, "_metadata": {"saved_at": saved_at, "evaluation_type": evaluation_type}}
+        write_bytes(path, msgspec.json.format(encode(document), indent=2) + b"\n", force=force)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with opened(path) as file:
+        content = file.read()
+    try:
+        results = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(path.name, f"not JSON: {error}.", fix="Is the file damaged?") from error
+    if not isinstance(results, dict):
+        raise DataError(path.name, "not a results file: an object was expected.")
+    return results
+
+
+def _head(results: dict[str, Any]) -> dict[str, Any]:
+    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
+    head: dict[str, Any] = {name: results.get(name) for name in names}
+    summary = results.get("summary") or {}
+    head["total_queries"], head["failed_queries"] = (
+        summary.get("total_queries"),
+        summary.get("failed_queries"),
+    )
+    head["evaluation_type"] = (results.get("_metadata") or {}).get("evaluation_type")
+    return head

@@ -1,0 +1,1 @@
+"""Arithmetic on arrays; knows nothing of samples or systems."""

@@ -1,0 +1,172 @@
+"""Shows that auepora needs no network: its commands run without one, and open no inet socket.
+
+    python benchmarks/offline.py
+    python benchmarks/offline.py --run "auepora metrics" --run "python -c 'import auepora_eval'"
+
+Each command runs in a network namespace without any interface that is up, with an empty home (so
+that no cache of an earlier download helps), while strace counts the AF_INET and AF_INET6 sockets.
+Exits with 0 if all commands succeed and open none, 1 if not, 2 if this machine cannot tell: it
+needs Linux, `unshare` (util-linux), the right to use it, and strace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import site
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+EXIT_OK, EXIT_ONLINE, EXIT_CANNOT_TELL = 0, 1, 2
+TIMEOUT_SECONDS = 900
+
+# The second needs no root where the system lets users make namespaces of their own.
+NAMESPACES = (("unshare", "--net", "--"), ("unshare", "--user", "--map-root-user", "--net", "--"))
+
+# Fails unless both the world and this machine are out of reach; UDP, so nothing is sent.
+# It opens CONTROL_SOCKETS inet sockets: the control for the count.
+NO_NETWORK = """
+import errno, socket
+for address in ("192.0.2.1", "127.0.0.1"):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        if probe.connect_ex((address, 9)) != errno.ENETUNREACH:
+            raise SystemExit(f"{address} can be reached")
+"""
+CONTROL_SOCKETS = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did; `sockets` is None where they were not counted."""
+
+    exit_code: int
+    sockets: int | None
+    last_words: str
+
+    def __str__(self) -> str:
+        counted = "inet sockets not counted" if self.sockets is None else f"{self.sockets} inet sockets"
+        ending = f" ({self.last_words})" if self.exit_code else ""
+        return f"exit code {self.exit_code}{ending}, {counted}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = parse_arguments(arguments)
+    with tempfile.TemporaryDirectory(prefix="auepora-offline-") as folder:
+        home = Path(folder)
+        namespace = find_namespace(home)
+        if namespace is None:
+            print(
+                "cannot tell: no network namespace can be made here. Run this on Linux, with unshare, as root."
+            )
+            return EXIT_CANNOT_TELL
+        counts = can_count(namespace, home)
+        if not counts:
+            print("the sockets will not be counted: strace is not installed, or may not trace.")
+        outcomes = []
+        for command in args.run or default_commands(home):
+            outcomes.append(run_offline(to_argv(command), namespace, home, counts))
+            print(f"{command}: {outcomes[-1]}", flush=True)
+    return verdict(outcomes)
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Show that auepora's commands need and open no network.")
+    parser.add_argument(
+        "--run",
+        action="append",
+        metavar="COMMAND",
+        help="instead of the demo, the metrics and the help: a command that starts with auepora or python"
+        " (those of this environment); may be given several times",
+    )
+    return parser.parse_args(arguments)
+
+
+def default_commands(folder: Path) -> list[str]:
+    demo = shlex.join(["auepora", "demo", "--out", str(folder / "demo"), "--force"])
+    return [demo, "auepora metrics", "auepora --help"]
+
+
+def to_argv(command: str) -> list[str]:
+    """The command's words; auepora and python are those of the environment that runs this file.
+
+    >>> to_argv("auepora metrics")[1:]
+    ['-m', 'auepora_eval', 'metrics']
+    """
+    first, *rest = shlex.split(command) or [""]
+    programs = {"auepora": [sys.executable, "-m", "auepora_eval"], "python": [sys.executable]}
+    return [*programs.get(first, [first]), *rest]
+
+
+def find_namespace(home: Path) -> tuple[str, ...] | None:
+    """The words that start a command without a network, tried out; None if this machine has none."""
+    if shutil.which("unshare") is None:
+        return None
+    for namespace in NAMESPACES:
+        if run_offline([*to_argv("python -c"), NO_NETWORK], namespace, home, counts=False).exit_code == 0:
+            return namespace
+    return None
+
+
+def can_count(namespace: tuple[str, ...], home: Path) -> bool:
+    """Whether strace is there and finds the sockets of a program that is known to open some."""
+    if shutil.which("strace") is None:
+        return False
+    control = run_offline([*to_argv("python -c"), NO_NETWORK], namespace, home, counts=True)
+    return control.sockets == CONTROL_SOCKETS
+
+
+def run_offline(argv: Sequence[str], namespace: tuple[str, ...], home: Path, counts: bool) -> Outcome:
+    """Run a command without a network and, if `counts`, count the inet sockets that it asks for."""
+    trace = home / "strace.log"
+    trace.unlink(missing_ok=True)
+    strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(trace), "--"] if counts else []
+    try:
+        done = subprocess.run(
+            [*namespace, *strace, *argv],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=home,
+            env=environment(home),
+            timeout=TIMEOUT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(124, count_sockets(trace) if counts else None, f"no end after {TIMEOUT_SECONDS} s")
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    last_words = lines[-1] if lines else "no message"
+    return Outcome(done.returncode, count_sockets(trace) if counts else None, last_words)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Our variables with an empty home; packages that pip put into the user's home are still found."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_"))}
+    return {**kept, "HOME": str(home), "PYTHONUSERBASE": site.getuserbase()}
+
+
+def count_sockets(trace: Path) -> int | None:
+    """How often AF_INET or AF_INET6 sockets were asked for, also in vain; None without a trace."""
+    if not trace.exists():
+        return None
+    return len(re.findall(r"\bsocket\(AF_INET6?\b", trace.read_text(encoding="utf-8", errors="replace")))
+
+
+def verdict(outcomes: Sequence[Outcome]) -> int:
+    if any(outcome.exit_code or outcome.sockets for outcome in outcomes):
+        print("MISSED: a command failed without a network, or opened an inet socket.")
+        return EXIT_ONLINE
+    if any(outcome.sockets is None for outcome in outcomes):
+        print("cannot tell: the commands succeed without a network; whether they open sockets was not seen.")
+        return EXIT_CANNOT_TELL
+    print("holds: all commands succeeded without a network and opened no inet socket.")
+    return EXIT_OK
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

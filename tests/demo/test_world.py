@@ -1,0 +1,279 @@
+"""The bundled demo data is complete, consistent and as described in its README."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parents[2] / "auepora_eval" / "demo" / "data"
+
+QUERY_TYPES = {
+    "factual", "numeric", "temporal", "comparative", "procedural", "multi_hop", "yes_no", "list",
+}  # fmt: skip
+SCENARIO_RANGES = {
+    "base": (80, 95),
+    "unanswerable": (13, 17),
+    "paraphrase": (13, 17),
+    "typo": (10, 14),
+    "noise": (15, 15),
+    "counterfactual": (8, 12),
+}
+
+Row = dict[str, Any]
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def load(name: str) -> list[Row]:
+    text = (DATA / name).read_bytes().decode("utf-8")
+    assert "\r" not in text, f"{name} has CR line ends"
+    return [json.loads(line, parse_constant=_reject_constant) for line in text.splitlines()]
+
+
+CORPUS = {row["doc_id"]: row for row in load("corpus.jsonl")}
+EDITED = {row["doc_id"]: row for row in load("counterfactual.jsonl")}
+SAMPLES = {row["sample_id"]: row for row in load("questions.jsonl")}
+
+
+def scenario(name: str) -> list[Row]:
+    return [s for s in SAMPLES.values() if s["labels"]["scenario"] == name]
+
+
+def variants() -> list[Row]:
+    return [s for s in SAMPLES.values() if s["labels"]["scenario"] not in {"base", "unanswerable"}]
+
+
+def with_gold() -> list[Row]:
+    return [s for s in SAMPLES.values() if s["relevant_docs"] is not None]
+
+
+def grades(docs: list[Row]) -> dict[str, int]:
+    return {doc["doc_id"]: doc["metadata"]["relevance"] for doc in docs}
+
+
+def answering(sample: Row) -> set[str]:
+    return {doc_id for doc_id, grade in grades(sample["relevant_docs"]).items() if grade == 2}
+
+
+def answers(sample: Row) -> list[str]:
+    reference = sample["reference_answer"]
+    return [reference["text"], *reference["metadata"]["alternatives"]]
+
+
+def occurs(phrase: str, text: str) -> bool:
+    """Whether the phrase occurs in the text as whole words, whatever the case."""
+    return re.search(rf"(?<!\w){re.escape(phrase.lower())}(?!\w)", text.lower()) is not None
+
+
+def failing(samples: list[Row], holds: Callable[[Row], bool]) -> list[str]:
+    """The ids of the samples for which a condition does not hold, for a readable failure."""
+    return [s["sample_id"] for s in samples if not holds(s)]
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "counterfactual.jsonl", "questions.jsonl"])
+def test_ids_are_unique(name: str) -> None:
+    key = "sample_id" if name == "questions.jsonl" else "doc_id"
+    counts = Counter(row[key] for row in load(name))
+    assert [i for i, n in counts.items() if n > 1] == []
+
+
+def test_sizes() -> None:
+    assert 75 <= len(CORPUS) <= 90
+    assert 8 <= len(EDITED) <= 12
+    assert 140 <= len(SAMPLES) <= 165
+
+
+@pytest.mark.parametrize("name", SCENARIO_RANGES)
+def test_scenario_counts(name: str) -> None:
+    low, high = SCENARIO_RANGES[name]
+    assert low <= len(scenario(name)) <= high
+
+
+def test_no_other_scenarios_or_types() -> None:
+    assert {s["labels"]["scenario"] for s in SAMPLES.values()} == set(SCENARIO_RANGES)
+    assert {s["labels"]["query_type"] for s in scenario("base")} == QUERY_TYPES
+    assert {s["labels"]["query_type"] for s in SAMPLES.values()} == QUERY_TYPES
+
+
+def test_readme_gives_the_true_counts() -> None:
+    readme = (DATA / "README.md").read_text(encoding="utf-8")
+    for label in ("scenario", "query_type"):
+        for value, count in Counter(s["labels"][label] for s in SAMPLES.values()).items():
+            assert f"{value} {count}" in readme, f"README lacks '{value} {count}'"
+    assert f"{len(CORPUS)} documents" in readme
+    assert 15 <= len(readme.splitlines()) <= 25
+
+
+@pytest.mark.parametrize("doc", [*CORPUS.values(), *EDITED.values()], ids=lambda doc: doc["doc_id"])
+def test_document_has_words_and_metadata(doc: Row) -> None:
+    assert 80 <= len(doc["text"].split()) <= 200
+    assert doc["text"] == doc["text"].strip()
+    assert doc["metadata"]["title"]
+    assert doc["metadata"]["kind"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", doc["metadata"]["date"])
+
+
+def test_corpus_texts_are_distinct() -> None:
+    assert len({doc["text"] for doc in CORPUS.values()}) == len(CORPUS)
+
+
+@pytest.mark.parametrize("doc", EDITED.values(), ids=lambda doc: doc["doc_id"])
+def test_edited_document_differs_in_one_fact(doc: Row) -> None:
+    metadata = doc["metadata"]
+    original = CORPUS[metadata["counterfactual_of"]]
+    assert doc["doc_id"] == f"{original['doc_id']}~edited"
+    assert original["text"].count(metadata["true"]) == 1
+    assert original["text"].replace(metadata["true"], metadata["fake"]) == doc["text"]
+    assert metadata["fake"] not in original["text"]
+    assert metadata["true"] not in doc["text"]
+    assert {k: metadata[k] for k in original["metadata"]} == original["metadata"]
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=lambda sample: sample["sample_id"])
+def test_sample_has_its_fields(sample: Row) -> None:
+    assert set(sample) == {
+        "sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata",
+    }  # fmt: skip
+    labels = sample["labels"]
+    assert sample["query"].strip()
+    assert labels["difficulty"] in {"easy", "medium", "hard"}
+    assert labels["answerable"] is (labels["scenario"] != "unanswerable")
+    assert sample["metadata"]["cluster"] == labels.get("variant_of", sample["sample_id"])
+
+
+@pytest.mark.parametrize("sample", with_gold(), ids=lambda sample: sample["sample_id"])
+def test_gold_documents_and_spans(sample: Row) -> None:
+    for doc in sample["relevant_docs"]:
+        assert doc["text"] == CORPUS[doc["doc_id"]]["text"], f"{doc['doc_id']} differs from the corpus"
+        assert doc["metadata"]["relevance"] in {1, 2}
+        assert doc["metadata"]["spans"], f"{doc['doc_id']} has no span"
+        for span in doc["metadata"]["spans"]:
+            assert span["text"] == doc["text"][span["start"] : span["end"]] != ""
+    assert len(grades(sample["relevant_docs"])) == len(sample["relevant_docs"])
+    assert answering(sample)
+
+
+@pytest.mark.parametrize(
+    "sample", [s for s in SAMPLES.values() if s["candidate_docs"]], ids=lambda sample: sample["sample_id"]
+)
+def test_candidates(sample: Row) -> None:
+    for doc in sample["candidate_docs"]:
+        assert doc["text"] == (CORPUS | EDITED)[doc["doc_id"]]["text"], f"{doc['doc_id']} differs"
+    candidates = grades(sample["candidate_docs"])
+    assert len(candidates) == len(sample["candidate_docs"])
+    assert set(candidates.values()) <= {0, 1, 2}
+    if sample["labels"]["scenario"] == "counterfactual":
+        return
+    gold = grades(sample["relevant_docs"])
+    assert {i: grade for i, grade in candidates.items() if grade > 0} == gold
+
+
+def test_candidates_of_base_questions() -> None:
+    sizes = [len(s["candidate_docs"]) for s in scenario("base") if s["candidate_docs"]]
+    assert 10 <= len(sizes) <= 15
+    assert all(6 <= size <= 10 for size in sizes)
+
+
+def test_unanswerable_have_no_gold() -> None:
+    def holds(s: Row) -> bool:
+        return s["relevant_docs"] is None and s["reference_answer"] is None and s["candidate_docs"] is None
+
+    assert failing(scenario("unanswerable"), holds) == []
+
+
+def test_answers_are_not_in_the_query() -> None:
+    def holds(s: Row) -> bool:
+        return not any(occurs(answer, s["query"]) for answer in answers(s))
+
+    # The answers "yes" and "no" say nothing by themselves, so their questions are exempt.
+    assert failing([s for s in with_gold() if s["labels"]["query_type"] != "yes_no"], holds) == []
+
+
+def test_answers_to_yes_no_questions() -> None:
+    questions = [s for s in scenario("base") if s["labels"]["query_type"] == "yes_no"]
+    assert {s["reference_answer"]["text"] for s in questions} == {"Yes", "No"}
+
+
+def test_answer_lengths() -> None:
+    def holds(s: Row) -> bool:
+        low, high = (20, 50) if "nuggets" in s["labels"] else (1, 20)
+        return low <= len(s["reference_answer"]["text"].split()) <= high
+
+    assert failing(with_gold(), holds) == []
+
+
+def test_nuggets() -> None:
+    lists = [s["labels"]["nuggets"] for s in SAMPLES.values() if "nuggets" in s["labels"]]
+    assert 8 <= len(lists) <= 12
+    for nuggets in lists:
+        assert 3 <= len(nuggets) <= 5
+        assert all(nugget["text"] for nugget in nuggets)
+        assert "vital" in {nugget["importance"] for nugget in nuggets} <= {"vital", "okay"}
+
+
+def test_base_questions_are_mixed() -> None:
+    base = scenario("base")
+    several = [s for s in base if len(answering(s)) > 1]
+    graded = [s for s in base if 1 in grades(s["relevant_docs"]).values()]
+    divided = [s for s in base if any("subtopics" in doc["metadata"] for doc in s["relevant_docs"])]
+    assert sum(s["labels"]["query_type"] in {"multi_hop", "comparative"} for s in several) >= 15
+    assert len(graded) >= 25
+    assert 8 <= len(divided) <= 12
+
+
+@pytest.mark.parametrize("sample", variants(), ids=lambda sample: sample["sample_id"])
+def test_variant_agrees_with_its_base_question(sample: Row) -> None:
+    base = SAMPLES[sample["labels"]["variant_of"]]
+    assert base["labels"]["scenario"] == "base"
+    assert sample["reference_answer"] == base["reference_answer"]
+    assert sample["labels"]["query_type"] == base["labels"]["query_type"]
+    if sample["labels"]["scenario"] in {"paraphrase", "typo"}:
+        assert sample["query"] != base["query"]
+        assert sample["relevant_docs"] == base["relevant_docs"]
+    else:
+        # A closed context holds only part of the background, but all that answers the question.
+        assert sample["query"] == base["query"]
+        assert sample["metadata"]["closed_context"] is True
+        assert answering(sample) == answering(base)
+        assert len(sample["candidate_docs"]) == 5
+
+
+def test_noise_ratios_match_the_distractors() -> None:
+    by_base: dict[str, list[float]] = {}
+    for sample in scenario("noise"):
+        ratio = sample["labels"]["noise_ratio"]
+        by_base.setdefault(sample["labels"]["variant_of"], []).append(ratio)
+        distractors = [d for d in sample["candidate_docs"] if d["metadata"]["relevance"] == 0]
+        assert len(distractors) == round(5 * ratio), sample["sample_id"]
+        telling = [d["doc_id"] for d in distractors if occurs(sample["reference_answer"]["text"], d["text"])]
+        assert telling == [], sample["sample_id"]
+    assert all(sorted(ratios) == [0.0, 0.2, 0.4, 0.6, 0.8] for ratios in by_base.values())
+    assert len(by_base) == 3
+
+
+@pytest.mark.parametrize("sample", scenario("counterfactual"), ids=lambda sample: sample["sample_id"])
+def test_counterfactual_shows_only_the_edited_fact(sample: Row) -> None:
+    (gold,) = sample["relevant_docs"]
+    shown = {doc["doc_id"]: doc["text"] for doc in sample["candidate_docs"]}
+    labels = sample["labels"]
+    assert gold["doc_id"] not in shown
+    assert occurs(labels["fake_answer"], shown[f"{gold['doc_id']}~edited"])
+    assert [i for i, text in shown.items() if occurs(labels["true_answer"], text)] == []
+    assert labels["true_answer"] == sample["reference_answer"]["text"]
+    assert labels["fake_answer"] not in answers(sample)
+
+
+def test_pairs_have_two_members() -> None:
+    paired = [s for s in SAMPLES.values() if "pair_id" in s["labels"]]
+    pairs = Counter(s["labels"]["pair_id"] for s in paired)
+    assert 5 <= len(pairs) <= 7
+    assert set(pairs.values()) == {2}
+    assert failing(paired, lambda s: s["labels"]["scenario"] == "base") == []

@@ -1,0 +1,471 @@
+"""The figures say what the results say: positions, extents, labels and bytes."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from auepora_eval.core.types import (
+    Document,
+    EvaluationRun,
+    EvaluationSample,
+    Failure,
+    MetricResult,
+    Response,
+    RetrievedDocument,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
+from auepora_eval.errors import MissingDependencyError, StorageError
+from auepora_eval.metrics.retrieval_basic import RecallAtK
+from auepora_eval.reporting.plots import (
+    plot_distribution,
+    plot_metrics,
+    plot_recall_by_k,
+    plot_targets,
+    save_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+pytest.importorskip("matplotlib")
+
+RELEVANCE = TargetCategory.RETRIEVAL_RELEVANCE
+CORRECTNESS = TargetCategory.GENERATION_CORRECTNESS
+
+
+def a_result(
+    name: str = "recall@5", value: float = 0.6, *, target: TargetCategory = RELEVANCE, **details: Any
+) -> MetricResult:
+    return MetricResult(name, target, value, details)
+
+
+def a_run(*retrieved: str | None, relevant: str = "ab", name: str = "bm25") -> EvaluationRun:
+    """One sample for each list of one-letter documents; None is a failed call."""
+    samples = [
+        EvaluationSample(str(place), "?", relevant_docs=[Document(doc, doc) for doc in relevant])
+        for place in range(len(retrieved))
+    ]
+    outputs = [
+        SystemOutputs([], Response(""), error=Failure("TimeoutError", "late"))
+        if docs is None
+        else SystemOutputs(
+            [RetrievedDocument(Document(doc, doc), 1 / rank, rank) for rank, doc in enumerate(docs, start=1)],
+            Response(""),
+        )
+        for docs in retrieved
+    ]
+    return EvaluationRun("run", name, "demo", "0", [], samples, outputs)
+
+
+def lines(axes: Axes, label: str) -> list[tuple[list[float], list[float]]]:
+    """The x and y of each line that plots.py drew under a label."""
+    return [
+        ([float(x) for x in line.get_data()[0]], [float(y) for y in line.get_data()[1]])
+        for line in axes.get_lines()
+        if line.get_label() == label
+    ]
+
+
+def dots(axes: Axes) -> list[float]:
+    return [xs[0] for xs, _ in lines(axes, "_value")]
+
+
+def row_labels(axes: Axes) -> list[str]:
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def bars(axes: Axes) -> list[float]:
+    return [patch.get_width() for patch in axes.patches]  # type: ignore[attr-defined]
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def curve(figure: Figure, place: int = 0) -> tuple[list[float], list[float]]:
+    xs, ys = figure.axes[0].get_lines()[place].get_data()
+    return [float(x) for x in xs], [float(y) for y in ys]
+
+
+# --- plot_metrics
+
+
+def test_dots_stand_at_the_values_and_lines_reach_over_the_intervals() -> None:
+    figure = plot_metrics(
+        [
+            a_result("recall@5", 0.6, confidence_interval=[0.5, 0.7]),
+            a_result("mrr", 0.3, confidence_interval=None),
+        ]
+    )
+    (axes,) = figure.axes
+    assert lines(axes, "_value") == [([0.6], [0.0]), ([0.3], [1.0])]
+    assert lines(axes, "_interval") == [([0.5, 0.7], [0.0, 0.0])]
+    assert row_labels(axes) == ["recall@5", "mrr"]
+    assert axes.yaxis_inverted()  # the first metric is on top
+
+
+def test_an_interval_that_excludes_the_value_is_drawn_as_it_is() -> None:
+    for plot in (plot_metrics, plot_targets):
+        (axes,) = plot([a_result(value=0.2, confidence_interval=(0.3, 0.4))]).axes
+        assert [xs for xs, _ in lines(axes, "_interval")] == [[0.3, 0.4]]
+
+
+def test_scales_get_panels_of_their_own() -> None:
+    figure = plot_metrics(
+        [
+            a_result("latency", 0.4, target=TargetCategory.LATENCY),
+            a_result("tokens", 4000.0),
+            a_result("bleu", 23.0, confidence_interval=[20.0, 26.0]),
+            a_result("recall@5", 0.6),
+            a_result("drop", -0.1),
+        ]
+    )
+    shown = [(axes.get_xlabel(), row_labels(axes), dots(axes)) for axes in figure.axes]
+    assert shown == [
+        ("share (0 to 1)", ["recall@5"], [0.6]),
+        ("0 to 100", ["bleu"], [23.0]),
+        ("a scale of its own", ["tokens"], [4000.0]),
+        ("a scale of its own", ["drop"], [-0.1]),
+        ("seconds", ["latency"], [0.4]),
+    ]
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        assert low <= min(dots(axes)) <= high
+
+
+@pytest.mark.parametrize(
+    "low_bleu",
+    [
+        pytest.param(a_result("bleu", 0.6, confidence_interval=[0.2, 1.4]), id="its interval"),
+        pytest.param(a_result("bleu", 0.6, bounds_if_failed=[0.5, 9.0]), id="its bounds"),
+        pytest.param(MetricResult("bleu", CORRECTNESS, 0.6, {}, [SampleScore(3.1)]), id="its samples"),
+    ],
+)
+def test_a_low_bleu_is_told_from_a_share_by(low_bleu: MetricResult) -> None:
+    assert [axes.get_xlabel() for axes in plot_metrics([low_bleu]).axes] == ["0 to 100"]
+
+
+def test_the_scale_of_a_metric_is_one_for_all_systems() -> None:
+    figure = plot_metrics({"weak": [a_result("bleu", 0.6)], "strong": [a_result("bleu", 31.0)]})
+    assert [axes.get_xlabel() for axes in figure.axes] == ["0 to 100"]
+
+
+@pytest.mark.parametrize("plot", [plot_metrics, plot_targets])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_not_measured_is_written_not_drawn_at_zero(plot: Any, value: float) -> None:
+    (axes,) = plot([a_result("mrr", value), a_result("recall@5", 0.6)]).axes
+    assert dots(axes) + bars(axes) == [0.6]
+    (text,) = axes.texts
+    assert (text.get_text(), text.get_position()) == ("n/a", (0.01, 0))
+
+
+def test_a_metric_that_one_system_lacks_is_not_measured_there() -> None:
+    (axes,) = plot_metrics({"a": [a_result("mrr", 0.5)], "b": [a_result("recall@5", 0.6)]}).axes
+    assert dots(axes) == [0.5, 0.6]
+    assert [text.get_text() for text in axes.texts] == ["n/a", "n/a"]
+
+
+def test_failures_stand_in_the_label_and_their_bounds_beside_the_dot() -> None:
+    failing = a_result(value=0.6, num_failed=12, bounds_if_failed=[0.4, 0.8])
+    figure = plot_metrics([failing, a_result("mrr", num_failed=0)])
+    (axes,) = figure.axes
+    assert row_labels(axes) == ["recall@5  (12 failed)", "mrr"]
+    ((ends, heights),) = lines(axes, "_bounds")
+    assert ends == [0.4, 0.8]
+    assert all(0 < height < 0.5 for height in heights)  # in its row, not hidden by the interval
+    assert "range, had the failed samples been scored" in legend(figure)
+
+
+def test_an_open_bound_reaches_to_the_edge() -> None:
+    slow = a_result("latency", 2.0, target=TargetCategory.LATENCY, num_failed=1, bounds_if_failed=[1.5, None])
+    (axes,) = plot_metrics([slow]).axes
+    assert [ends for ends, _ in lines(axes, "_bounds")] == [[1.5, axes.get_xlim()[1]]]
+
+
+def test_the_label_says_which_system_failed() -> None:
+    (axes,) = plot_metrics({"a": [a_result(num_failed=3)], "b": [a_result(num_failed=0)]}).axes
+    assert row_labels(axes) == ["recall@5\na: 3 failed"]
+
+
+def test_systems_differ_in_colour_marker_and_height() -> None:
+    systems = {f"system {place}": [a_result(value=place / 10)] for place in range(9)}
+    figure = plot_metrics(systems)
+    shown = [line for line in figure.axes[0].get_lines() if line.get_label() == "_value"]
+    assert len({(line.get_color(), line.get_marker()) for line in shown}) == 9
+    heights = [float(line.get_data()[1][0]) for line in shown]
+    assert heights == sorted(set(heights))
+    assert -0.5 < heights[0]
+    assert heights[-1] < 0.5
+    assert legend(figure) == list(systems)
+
+
+def test_the_figure_grows_with_the_rows() -> None:
+    heights = [plot_metrics([a_result(str(n)) for n in range(rows)]).get_figheight() for rows in (1, 10, 20)]
+    assert heights[2] - heights[1] == pytest.approx((heights[1] - heights[0]) * 10 / 9)
+    assert heights[1] > heights[0]
+
+
+# --- plot_targets
+
+
+def test_bars_are_grouped_by_target_in_the_order_of_targets() -> None:
+    results = [
+        a_result("token_f1", 0.7, target=CORRECTNESS, confidence_interval=[0.6, 0.75]),
+        a_result("recall@5", 0.6),
+        a_result("hit@1", 0.2),
+    ]
+    figure = plot_targets(results)
+    shown = [(axes.get_title(loc="left"), row_labels(axes), bars(axes)) for axes in figure.axes]
+    assert shown == [
+        ("Retrieval relevance", ["recall@5", "hit@1"], [0.6, 0.2]),
+        ("Generation correctness", ["token_f1"], [0.7]),
+    ]
+    assert lines(figure.axes[1], "_interval") == [([0.6, 0.75], [0.0, 0.0])]
+    assert figure.axes[1].get_xlabel() == "share (0 to 1)"
+
+
+def test_what_is_left_out_is_named() -> None:
+    late = a_result("latency", 0.4, target=TargetCategory.LATENCY)
+    (axes,) = plot_targets([a_result(), a_result("bleu", 23.0), late]).axes
+    assert bars(axes) == [0.6]
+    assert axes.get_xlabel() == "share (0 to 1)\nNot on this scale and left out: bleu, latency"
+    with pytest.raises(ValueError, match="only latency: use plot_metrics"):
+        plot_targets([late])
+
+
+def test_each_system_has_a_bar_in_its_colour() -> None:
+    figure = plot_targets({"a": [a_result(value=0.6)], "b": [a_result(value=0.7)]})
+    (axes,) = figure.axes
+    assert bars(axes) == [0.6, 0.7]
+    first, second = axes.patches
+    assert first.get_facecolor() != second.get_facecolor()
+    assert not first.get_window_extent().overlaps(second.get_window_extent())
+    assert legend(figure) == ["a", "b", "95% interval"]
+
+
+# --- plot_distribution
+
+
+def scored(*values: float | None, value: float = 0.5, target: TargetCategory = CORRECTNESS) -> MetricResult:
+    scores = [SampleScore(one, "" if one is not None else "no reference") for one in values]
+    return MetricResult("token_f1", target, value, {}, scores)
+
+
+@pytest.mark.parametrize(
+    ("values", "bins", "counts"),
+    [
+        pytest.param((0.0, 0.1, 0.9, 1.0), 2, [2, 2], id="both ends count"),
+        pytest.param((1.0, 1.0), 4, [0, 0, 0, 2], id="the scale is whole though the scores are not"),
+        pytest.param((0.3, None, 1.0 + 1e-12), 2, [1, 1], id="a rounding error is not lost"),
+        pytest.param((10.0, 90.0, 60.0), 2, [1, 2], id="out of 100"),
+    ],
+)
+def test_every_score_is_in_one_bin(values: Sequence[float | None], bins: int, counts: list[int]) -> None:
+    (axes,) = plot_distribution(scored(*values), bins=bins).axes
+    assert [patch.get_height() for patch in axes.patches] == counts  # type: ignore[attr-defined]
+
+
+def test_the_value_is_a_line_and_the_unscored_are_counted() -> None:
+    result = scored(0.2, 0.4, None, value=0.3)
+    result.scores.append(SampleScore(None, "TimeoutError: late", failed=True))
+    (axes,) = plot_distribution(result).axes
+    (line,) = axes.get_lines()
+    assert list(line.get_xdata()) == [0.3, 0.3]
+    assert axes.get_xlabel().endswith("\n2 of 4 samples scored, 1 skipped, 1 failed")
+
+
+def test_no_line_where_there_is_no_value() -> None:
+    assert not plot_distribution(scored(0.2, value=math.nan)).axes[0].get_lines()
+
+
+def test_equal_seconds_make_a_histogram_too() -> None:
+    (axes,) = plot_distribution(scored(2.0, 2.0, value=2.0, target=TargetCategory.LATENCY)).axes
+    assert sum(patch.get_height() for patch in axes.patches) == 2  # type: ignore[attr-defined]
+
+
+# --- plot_recall_by_k
+
+
+def test_the_curve_is_recall_at_each_k_with_its_interval() -> None:
+    run = a_run("axb", "xxa", "bax", "xxxa")
+    figure = plot_recall_by_k(run)
+    expected = [RecallAtK(k).compute(run.samples, run.outputs) for k in (1, 2, 3, 4)]
+    ks, values = curve(figure)
+    assert ks == [1, 2, 3, 4]  # the longest list has four documents
+    assert values == [result.value for result in expected]
+    assert values[:2] == [0.25, 0.375]
+    corners = {(x, y) for x, y in figure.axes[0].collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
+    for k, result in zip(ks, expected, strict=True):
+        low, high = result.details["confidence_interval"]
+        assert {(k, low), (k, high)} <= corners
+
+
+def test_each_run_ends_where_its_lists_end() -> None:
+    figure = plot_recall_by_k({"short": a_run("ab"), "long": a_run("xaxxb", None)})
+    assert curve(figure, 0) == ([1, 2], [0.5, 1.0])
+    assert curve(figure, 1) == ([1, 2, 3, 4, 5], [0.0, 0.5, 0.5, 0.5, 1.0])
+    assert legend(figure) == ["short", "long  (1 failed)"]
+
+
+def test_chosen_depths_are_sorted_and_taken_once() -> None:
+    assert curve(plot_recall_by_k(a_run("xa", "ab"), ks=[5, 1, 5])) == ([1, 5], [0.25, 0.75])
+
+
+def test_of_long_lists_the_top_is_close_and_both_ends_are_there() -> None:
+    ks, _ = curve(plot_recall_by_k(a_run("x" * 400 + "ab")))
+    assert ks[:4] == [1, 2, 3, 4]
+    assert ks[-1] == 402
+    assert len(ks) <= 50
+
+
+def test_a_run_without_recall_is_named_and_not_drawn_at_zero() -> None:
+    figure = plot_recall_by_k({"down": a_run(None, None), "up": a_run("ab", "xa")})
+    assert legend(figure) == ["down  (2 failed, n/a)", "up"]
+    assert all(math.isnan(value) for value in curve(figure, 0)[1])
+
+
+# --- all of them
+
+
+@pytest.mark.parametrize(
+    ("plot", "given", "message"),
+    [
+        pytest.param(plot_metrics, [], "no results to plot", id="no metrics"),
+        pytest.param(plot_metrics, {}, "the mapping names no system", id="no systems"),
+        pytest.param(
+            plot_targets, {"bm25": []}, "no results to plot for system 'bm25'", id="an empty system"
+        ),
+        pytest.param(
+            plot_metrics, [a_result(), a_result()], "two results are named 'recall@5'", id="a name twice"
+        ),
+        pytest.param(plot_distribution, scored(None), "token_f1: no sample has a score", id="no scores"),
+        pytest.param(
+            lambda result: plot_distribution(result, bins=0), scored(0.1), "at least 1", id="no bins"
+        ),
+        pytest.param(plot_recall_by_k, {}, "no runs to plot", id="no runs"),
+        pytest.param(plot_recall_by_k, a_run(None), "no sample has both", id="all failed"),
+        pytest.param(plot_recall_by_k, a_run(), "no sample has both", id="no samples"),
+        pytest.param(lambda run: plot_recall_by_k(run, ks=[]), a_run("a"), "ks is empty", id="no depths"),
+    ],
+)
+def test_nothing_to_plot_is_an_error_in_words(plot: Any, given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plot(given)
+
+
+@pytest.mark.parametrize(
+    "name", ["cost in $ and $", r"$\nonsense{$", "_hidden_", r"\$", "two\nlines", "^{" * 40]
+)
+def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
+    shown = " ".join(name.split())
+    shown = shown if len(shown) <= 60 else shown[:59] + "…"
+    run = a_run("xa", "ab", name=name)
+    figures = [
+        plot_metrics({name: [a_result(name, num_failed=2)], "other": [a_result(name)]}),
+        plot_targets({name: [a_result(name), a_result(name + "2", 7.0)]}),
+        plot_distribution(MetricResult(name, RELEVANCE, 0.5, {}, [SampleScore(0.5)])),
+        plot_recall_by_k(run),
+    ]
+    for place, figure in enumerate(figures):
+        # An escaped dollar is one character on the picture, and no text is taken for a formula.
+        texts = [*figure.texts, *(text for axes in figure.axes for text in axes.get_yticklabels())]
+        texts += [text for legend in figure.legends for text in legend.get_texts()]
+        assert any(text.get_text().replace(r"\$", "$").split("\n")[0] == shown for text in texts)
+        assert not any(text.get_text().count("$") > text.get_text().count(r"\$") for text in texts)
+        assert save_figure(figure, tmp_path / f"{place}.svg").stat().st_size > 0
+
+
+def test_long_labels_stay_on_the_picture() -> None:
+    figure = plot_metrics({"W" * 90: [a_result("W" * 90, num_failed=12)], "b": [a_result("W" * 90)]})
+    for text in [*figure.axes[0].get_yticklabels(), *figure.legends[0].get_texts()]:
+        extent = text.get_window_extent()
+        assert extent.x0 >= 0
+        assert extent.x1 <= figure.bbox.x1
+
+
+# --- save_figure
+
+
+def test_png_and_svg_by_suffix(tmp_path: Path) -> None:
+    figure = plot_metrics([a_result()])
+    png = save_figure(figure, tmp_path / "new folder" / "metrics.PNG")
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    svg = save_figure(figure, str(tmp_path / "metrics.svg"))
+    assert b"<svg" in svg.read_bytes()
+    assert b"<dc:date>" not in svg.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_the_same_results_give_the_same_bytes(suffix: str, tmp_path: Path) -> None:
+    def make() -> Figure:
+        slow = a_result("latency", 2.0, target=TargetCategory.LATENCY, num_failed=1)
+        return plot_metrics([a_result(confidence_interval=[0.5, 0.7]), a_result("bleu", 23.0), slow])
+
+    once = make()
+    written = [
+        save_figure(figure, tmp_path / f"{place}{suffix}").read_bytes()
+        for place, figure in enumerate([once, once, make()])
+    ]
+    assert written[0] == written[1] == written[2]
+
+
+def test_threads_draw_and_save_the_same(tmp_path: Path) -> None:
+    def draw(place: int) -> bytes:
+        return save_figure(plot_recall_by_k(a_run("xa", "ab")), tmp_path / f"{place}.svg").read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(draw, range(8)))) == 1
+
+
+def test_settings_of_matplotlib_are_left_alone(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    save_figure(plot_metrics([a_result()]), tmp_path / "metrics.svg")
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.png"
+    path.write_text("mine")
+    figure = plot_metrics([a_result()])
+    with pytest.raises(StorageError, match="exists already"):
+        save_figure(figure, path)
+    assert path.read_text() == "mine"
+    assert save_figure(figure, path, force=True).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["metrics.pdf", "metrics"])
+def test_other_formats_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"use \.png or \.svg"):
+        save_figure(plot_metrics([a_result()]), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for plot in (lambda: plot_metrics([a_result()]), lambda: plot_recall_by_k(a_run("ab"))):
+        with pytest.raises(MissingDependencyError, match=r"pip install 'auepora-eval\[plots\]'"):
+            plot()
+
+
+def test_pyplot_is_never_loaded() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from auepora_eval.reporting import plots; assert 'matplotlib' not in sys.modules;"
+        "from auepora_eval.core.types import MetricResult, TargetCategory as T;"
+        "plots.plot_metrics([MetricResult('mrr', T.RETRIEVAL_ACCURACY, 0.5)]);"
+        "assert 'matplotlib.figure' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 JOBS ?= 2
 
-.PHONY: demo test lint check bench clean
+.PHONY: demo test lint check docs bench clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/auepora demo --out build/demo
@@ -20,6 +20,9 @@ lint: $(VENV)/.installed-test
 	$(BIN)/lint-imports
 
 check: lint test
+
+docs: $(VENV)/.installed-test
+	$(BIN)/python -m tests.generate_docs
 
 bench: $(VENV)/.installed-demo
 	$(BIN)/python benchmarks/footprint.py

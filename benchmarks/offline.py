@@ -23,15 +23,19 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 EXIT_OK, EXIT_ONLINE, EXIT_CANNOT_TELL = 0, 1, 2
 TIMEOUT_SECONDS = 900
+
+# They run in a fresh temporary folder, so the demo meets no old files and leaves none behind.
+COMMANDS = ("auepora demo --out demo", "auepora metrics", "auepora --help")
 
 # The second needs no root where the system lets users make namespaces of their own.
 NAMESPACES = (("unshare", "--net", "--"), ("unshare", "--user", "--map-root-user", "--net", "--"))
 
 # Fails unless both the world and this machine are out of reach; UDP, so nothing is sent.
-# It opens CONTROL_SOCKETS inet sockets: the control for the count.
+# What it asks of the system is known: the control for the count.
 NO_NETWORK = """
 import errno, socket
 for address in ("192.0.2.1", "127.0.0.1"):
@@ -39,21 +43,29 @@ for address in ("192.0.2.1", "127.0.0.1"):
         if probe.connect_ex((address, 9)) != errno.ENETUNREACH:
             raise SystemExit(f"{address} can be reached")
 """
-CONTROL_SOCKETS = 2
+
+
+class Calls(NamedTuple):
+    """How often a command asked the system for an inet socket, and to connect one; also in vain."""
+
+    sockets: int
+    connects: int
+
+    def __str__(self) -> str:
+        return f"inet sockets: {self.sockets} (connected: {self.connects})"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did; `sockets` is None where they were not counted."""
+    """What a command did; `calls` is None where they were not counted."""
 
     exit_code: int
-    sockets: int | None
     last_words: str
+    calls: Calls | None
 
     def __str__(self) -> str:
-        counted = "inet sockets not counted" if self.sockets is None else f"{self.sockets} inet sockets"
         ending = f" ({self.last_words})" if self.exit_code else ""
-        return f"exit code {self.exit_code}{ending}, {counted}"
+        return f"exit code {self.exit_code}{ending}, {self.calls or 'inet sockets not counted'}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,15 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         home = Path(folder)
         namespace = find_namespace(home)
         if namespace is None:
-            print(
-                "cannot tell: no network namespace can be made here. Run this on Linux, with unshare, as root."
-            )
+            print("cannot tell: no network namespace can be made here. Needs Linux, unshare and root.")
             return EXIT_CANNOT_TELL
         counts = can_count(namespace, home)
         if not counts:
             print("the sockets will not be counted: strace is not installed, or may not trace.")
         outcomes = []
-        for command in args.run or default_commands(home):
+        for command in args.run or COMMANDS:
             outcomes.append(run_offline(to_argv(command), namespace, home, counts))
             print(f"{command}: {outcomes[-1]}", flush=True)
     return verdict(outcomes)
@@ -86,11 +96,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         " (those of this environment); may be given several times",
     )
     return parser.parse_args(arguments)
-
-
-def default_commands(folder: Path) -> list[str]:
-    demo = shlex.join(["auepora", "demo", "--out", str(folder / "demo"), "--force"])
-    return [demo, "auepora metrics", "auepora --help"]
 
 
 def to_argv(command: str) -> list[str]:
@@ -119,7 +124,7 @@ def can_count(namespace: tuple[str, ...], home: Path) -> bool:
     if shutil.which("strace") is None:
         return False
     control = run_offline([*to_argv("python -c"), NO_NETWORK], namespace, home, counts=True)
-    return control.sockets == CONTROL_SOCKETS
+    return control.calls == Calls(sockets=2, connects=2)
 
 
 def run_offline(argv: Sequence[str], namespace: tuple[str, ...], home: Path, counts: bool) -> Outcome:
@@ -138,10 +143,10 @@ def run_offline(argv: Sequence[str], namespace: tuple[str, ...], home: Path, cou
             timeout=TIMEOUT_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return Outcome(124, count_sockets(trace) if counts else None, f"no end after {TIMEOUT_SECONDS} s")
+        return Outcome(124, f"no end after {TIMEOUT_SECONDS} s", count_calls(trace))
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     last_words = lines[-1] if lines else "no message"
-    return Outcome(done.returncode, count_sockets(trace) if counts else None, last_words)
+    return Outcome(done.returncode, last_words, count_calls(trace))
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -150,18 +155,22 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "PYTHONUSERBASE": site.getuserbase()}
 
 
-def count_sockets(trace: Path) -> int | None:
-    """How often AF_INET or AF_INET6 sockets were asked for, also in vain; None without a trace."""
+def count_calls(trace: Path) -> Calls | None:
+    """The calls for AF_INET and AF_INET6 that strace wrote down; None if it wrote nothing."""
     if not trace.exists():
         return None
-    return len(re.findall(r"\bsocket\(AF_INET6?\b", trace.read_text(encoding="utf-8", errors="replace")))
+    calls = trace.read_text(encoding="utf-8", errors="replace")
+    return Calls(
+        sockets=len(re.findall(r"\bsocket\(AF_INET6?\b", calls)),
+        connects=len(re.findall(r"\bconnect\(\d+, \{sa_family=AF_INET6?\b", calls)),
+    )
 
 
 def verdict(outcomes: Sequence[Outcome]) -> int:
-    if any(outcome.exit_code or outcome.sockets for outcome in outcomes):
+    if any(outcome.exit_code or (outcome.calls and any(outcome.calls)) for outcome in outcomes):
         print("MISSED: a command failed without a network, or opened an inet socket.")
         return EXIT_ONLINE
-    if any(outcome.sockets is None for outcome in outcomes):
+    if any(outcome.calls is None for outcome in outcomes):
         print("cannot tell: the commands succeed without a network; whether they open sockets was not seen.")
         return EXIT_CANNOT_TELL
     print("holds: all commands succeeded without a network and opened no inet socket.")

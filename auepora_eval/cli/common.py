@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..core.metrics_base import Metric
     from ..core.runner import OnOutput
     from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+    from ..runs.compare import Comparison
 
 DEFAULT_OUT = "data/evaluation/results"
 
@@ -62,7 +63,7 @@ def add_run_output(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--metrics", metavar="NAMES", help="recall@5,ndcg@10,... (default: what the data allow)"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of everything that is random (0)")
+    parser.add_argument("--seed", type=at_least(0), metavar="N", help="seed of everything that is random (0)")
     parser.add_argument("--id", metavar="ID", help="id of the run (default: made from system, data and time)")
     parser.add_argument("--force", action="store_true", help="replace a run of the same id")
     add_out(parser)
@@ -71,8 +72,6 @@ def add_run_output(parser: ArgumentParser) -> None:
 
 def load_samples(name: str, format_name: str | None, limit: int | None) -> InMemoryDataset:
     """A dataset by path, or the bundled one by the name `demo`; the first `limit` samples of it."""
-    from itertools import islice
-
     from ..core.dataset import InMemoryDataset
     from ..demo.world import demo_dataset
     from ..errors import DataError
@@ -81,7 +80,7 @@ def load_samples(name: str, format_name: str | None, limit: int | None) -> InMem
     dataset = demo_dataset() if name == "demo" else load_dataset(name, format_name)
     if not len(dataset):
         raise DataError(name, "there are no samples in it.", fix="Write one JSON object a line.")
-    return dataset if limit is None else InMemoryDataset(dataset.name, list(islice(dataset, limit)))
+    return dataset if limit is None else InMemoryDataset(dataset.name, list(dataset)[:limit])
 
 
 def chosen_metrics(
@@ -107,17 +106,30 @@ def say_run(run: EvaluationRun) -> None:
 
 
 def say_results(results: Sequence[MetricResult]) -> None:
-    """Print the table of results, each target named once."""
+    """Print the table of results, under the target that each is about."""
     from ..reporting.tables import HEADINGS, row
 
-    rows = [list(row(result)) for result in results]
-    for cells, result in zip(rows, results, strict=True):
-        cells[1] += "" if result.details.get("higher_is_better", True) else " ↓"
-    for cells, previous in zip(rows[:0:-1], rows[-2::-1], strict=True):
-        cells[0] = "" if cells[0] == previous[0] else cells[0]
     # The last column, the range with failures scored, is empty unless something failed.
     width = len(HEADINGS) - (not any(result.details.get("num_failed") for result in results))
-    echo.say_table(HEADINGS[:width], [cells[:width] for cells in rows], numeric=range(2, len(HEADINGS)))
+    rows: list[Sequence[str]] = []
+    for place, result in enumerate(results):
+        if place == 0 or result.target is not results[place - 1].target:
+            rows.append([result.target.name])
+        arrow = "" if result.details.get("higher_is_better", True) else " ↓"
+        rows.append([f"{result.name}{arrow}", *row(result)[2:width]])
+    echo.say_table(HEADINGS[1:width], rows, numeric=range(1, len(HEADINGS)))
+
+
+def say_comparison(comparison: Comparison) -> None:
+    """Print a comparison: the table, and the verdict in words."""
+    from ..reporting.tables import comparison_in_words, comparison_rows
+
+    a, b = comparison.baseline_system, comparison.candidate_system
+    echo.say(f"{b} against {a}, sample by sample")
+    # Short headings: the whole table fits a terminal of 80 columns.
+    headings = ("Metric", echo.one_line(a, 8), echo.one_line(b, 8), "Change", "95% interval", "p", "Verdict")
+    echo.say_table(headings, comparison_rows(comparison), numeric=range(1, 6))
+    echo.say_words(comparison_in_words(comparison))
 
 
 def say_failures(failed: Sequence[SystemOutputs]) -> None:

@@ -9,10 +9,9 @@ Samples are matched by id; a failed answer counts as the worst one. Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import asdict
 
 from . import echo
-from .common import add_json, add_out
+from .common import add_json, add_out, say_comparison
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -26,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..reporting.tables import COMPARISON_HEADINGS, comparison_in_words, comparison_rows
+    from ..reporting.tables import comparison_to_dict
     from ..runs.compare import compare_runs
     from ..runs.storage import EvaluationResultsStorage
 
@@ -35,9 +34,7 @@ def run(args: Namespace) -> int:
         storage.load_run(args.baseline), storage.load_run(args.candidate), alpha=args.alpha
     )
     if args.json:
-        echo.say_json(asdict(comparison) | {"in_words": comparison_in_words(comparison)})
+        echo.say_json(comparison_to_dict(comparison))
         return 0
-    echo.say(f"{comparison.candidate_system} against {comparison.baseline_system}, sample by sample")
-    echo.say_table(COMPARISON_HEADINGS, comparison_rows(comparison), numeric=range(1, 6))
-    echo.say(comparison_in_words(comparison))
+    say_comparison(comparison)
     return 0

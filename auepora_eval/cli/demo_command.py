@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import DEFAULT_OUT, add_json, add_out, progress, say_results
+from .common import DEFAULT_OUT, add_json, add_out, progress, say_comparison, say_results
 
 if TYPE_CHECKING:
     from ..core.types import EvaluationRun
@@ -43,11 +43,10 @@ def run(args: Namespace) -> int:
     page = Path(args.out) / f"{'-vs-'.join(each.evaluation_id for each in runs)}.html"
     write_bytes(page, report_html(runs, comparison).encode(), force=True)
     if args.json:
-        from dataclasses import asdict
+        from ..reporting.tables import comparison_to_dict
 
-        echo.say_json(
-            {"runs": [str(path) for path in paths], "report": str(page), "comparison": asdict(comparison)}
-        )
+        written = {"runs": [str(path) for path in paths], "report": str(page)}
+        echo.say_json({**written, "comparison": comparison_to_dict(comparison)})
     else:
         _say(runs, comparison, [*paths, page], args.out)
     return 0
@@ -70,22 +69,17 @@ def _run(system: DemoSystem, storage: EvaluationResultsStorage) -> EvaluationRun
 
 
 def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path], out: str) -> None:
-    from ..reporting.tables import COMPARISON_HEADINGS, comparison_in_words, comparison_rows
-
-    echo.say("Skerravane Tideworks, an invented utility: 88 documents, 160 questions, two real systems.")
+    echo.say("Skerravane Tideworks, a utility that we made up: 88 documents, 160 questions.")
     for each in runs:
         echo.say(f"\n{each.system_name}")
         say_results(each.results)
-    echo.say(f"{comparison.candidate_system} against {comparison.baseline_system}, sample by sample")
-    echo.say_table(COMPARISON_HEADINGS, comparison_rows(comparison), numeric=range(1, 6))
-    echo.say(comparison_in_words(comparison))
+    echo.say()
+    say_comparison(comparison)
     echo.say()
     echo.say("Written:")
     for path in written:
         echo.say(f"  {path}")
     flag = "" if out == DEFAULT_OUT else f" --out {out}"
     echo.say("Next:")
-    echo.say(f"  auepora show {runs[0].evaluation_id} --worst ndcg@5{flag}    the questions it found hardest")
-    echo.say(
-        "  auepora run --dataset demo --system my_rag.py:system    your own system on the same questions"
-    )
+    echo.say(f"  auepora show {runs[0].evaluation_id} --worst ndcg@5{flag}   # what it found hardest")
+    echo.say("  auepora run --dataset demo --system my_rag.py:my_rag   # your own system")

@@ -37,6 +37,15 @@ def say(text: object = "") -> None:
     print(clean(text))
 
 
+def say_words(text: object) -> None:
+    """Print sentences, wrapped to a width that reads well."""
+    import shutil
+    import textwrap
+
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    print("\n".join(textwrap.wrap(clean(text), width=width, break_on_hyphens=False)))
+
+
 def note(text: object) -> None:
     """Print something about the work, beside the results."""
     print(clean(text), file=sys.stderr)
@@ -64,17 +73,26 @@ def console() -> Console:
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> None:
-    """Print a table; the columns in `numeric` are aligned to the right."""
+    """Print a table; the columns in `numeric` are aligned to the right, a row of one cell is a heading."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    screen = console()
+    padding = (0, int(screen.width >= 100), 0, 0)
+    table = Table(box=box.SIMPLE_HEAD, padding=padding, show_edge=False, header_style="bold")
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place in numeric else "left", overflow="fold")
+        # On a narrow terminal the last column folds first; a name or a number that is cut cannot be read.
+        table.add_column(
+            heading,
+            justify="right" if place in numeric else "left",
+            overflow="fold",
+            no_wrap=place < len(headings) - 1 and len(headings) > 4,
+        )
     for row in rows:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    console().print(table)
+        style = "bold" if len(row) == 1 and len(headings) > 1 else ""
+        table.add_row(*(Text(one_line(cell) if cell.strip() else cell, style=style) for cell in row))
+    screen.print(table)
 
 
 def notes_from_warnings() -> None:

@@ -31,14 +31,14 @@ def load_system(name: str) -> RAGSystemProtocol:
         raise DataError(
             f"--system {name}",
             f"{module_name} has no {attribute!r}.",
-            fix=f"It has {', '.join(public[-8:])}.",
+            fix=f"It has {', '.join(public[-8:])}." if public else "It is empty.",
         )
     thing = getattr(module, attribute)
     try:
         if inspect.isclass(thing) or (inspect.isroutine(thing) and not inspect.signature(thing).parameters):
             thing = thing()
         return as_system(thing)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(f"--system {name}", _in_one_line(error)) from error
 
 
@@ -60,7 +60,7 @@ def _module(module_name: str, name: str) -> ModuleType:
         raise DataError(f"--system {name}", _in_one_line(error)) from error
     except FileNotFoundError as error:
         raise DataError(f"--system {name}", "there is no such file.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(f"--system {name}", _in_one_line(error)) from error
 
 
@@ -81,4 +81,6 @@ def _in_one_line(error: Any) -> str:
     """The user's own exception, with the place in the user's own code where it arose."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    if isinstance(error, SyntaxError):
+        place = ""  # its text names the file and the line; the frames are those of the import
     return f"{type(error).__name__}: {error}{place}."

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
-from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
@@ -36,8 +35,6 @@ def canonical_json(thing: Any) -> bytes:
 
 def plain(thing: Any) -> Any:
     """What JSON can hold in place of a value that it cannot: arrays as lists, paths as text."""
-    if isinstance(thing, Enum):
-        return thing.name
     if isinstance(thing, PurePath):
         return thing.as_posix()
     if hasattr(thing, "tolist"):  # numpy arrays and scalars

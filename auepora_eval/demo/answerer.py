@@ -67,7 +67,7 @@ class ExtractiveAnswerer(Generator):
         for place, doc in enumerate(context_docs):
             about = self._share(wanted, f"{doc.metadata.get('title', '')} {doc.text}")
             before = 0.0
-            for sentence in _SENTENCE_END.split(doc.text):
+            for sentence in sentences(doc.text):
                 here = self._share(wanted, sentence)
                 answer = sentence if shape is None else _first_new(shape, sentence, query)
                 # The document's subject and the sentence before carry what a pronoun leaves out; a
@@ -88,6 +88,11 @@ class ExtractiveAnswerer(Generator):
 
     def _weight(self, term: str) -> float:
         return self._weights.get(term, self._unseen)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a plain text."""
+    return _SENTENCE_END.split(text)
 
 
 def _asked_for(query: str) -> re.Pattern[str] | None:

@@ -13,15 +13,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.rag_interface import RAGSystem
 from ..core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from ..errors import MissingDependencyError
 from ..metrics.text import words
-from .answerer import ExtractiveAnswerer
+from .answerer import ExtractiveAnswerer, sentences
 from .world import demo_corpus
 
 if TYPE_CHECKING:
@@ -110,17 +112,18 @@ def _bm25_scorer(documents: Sequence[Document], terms: Callable[[str], list[str]
     return scores
 
 
-def _dense_scorer(documents: Sequence[Document], model: Any) -> Callable[[str], Scores]:
+def _dense_scorer(documents: Sequence[Document], model: StaticEmbedder) -> Callable[[str], Scores]:
+    """A document is as near to the query as its nearest sentence: an average over all blurs every fact."""
     import numpy as np
 
-    matrix = model.embed([_text(doc) for doc in documents], norm=True)
+    pieces = [(place, sentence) for place, doc in enumerate(documents) for sentence in sentences(doc.text)]
+    owners = np.array([place for place, _ in pieces])
+    matrix = model.embed([f"{documents[place].metadata.get('title', '')} {text}" for place, text in pieces])
 
     def scores(query: str) -> Scores:
-        # The model has no vector for a text without tokens: such a query is as near to all documents.
-        if not query.strip():
-            return np.zeros(len(documents), dtype=np.float32)
-        found: Scores = matrix @ model.embed([query], norm=True)[0]
-        return found
+        nearest = np.full(len(documents), -1.0, dtype=np.float32)
+        np.maximum.at(nearest, owners, matrix @ model.embed([query])[0])
+        return nearest
 
     return scores
 
@@ -136,18 +139,44 @@ def _fused(*rankings: Scores) -> Scores:
     return total
 
 
-@cache
-def _embedder() -> Any:
-    """Static embeddings whose weights are in the package: nothing is downloaded."""
-    try:
-        import wordllama
-    except ImportError as error:
-        raise MissingDependencyError(
-            "the hybrid system needs wordllama: pip install 'auepora-eval[embeddings]'"
-        ) from error
-    from pathlib import Path
+class StaticEmbedder:
+    """The token vectors that come inside the wordllama package, averaged over a text.
 
-    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    The files are read from the package's folder: importing it would import an HTTP client, which opens a
+    socket to try out IPv6, and nothing in a demo should do that. The vectors equal those of its `embed`.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from safetensors.numpy import load_file
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise MissingDependencyError(_NEEDS_WORDLLAMA) from error
+        package = find_spec("wordllama")
+        if package is None or not package.submodule_search_locations:
+            raise MissingDependencyError(_NEEDS_WORDLLAMA)
+        folder = Path(package.submodule_search_locations[0])
+        self._vectors = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
+        self._tokenizer = Tokenizer.from_file(
+            str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
+        )
+        self._tokenizer.no_padding()
+
+    def embed(self, texts: Sequence[str]) -> Scores:
+        """A vector of length one for each text; of zeros for a text without tokens."""
+        import numpy as np
+
+        rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
+        for place, encoded in enumerate(self._tokenizer.encode_batch(list(texts), add_special_tokens=False)):
+            if encoded.ids:
+                mean = self._vectors[encoded.ids].astype(np.float32).mean(axis=0)
+                rows[place] = mean / np.linalg.norm(mean)
+        return rows
+
+
+_NEEDS_WORDLLAMA = "the hybrid system needs wordllama: pip install 'auepora-eval[embeddings]'"
+
+_embedder = cache(StaticEmbedder)
 
 
 def _text(document: Document) -> str:

@@ -17,10 +17,12 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
 
     Without `force` an existing file is an error, also when it appears while we write.
     """
-    if path.exists() and not force:
-        raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if "\0" in str(path):
+        raise StorageError(f"{str(path)!r:.80} cannot be a file name.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
+        if path.exists() and not force:
+            raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             yield file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..errors import DataError
 from .jsonl import opened
 
 _MAX_BYTES = 1_000_000
+_MINIMA = {"top_k": 1, "concurrency": 1, "timeout": 0, "max_failures": 0, "limit": 1, "seed": 0}
 _KINDS: dict[str, tuple[type, ...]] = {
     "dataset": (str,),
     "format": (str,),
@@ -30,24 +32,41 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 def load_config(path: str | Path) -> dict[str, Any]:
     """The settings of a plan file; unknown keys and wrong types are errors that name them."""
-    import yaml
-
     path = Path(path)
     with opened(path) as file:
         content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
-        raise DataError(path.name, "a plan of over 1 MB is not a plan.")
-    try:
-        settings = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        place = getattr(error, "problem_mark", None)
-        where = path.name if place is None else f"{path.name}:{place.line + 1}"
-        raise DataError(where, f"not YAML: {getattr(error, 'problem', None) or error}.") from error
+        raise DataError(path.name, "a plan of over 1 MB is not a plan.", fix="Is it the right file?")
+    settings = _parsed(content, path.name)
     if not isinstance(settings, dict):
-        raise DataError(path.name, "a plan is a list of 'key: value' lines.")
+        raise DataError(
+            path.name, "a plan is a list of 'key: value' lines.", fix="Begin with 'dataset: FILE'."
+        )
     for key, value in settings.items():
         _check(f"{path.name}: {key}", str(key), value)
     return settings
+
+
+def _parsed(content: bytes, name: str) -> Any:
+    import yaml
+
+    try:
+        for event in yaml.parse(content, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                # A few lines of aliases of aliases unfold to billions of values.
+                raise DataError(
+                    f"{name}:{event.start_mark.line + 1}",
+                    "a plan has no aliases (*name).",
+                    fix="Write the value out.",
+                )
+        return yaml.safe_load(content)
+    except DataError:
+        raise
+    except Exception as error:  # a value like 2020-99-01 raises whatever its Python type does
+        place = getattr(error, "problem_mark", None)
+        where = name if place is None else f"{name}:{place.line + 1}"
+        what = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise DataError(where, f"not YAML: {what}.", fix="Write one 'key: value' a line.") from error
 
 
 def _check(where: str, key: str, value: Any) -> None:
@@ -58,6 +77,8 @@ def _check(where: str, key: str, value: Any) -> None:
     kinds = _KINDS[key]
     if isinstance(value, bool) or not isinstance(value, kinds):
         expected = " or ".join(kind.__name__ for kind in kinds)
-        raise DataError(where, f"expected {expected} but got {value!r:.60}.")
+        raise DataError(where, f"expected {expected} but got {value!r:.60}.", fix="Change or remove it.")
+    if key in _MINIMA and not _MINIMA[key] <= value < math.inf:
+        raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use at least {_MINIMA[key]}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise DataError(where, "expected a list of names.")
+        raise DataError(where, "expected a list of names.", fix="Write, for example, [recall@5, token_f1].")

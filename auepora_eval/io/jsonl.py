@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
+import math
+import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,11 +18,12 @@ import msgspec
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.fingerprint import plain
 from ..core.types import EvaluationSample
-from ..errors import DataError
+from ..errors import AueporaError, DataError
 from .atomic import written
 from .records import read_sample, sample_record
 
 MAX_LINE_BYTES = 8_000_000
+MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
 
 
 def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
@@ -30,7 +36,7 @@ def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDat
         if sample.sample_id in places:
             raise DataError(
                 f"{where}: $.sample_id",
-                f"{sample.sample_id!r} was used already, at {places[sample.sample_id]}.",
+                f"{sample.sample_id!r:.80} was used already, at {places[sample.sample_id]}.",
                 fix="Scores are matched by id: give each sample its own.",
             )
         places[sample.sample_id] = where
@@ -84,13 +90,49 @@ def read_records(
         try:
             record = decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DataError(where, *_why_not_json(line, error)) from error
+            raise _not_json(where, line, error) from error
         if not isinstance(record, dict):
             raise DataError(f"{where}: $", f"an object was expected, not {_kind(record)}.{_ONE_OBJECT}")
+        if _is_suspect(line):
+            _refuse_extremes(record, where)
         yield where, record
 
 
 _ONE_OBJECT = " Write one JSON object a line."
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_LONG_NUMBER = re.compile(rb"[0-9]{309}")  # the largest float has 309 digits
+
+
+def _is_suspect(line: bytes) -> bool:
+    """Whether a line may be nested too deeply or hold too large a number; seldom, so the look is quick."""
+    if len(line) <= MAX_DEPTH:
+        return False
+    brackets = line.translate(None, _NO_BRACKETS)
+    for _ in range(8):  # each round takes away the innermost pairs
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return len(brackets) > MAX_DEPTH or _LONG_NUMBER.search(line) is not None
+
+
+def _refuse_extremes(record: Any, where: str) -> None:
+    for path, depth, value in _walk(record):
+        if depth > MAX_DEPTH:
+            raise DataError(
+                f"{where}: {path:.80}", "the JSON is nested too deeply.", fix="Flatten the record."
+            )
+        if isinstance(value, int) and abs(value) > 2**1023:
+            raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
+
+
+def _walk(document: Any) -> Iterator[tuple[str, int, Any]]:
+    """(JSON path, depth, value) of everything in a document, without recursion."""
+    rest: list[tuple[str, int, Any]] = [("$", 0, document)]
+    while rest:
+        path, depth, value = rest.pop()
+        yield path, depth, value
+        if isinstance(value, dict):
+            rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
+        elif isinstance(value, list):
+            rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
 
 
 def _lines(path: Path, limit: int) -> Iterator[bytes]:
@@ -101,7 +143,7 @@ def _lines(path: Path, limit: int) -> Iterator[bytes]:
                 line = file.readline(limit + 1)
             except (OSError, EOFError, zlib.error) as error:
                 raise DataError(
-                    f"{path.name}:{number + 1}", f"the file cannot be read on: {error}."
+                    f"{path.name}:{number + 1}", f"the file cannot be read on: {error}.", fix=_DAMAGED
                 ) from error
             if not line:
                 return
@@ -115,38 +157,86 @@ def _lines(path: Path, limit: int) -> Iterator[bytes]:
             yield line
 
 
-def opened(path: Path) -> BinaryIO:
-    """A file to read bytes from, unpacked if it is gzip; DataError where it cannot be opened."""
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read bytes from, unpacked if it is gzip; DataError where it cannot be opened or read."""
+    file = _opened(path)
+    try:
+        with file:
+            if file.peek(2)[:2] != b"\x1f\x8b":
+                yield file
+                return
+            with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
+                yield unpacked  # type: ignore[misc]  # it reads like one
+    except AueporaError:
+        raise
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(path.name, f"the file cannot be read on: {error}.", fix=_DAMAGED) from error
+
+
+_DAMAGED = "Is it damaged or cut off? Get it again."
+
+
+def _opened(path: Path) -> BufferedReader:
+    if "\0" in str(path):
+        raise DataError(f"{str(path)!r:.80}", "there is no such file.", fix="Check the name.")
     try:
         if path.is_dir():
             raise DataError(str(path), "is a folder.", fix="Name a file in it.")
-        file = path.open("rb")
+        if path.is_fifo():  # the format is found by a look at the start, which a pipe shows only once
+            raise DataError(str(path), "is a pipe.", fix="Write it to a file first.")
+        return path.open("rb")
     except FileNotFoundError:
         raise DataError(str(path), "there is no such file.", fix="Check the name.") from None
     except OSError as error:
-        raise DataError(str(path), f"cannot be opened: {error.strerror or error}.") from error
-    if file.peek(2)[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=file, mode="rb")  # type: ignore[return-value]
-    return file
+        raise DataError(
+            f"{path!s:.80}",
+            f"cannot be opened: {error.strerror or error}.",
+            fix="Check the name and its rights.",
+        ) from error
 
 
-def _why_not_json(line: bytes, error: Exception) -> tuple[str]:
+def _not_json(where: str, line: bytes, error: Exception) -> DataError:
     """What is wrong with a line, in words, and what to do; the parser's words where we know no better."""
-    stripped = line.rstrip()
     try:
-        text = stripped.decode("utf-8")
+        text = line.rstrip().decode("utf-8")
     except UnicodeDecodeError as bad:
-        return (f"byte {bad.start + 1} is not UTF-8 ({bad.reason}). Save the file as UTF-8.",)
-    if isinstance(error, RecursionError):
-        return ("the JSON is nested too deeply. Flatten the record.",)
+        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
+        return DataError(where, what, fix="Save the file as UTF-8.")
     message = str(error)
-    if any(word in text for word in ("NaN", "Infinity")):
-        return (f"not JSON: {message}. NaN and Infinity are not JSON numbers; write null.",)
+    if isinstance(error, RecursionError):
+        return DataError(where, "the JSON is nested too deeply.", fix="Flatten the record.")
+    if _HALF_PAIR.search(text) and ("surrogate" in message or "truncated" in message):
+        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
+    if "out of range" in message or "invalid character" in message:
+        path = _path_of_no_number(text)
+        if path:
+            what = "NaN, Infinity and numbers beyond 1e308 are not JSON."
+            return DataError(f"{where}: {path:.80}", what, fix="Write null.")
+    if "out of range" in message:
+        return DataError(where, "a number is too large.", fix="Write it as a string.")
     if "truncated" in message:
-        return (
-            "the JSON ends in the middle of a record. Was the file cut off? Remove or complete the line.",
+        return DataError(
+            where,
+            "the JSON ends in the middle of a record.",
+            fix="Was the file cut off? Remove or complete the line.",
         )
-    return (f"not JSON: {message}.{_ONE_OBJECT}",)
+    return DataError(where, f"not JSON: {message}.{_ONE_OBJECT}")
+
+
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
+
+
+def _path_of_no_number(text: str) -> str:
+    """The JSON path of a NaN or an infinity, if the line would be JSON but for that."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return next(
+        (path for path, _, value in _walk(document) if isinstance(value, float) and not math.isfinite(value)),
+        "",
+    )
 
 
 def _kind(value: Any) -> str:

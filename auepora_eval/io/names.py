@@ -12,10 +12,11 @@ _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt
 
 def file_name(identifier: str, what: str = "id") -> str:
     """The id itself, if every file system takes it as a plain name; DataError otherwise."""
-    plain = _SAFE.fullmatch(identifier) and ".." not in identifier and not identifier.endswith(".")
-    if not plain or identifier.split(".", maxsplit=1)[0].lower() in _RESERVED:
+    text = str(identifier)
+    plain = text == identifier and _SAFE.fullmatch(text) and ".." not in text and not text.endswith(".")
+    if not plain or text.split(".", maxsplit=1)[0].lower() in _RESERVED:
         raise DataError(
-            f"{what} {identifier[:80]!r}",
+            f"{what} {text[:80]!r}",
             "cannot be a file name.",
             fix="Use up to 128 letters, digits and . _ - + @, starting with a letter or digit.",
         )

@@ -28,10 +28,12 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
     with opened(path) as file:
         try:
             table = parquet.read_table(pyarrow.PythonFile(file, mode="r"))
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            raise DataError(path.name, f"not a Parquet file: {error}.", fix="Is the format right?") from error
+            rows = table.to_pylist()
+        except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+            what = " ".join(str(error).split()).rstrip(".")
+            raise DataError(path.name, f"not a Parquet file: {what:.200}.", fix="Is it damaged?") from error
     samples = []
-    for number, row in enumerate(table.to_pylist(), start=1):
+    for number, row in enumerate(rows, start=1):
         where = f"{path.name}: row {number}"
         samples.append(read_sample(_unpacked(row, where), where))
     return InMemoryDataset(name or path.stem, checked_samples(path.name, samples))

@@ -19,7 +19,7 @@ def load_predictions(path: str | Path) -> dict[str, SystemOutputs]:
         if sample_id in outputs:
             raise DataError(
                 f"{where}: $.sample_id",
-                f"{sample_id!r} was used already.",
+                f"{sample_id!r:.80} was used already.",
                 fix="Keep one prediction a sample.",
             )
         outputs[sample_id] = output
@@ -43,7 +43,7 @@ def matched_outputs(
     if strangers:
         raise DataError(
             where,
-            f"{len(strangers)} predictions are for samples that it does not have, first {strangers[0]!r}.",
+            f"{len(strangers)} predictions are for samples unknown to it, first {strangers[0]!r}.",
             fix="Is this the right dataset?",
         )
     missing = Failure("MissingPrediction", "the predictions have no line for this sample")

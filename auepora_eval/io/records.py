@@ -74,6 +74,8 @@ def read_sample(record: Record, where: str) -> EvaluationSample:
         raise DataError(
             f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
         )
+    if isinstance(reference, _Response):
+        _check_alternatives((reference.metadata or {}).get("alternatives"), where)
     return EvaluationSample(
         sample_id=raw.sample_id,
         query=raw.query,
@@ -108,7 +110,9 @@ def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
         )
     for key, seconds in (raw.timings or {}).items():
         if not (math.isfinite(seconds) and seconds >= 0):
-            raise DataError(f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.")
+            raise DataError(
+                f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
+            )
     error = Failure("error", raw.error) if isinstance(raw.error, str) else raw.error
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
@@ -141,20 +145,66 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
     return record
 
 
+_PARTS: dict[str, type[msgspec.Struct]] = {
+    "relevant_docs": _Document,
+    "candidate_docs": _Document,
+    "reference_answer": _Response,
+    "retrieved": _Hit,
+    "response": _Response,
+    "error": _Failure,
+}
+
+
 def _converted(record: Record, kind: type[Any], where: str) -> Any:
-    known = kind.__struct_fields__
-    unknown = [key for key in record if key not in known]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else " Put what you want kept under 'metadata'."
-        warnings.warn(
-            f"{where}: the field {unknown[0]!r} is not read.{hint}", UnknownFieldWarning, stacklevel=4
-        )
+    _warn_of_unknown(record, kind, where)
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `")
-        raise DataError(f"{where}: {path.rstrip('`') or '$'}", f"{_in_our_words(what)}.") from error
+        what = _in_our_words(what)
+        raise DataError(f"{where}: {path.rstrip('`') or '$'}", f"{what}.", fix=_remedy(what)) from error
+
+
+def _warn_of_unknown(record: Record, kind: type[msgspec.Struct], where: str) -> None:
+    """One warning a record, about its first field that is not read, at the top or in a part of it."""
+    known = kind.__struct_fields__
+    for key, value in record.items():
+        if key not in known:
+            return _warn_of_field(key, known, where)
+        part = _PARTS.get(key)
+        if part is None:
+            continue
+        names = part.__struct_fields__
+        for each in value if isinstance(value, list) else (value,):
+            for name in each if isinstance(each, dict) else ():
+                if name not in names:
+                    return _warn_of_field(name, names, f"{where}: $.{key}")
+    return None
+
+
+def _warn_of_field(name: str, known: tuple[str, ...], where: str) -> None:
+    near = difflib.get_close_matches(name[:80], known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else "Put what you want kept under 'metadata'."
+    warnings.warn(f"{where}: the field {name!r:.80} is not read. {hint}", UnknownFieldWarning, stacklevel=6)
+
+
+def _remedy(what: str) -> str:
+    if what.startswith("missing"):
+        return "Add it."
+    if what.startswith("expected `str`") and what.endswith(("`int`", "`float`")):
+        return "Put it in quotes."
+    return "Change it, or write null." if "null` but" in what else "Change it."
+
+
+def _check_alternatives(alternatives: Any, where: str) -> None:
+    if alternatives and not (
+        isinstance(alternatives, list) and all(isinstance(text, str) for text in alternatives)
+    ):
+        raise DataError(
+            f"{where}: $.reference_answer.metadata.alternatives",
+            f"expected a list of texts but got {alternatives!r:.60}.",
+            fix="Change it, or leave it out.",
+        )
 
 
 def _in_our_words(message: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+import msgspec
+
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -83,6 +85,7 @@ def results_to_run(
     results: Mapping[str, Any], samples: list[EvaluationSample], outputs: list[SystemOutputs], where: str
 ) -> EvaluationRun:
     """A run from the stored document and its samples and outputs."""
+    _check(results, samples, where)
     try:
         return EvaluationRun(
             evaluation_id=results["evaluation_id"],
@@ -103,8 +106,67 @@ def results_to_run(
                 if key not in ("retrieval_k", "metrics")
             },
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(where, f"not a results file of ours: {error!r} is missing or wrong.") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            where, f"not a results file of ours: {error!r} is missing or wrong.", fix=_EDITED
+        ) from error
+
+
+_EDITED = "Was it edited? Run the evaluation again."
+
+
+class _Parameters(msgspec.Struct):
+    random_seed: int
+
+
+class _Metadata(msgspec.Struct):
+    dataset_sha256: str
+    evaluation_environment: dict[str, Any]
+    evaluation_parameters: _Parameters
+
+
+class _Configuration(msgspec.Struct):
+    retrieval_k: int
+
+
+class _Summary(msgspec.Struct):
+    total_evaluation_time_seconds: float
+
+
+class _Note(msgspec.Struct):
+    reason: str = ""
+    failed: bool = False
+
+
+class _Row(msgspec.Struct):
+    query_id: str
+    individual_metrics: dict[str, float | None] = {}
+    not_measured: dict[str, _Note] = {}
+    statistics: dict[str, list[float]] = {}
+
+
+class _Stored(msgspec.Struct):
+    """The fields of a results file that are read back."""
+
+    evaluation_id: str
+    system_version: str
+    dataset_id: str
+    timestamp: str
+    configuration: _Configuration
+    summary: _Summary
+    metadata: _Metadata
+    query_results: list[_Row]
+
+
+def _check(results: Mapping[str, Any], samples: Sequence[EvaluationSample], where: str) -> None:
+    try:
+        rows = msgspec.convert(results, _Stored).query_results
+    except msgspec.ValidationError as error:
+        raise DataError(where, f"not a results file of ours: {error}.", fix=_EDITED) from error
+    if [row.query_id for row in rows] != [sample.sample_id for sample in samples]:
+        raise DataError(
+            f"{where}: $.query_results", "these are not the samples of the run's folder.", fix=_EDITED
+        )
 
 
 def metric_entry(result: MetricResult) -> Results:

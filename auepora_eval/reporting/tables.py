@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ..core.types import MetricResult, TargetCategory
@@ -35,6 +36,12 @@ def comparison_to_markdown(comparison: Comparison) -> str:
     """A Markdown table of a comparison, with the verdict in words below."""
     table = _markdown(COMPARISON_HEADINGS, comparison_rows(comparison))
     return f"{table}\n\n{escaped(comparison_in_words(comparison))}"
+
+
+def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON has it, with the verdict in words."""
+    metrics = [{**asdict(m), "target": m.target.name, "pairs": m.pairs} for m in comparison.metrics]
+    return {**asdict(comparison), "metrics": metrics, "in_words": comparison_in_words(comparison)}
 
 
 def comparison_in_words(comparison: Comparison) -> str:
@@ -88,7 +95,7 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             value_text(metric.candidate, metric.target) + _failed_note(metric.failed_candidate),
             value_text(metric.difference, metric.target, signed=True),
             interval_text(metric.interval, metric.target, signed=True),
-            f"{metric.p_adjusted:.4f}",
+            "<0.001" if metric.p_adjusted < 0.001 else f"{metric.p_adjusted:.3f}",
             metric.verdict,
         )
         for metric in comparison.metrics
@@ -102,18 +109,27 @@ def value_text(value: float | None, target: TargetCategory | None = None, *, sig
     sign = "+" if signed else ""
     if target is not TargetCategory.LATENCY:
         return f"{value:{sign}.4f}"
-    for unit, factor in (("s", 1.0), ("ms", 1e3)):
-        if abs(value) * factor >= 1:
-            return f"{value * factor:{sign}.3g} {unit}"
-    return f"{value * 1e6:{sign}.3g} µs"
+    unit, factor = _time_unit(value)
+    return f"{value * factor:{sign}.3g} {unit}"
 
 
 def interval_text(
     interval: Sequence[float] | None, target: TargetCategory | None = None, *, signed: bool = False
 ) -> str:
+    """The limits, in one decimal less than a value: they are not known better than that."""
     if not interval:
         return "-"
-    return f"[{', '.join(value_text(limit, target, signed=signed) for limit in interval)}]"
+    sign = "+" if signed else ""
+    if target is not TargetCategory.LATENCY:
+        return f"[{', '.join(f'{limit:{sign}.3f}' for limit in interval)}]"
+    unit, factor = _time_unit(max(interval, key=abs))
+    return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {unit}"
+
+
+def _time_unit(seconds: float) -> tuple[str, float]:
+    """The unit that a time reads best in, and how many of it make a second."""
+    units = (("s", 1.0), ("ms", 1e3))
+    return next(((unit, factor) for unit, factor in units if abs(seconds) * factor >= 1), ("µs", 1e6))
 
 
 def scored_text(details: dict[str, Any]) -> str:

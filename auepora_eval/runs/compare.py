@@ -71,7 +71,7 @@ def compare_runs(
     """Compare two runs of the same dataset on every metric that both have."""
     if baseline.dataset_fingerprint != candidate.dataset_fingerprint:
         raise PlanError(
-            f"the runs are on different data: {_data(baseline)} and {_data(candidate)}. Run both on one dataset."
+            f"the runs are on different data: {_data(baseline)} and {_data(candidate)}. Use one dataset."
         )
     theirs = {result.name: result for result in candidate.results}
     pairs = [(result, theirs[result.name]) for result in baseline.results if result.name in theirs]

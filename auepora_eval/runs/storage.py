@@ -6,8 +6,9 @@ scored on the stored outputs without calling the system again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,15 @@ class EvaluationResultsStorage:
 
     def __init__(self, results_directory: str | Path = "data/evaluation/results") -> None:
         self.results_directory = Path(results_directory)
+        try:
+            os.stat(self.results_directory)
+        except FileNotFoundError:
+            pass  # it is made when the first run is stored
+        except (OSError, ValueError) as error:  # too long, a file on the way, a NUL character
+            what = getattr(error, "strerror", None) or error
+            raise StorageError(
+                f"{str(results_directory)!r:.80} cannot be a folder of runs: {what}."
+            ) from error
 
     def save_run(self, run: EvaluationRun, *, force: bool = False) -> Path:
         """Store a run whole and return the path of its results file, which is written last."""
@@ -76,7 +86,7 @@ class EvaluationResultsStorage:
         for path in sorted(self.results_directory.glob(f"*{SUFFIX}")):
             try:
                 head = _head(_read(path))
-            except (DataError, TypeError, AttributeError) as error:
+            except (DataError, AttributeError) as error:
                 head = {"evaluation_id": path.name.removesuffix(SUFFIX), "error": str(error)}
             if evaluation_type is None or head.get("evaluation_type") == evaluation_type:
                 heads.append({**head, "file_path": str(path)})
@@ -86,11 +96,12 @@ class EvaluationResultsStorage:
         """The results file of a run named by id, by path, or by the path of its run folder."""
         text = str(name)
         for path in (Path(text), Path(text.rstrip("/").removesuffix(".run") + SUFFIX)):
-            if path.name.endswith(SUFFIX) and path.is_file():
-                return path
+            with suppress(OSError):  # a name that is too long
+                if path.name.endswith(SUFFIX) and path.is_file():
+                    return path
         path = self._results_path(text.removesuffix(SUFFIX))
         if not path.is_file():
-            known = [head["evaluation_id"] for head in self.list_results()]
+            known = [Path(head["file_path"]).name.removesuffix(SUFFIX) for head in self.list_results()]
             hint = f"It has {', '.join(known[:5])}." if known else "It has no runs."
             raise DataError(str(self.results_directory), f"there is no run {text!r}.", fix=hint)
         return path
@@ -116,6 +127,8 @@ class EvaluationResultsStorage:
             if isinstance(error, StorageError):
                 raise
             raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        finally:
+            _remove_if_empty(path)
 
     def free_id(self, wanted: str) -> str:
         """The id itself, or with the first number behind it that no run has yet."""
@@ -146,11 +159,19 @@ def _read(path: Path) -> dict[str, Any]:
         content = file.read()
     try:
         results = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(path.name, f"not JSON: {error}.", fix="Is the file damaged?") from error
     if not isinstance(results, dict):
         raise DataError(path.name, "not a results file: an object was expected.")
     return results
+
+
+def _remove_if_empty(path: Path) -> None:
+    """Leave nothing behind where nothing was written."""
+    with suppress(OSError):
+        if path.stat().st_size == 0:
+            path.unlink()
+            path.parent.rmdir()
 
 
 def _head(results: dict[str, Any]) -> dict[str, Any]:

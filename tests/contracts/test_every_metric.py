@@ -1,0 +1,162 @@
+"""What every registered metric keeps, now and whatever is added."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.metrics_base import METRICS, SampleMetric, rows_of
+from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
+from auepora_eval.errors import UnknownNameError
+from auepora_eval.io.results_json import metric_entry
+from auepora_eval.metrics.parse import parse_metric
+from tests.builders import a_failure, an_output, small_world
+
+
+def _example(base: str) -> SampleMetric:
+    """The metric as one writes it: with a cutoff where it needs one."""
+    try:
+        return parse_metric(base)
+    except UnknownNameError:
+        return parse_metric(f"{base}@3")
+
+
+EVERY_METRIC = [_example(base) for base in METRICS]
+every_metric = pytest.mark.parametrize("metric", EVERY_METRIC, ids=lambda metric: metric.name)
+
+
+@every_metric
+def test_the_small_world_is_scored(metric: SampleMetric) -> None:
+    result = metric.compute(*small_world())
+    low, high = metric.bounds
+    assert low <= result.value <= high
+    assert result.details["num_samples"] > 0
+    assert result.target in TargetCategory
+
+
+@every_metric
+@given(order=st.permutations(range(5)))
+@settings(max_examples=10, deadline=None)
+def test_order_of_samples_does_not_matter(metric: SampleMetric, order: list[int]) -> None:
+    samples, outputs = small_world()
+    shuffled = metric.compute([samples[i] for i in order], [outputs[i] for i in order])
+    assert shuffled.value == pytest.approx(metric.compute(samples, outputs).value, nan_ok=True)
+
+
+@every_metric
+def test_the_name_parses_back(metric: SampleMetric) -> None:
+    assert parse_metric(metric.name) == metric
+
+
+@every_metric
+def test_it_says_what_it_is(metric: SampleMetric) -> None:
+    text = type(metric).__doc__ or ""
+    assert len(text.strip().splitlines()[0]) > 20
+    assert isinstance(metric.higher_is_better, bool)
+    assert metric.bounds[0] < metric.bounds[1]
+    assert metric.required_fields() == list(metric.requires)
+
+
+@every_metric
+def test_a_sample_that_lacks_its_fields_is_skipped_and_changes_no_value(metric: SampleMetric) -> None:
+    samples, outputs = small_world()
+    more = metric.compute([*samples, EvaluationSample("bare", "a query")], [*outputs, an_output()])
+    before = metric.compute(samples, outputs)
+    assert more.value == pytest.approx(before.value, nan_ok=True)
+    assert more.details["num_total"] == 6
+    assert more.scores[-1].value is None
+    assert more.scores[-1].reason
+    assert not more.scores[-1].failed
+
+
+@every_metric
+def test_a_failure_is_counted_and_bounds_the_value(metric: SampleMetric) -> None:
+    samples, outputs = small_world()
+    failed = metric.compute(samples, [*outputs[:4], a_failure()])
+    full = metric.compute(samples, outputs)
+    assert failed.details["num_failed"] == 1
+    assert failed.details["num_total"] == failed.details["num_samples"] + failed.details["num_skipped"] + 1
+    low, high = failed.details["bounds_if_failed"]
+    assert low - 1e-9 <= full.value <= (math.inf if high is None else high) + 1e-9
+    assert full.details["bounds_if_failed"] is None
+
+
+@every_metric
+def test_all_failed_is_not_a_number(metric: SampleMetric) -> None:
+    samples, _ = small_world()
+    result = metric.compute(samples, [a_failure()] * 5)
+    assert math.isnan(result.value)
+    assert result.details["num_failed"] == 5
+    assert result.details["confidence_interval"] is None
+
+
+@every_metric
+def test_no_samples_is_not_a_number(metric: SampleMetric) -> None:
+    result = metric.compute([], [])
+    assert math.isnan(result.value)
+    assert result.details["num_total"] == 0
+
+
+@every_metric
+def test_unequal_lists_are_refused(metric: SampleMetric) -> None:
+    samples, outputs = small_world()
+    with pytest.raises(ValueError, match="5 samples but 4 outputs"):
+        metric.compute(samples, outputs[:4])
+
+
+@every_metric
+def test_the_aggregate_of_a_stack_is_the_aggregate_one_by_one(metric: SampleMetric) -> None:
+    rows = rows_of(metric.compute(*small_world()).scores)
+    draws = np.random.default_rng(0).integers(len(rows), size=(7, len(rows)))
+    stacked = metric.aggregate(rows[draws])
+    assert stacked.shape == (7,)
+    assert stacked == pytest.approx([float(metric.aggregate(rows[draw])) for draw in draws], nan_ok=True)
+
+
+@every_metric
+def test_the_interval_holds_the_value(metric: SampleMetric) -> None:
+    samples, outputs = small_world()
+    twenty = [(s, o) for _ in range(4) for s, o in zip(samples, outputs, strict=True)]
+    for sample, _ in twenty:
+        sample.metadata.clear()
+    result = metric.compute([s for s, _ in twenty], [o for _, o in twenty])
+    interval = result.details["confidence_interval"]
+    assert interval is None or interval[0] <= result.value <= interval[1]
+    assert interval is not None or result.details["interval_method"] == "not estimable"
+
+
+@every_metric
+def test_a_result_survives_json(metric: SampleMetric) -> None:
+    samples, outputs = small_world()
+    for result in (metric.compute(samples, outputs), metric.compute(samples, [a_failure()] * 5)):
+        entry = json.loads(json.dumps(metric_entry(result), allow_nan=False))
+        assert entry["target"] == metric.target.name
+        assert (entry["value"] is None) == math.isnan(result.value)
+        assert entry["details"]["signature"]["metric"] == metric.name
+
+
+@every_metric
+def test_nothing_is_changed_and_the_same_comes_again(metric: SampleMetric) -> None:
+    samples, outputs = small_world()
+    first = metric.compute(samples, outputs)
+    assert metric.compute(samples, outputs) == first
+    assert (samples, outputs) == small_world()
+
+
+@every_metric
+def test_hostile_output_is_scored_or_explained(metric: SampleMetric) -> None:
+    samples, _ = small_world()
+    hostile = ["\x00", "\ud800 lone", "🙂" * 1000, "<script>", "a" * 100_000]
+    outputs: list[SystemOutputs] = [
+        an_output([text, "a", "a", ""], text, timings={"end_to_end": 1e300, "retrieval": 0.0})
+        for text in hostile
+    ]
+    result = metric.compute(samples, outputs)
+    for score in result.scores:
+        assert score.value is not None or score.reason
+        assert score.value is None or math.isfinite(score.value)

@@ -1,0 +1,106 @@
+"""Plans, targets, registry and fingerprints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.core.fingerprint import canonical_json, dataset_fingerprint
+from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
+from auepora_eval.core.registry import Registry
+from auepora_eval.core.targets import (
+    ADDITIONAL_TARGETS,
+    GENERATION_TARGETS,
+    QUESTIONS,
+    RETRIEVAL_TARGETS,
+    parse_target,
+)
+from auepora_eval.core.types import TargetCategory
+from auepora_eval.errors import PlanError, UnknownNameError
+from auepora_eval.metrics.parse import default_metrics, parse_metric, parse_metrics
+from tests.builders import a_sample
+
+
+def test_metrics_are_grouped_by_target() -> None:
+    plan = EvaluationPlan(parse_metrics("recall@5,token_f1,hit@1"))
+    grouped = plan.grouped_by_target()
+    assert [m.name for m in grouped[TargetCategory.RETRIEVAL_RELEVANCE]] == ["recall@5", "hit@1"]
+    assert list(grouped) == [TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.GENERATION_CORRECTNESS]
+
+
+def test_an_empty_list_is_as_good_as_nothing() -> None:
+    with pytest.raises(PlanError, match="relevant_docs"):
+        EvaluationPlan(parse_metrics("recall@5")).validate_dataset([a_sample(relevant="")])
+
+
+def test_partial_coverage_is_a_warning_with_the_count() -> None:
+    samples = [a_sample("1", relevant="a"), a_sample("2"), a_sample("3")]
+    with pytest.warns(
+        PartialCoverageWarning, match="1 of 3 samples have relevant_docs: recall@5, mrr"
+    ) as seen:
+        EvaluationPlan(parse_metrics("recall@5,mrr")).validate_dataset(samples)
+    assert len(seen) == 1
+
+
+def test_no_samples_need_no_fields() -> None:
+    EvaluationPlan(parse_metrics("recall@5")).validate_dataset([])
+    assert default_metrics([a_sample()], top_k=5)[0].target is TargetCategory.LATENCY
+
+
+def test_every_target_is_grouped_and_asked_about() -> None:
+    assert (
+        {*RETRIEVAL_TARGETS, *GENERATION_TARGETS, *ADDITIONAL_TARGETS}
+        == set(TargetCategory)
+        == set(QUESTIONS)
+    )
+    assert parse_target(" latency ") is TargetCategory.LATENCY
+    with pytest.raises(ValueError, match="RETRIEVAL_RELEVANCE"):
+        parse_target("speed")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("recal@5", "Did you mean recall"),
+        ("rouge_l", "Did you mean rouge"),
+        ("zzzz", "Known: bleu"),
+        ("recall@5@6", "not a metric name"),
+        ("", "not a metric name"),
+        ("exact_match@5", "takes no number"),
+        ("mean_latency[a=b]", "its options are: timing_key"),
+        ("rouge1[stem=perhaps]", "must be of type bool"),
+    ],
+)
+def test_an_unknown_metric_gets_a_hint(wrong: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError, match=hint):
+        parse_metric(wrong)
+
+
+def test_several_names_in_one_string() -> None:
+    names = [m.name for m in parse_metrics("recall@5, mean_latency[retrieval] ,rouge1[stem=false],")]
+    assert names == ["recall@5", "mean_latency[retrieval]", "rouge1[stem=false]"]
+
+
+def test_a_name_is_given_once() -> None:
+    registry: Registry[int] = Registry("thing")
+    registry.add("one")(1)
+    with pytest.raises(ValueError, match="already"):
+        registry.add("one")(2)
+    assert list(registry) == ["one"]
+
+
+def test_the_fingerprint_sees_content_and_order_but_not_the_order_of_keys() -> None:
+    one, two = a_sample("1", labels={"a": 1, "b": 2}), a_sample("1", labels={"b": 2, "a": 1})
+    other = a_sample("2")
+    assert dataset_fingerprint([one]) == dataset_fingerprint([two])
+    assert dataset_fingerprint([one, other]) != dataset_fingerprint([other, one])
+    assert len(dataset_fingerprint([])) == 64
+
+
+def test_whatever_metadata_holds_has_a_canonical_form() -> None:
+    import numpy as np
+
+    assert canonical_json({"v": np.arange(2), "p": Path("a/b")}) == b'{"p":"a/b","v":[0,1]}'
+    assert canonical_json({"s": "\ud800"}) == b'{"s":"\\ud800"}'
+    assert b"object" in canonical_json({"o": object()})

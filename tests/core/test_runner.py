@@ -1,0 +1,236 @@
+"""The evaluator: what happens when systems answer, fail, hang and lie."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.rag_interface import RAGSystem
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.errors import DataError, PlanError, TooManyFailuresError
+from auepora_eval.execution.local import EXECUTORS
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.reporting.tables import results_to_markdown
+from tests.builders import a_dataset, a_sample, an_output
+
+PLAN = EvaluationPlan(parse_metrics("recall@5,mrr,token_f1,mean_latency"))
+EXECUTOR_NAMES = ("serial", "threads", "async")
+
+
+def a_world(size: int = 12) -> InMemoryDataset:
+    return a_dataset(
+        *(a_sample(f"s{n}", f"query {n}", relevant=f"{n % 3}", reference=f"answer {n}") for n in range(size))
+    )
+
+
+class Echo(RAGSystem):
+    """Answers every query, one of four wrongly; later samples finish first."""
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        number = int(sample.query.split()[1])
+        time.sleep(0.002 * (12 - number))
+        return an_output("012"[:top_k], f"answer {number - (number % 4 == 0)}")
+
+
+@pytest.mark.parametrize("name", EXECUTOR_NAMES)
+def test_executors_give_equal_results_in_dataset_order(name: str) -> None:
+    dataset = a_world()
+    plain = AueporaEvaluator(Echo(), PLAN).run(dataset)
+    run = AueporaEvaluator(Echo(), PLAN, executor=EXECUTORS.get(name)(concurrency=5)).run(dataset)
+    assert [output.response for output in run.outputs] == [output.response for output in plain.outputs]
+    for ours, theirs in zip(run.results[:3], plain.results[:3], strict=True):
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("name", EXECUTOR_NAMES)
+def test_a_failing_call_is_an_output_with_its_error_and_the_run_goes_on(name: str) -> None:
+    def system(query: str) -> Any:
+        if query.endswith(("3", "7")):
+            raise ConnectionError(f"no route\nfor {query}")
+        return an_output("012", query.replace("query", "answer"))
+
+    run = AueporaEvaluator(system, PLAN, executor=EXECUTORS.get(name)(concurrency=3)).run(a_world())
+    assert [s.sample_id for s, o in zip(run.samples, run.outputs, strict=True) if o.error] == ["s3", "s7"]
+    failure = run.outputs[3].error
+    assert failure is not None
+    assert (failure.type, failure.message) == ("ConnectionError", "no route for query 3")
+    recall = run.result("recall@5")
+    assert recall.details["num_total"] == 12
+    assert (recall.details["num_samples"], recall.details["num_failed"]) == (10, 2)
+    assert recall.details["bounds_if_failed"] == [pytest.approx(10 / 12), 1.0]
+
+
+@pytest.mark.parametrize("name", EXECUTOR_NAMES)
+def test_a_call_that_hangs_times_out_and_does_not_hold_the_run(name: str) -> None:
+    def system(query: str) -> str:
+        if query == "query 1":
+            time.sleep(30)
+        return "answer"
+
+    start = time.perf_counter()
+    executor = EXECUTORS.get(name)(concurrency=2, timeout=0.3)
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(a_world(4))
+    assert time.perf_counter() - start < 5
+    errors = [output.error for output in run.outputs]
+    assert [error is not None for error in errors] == [False, True, False, False]
+    assert errors[1] is not None
+    assert (errors[1].type, errors[1].message) == ("TimeoutError", "no answer within 0.3 s")
+
+
+@pytest.mark.parametrize("name", EXECUTOR_NAMES)
+def test_an_async_system_runs_on_every_executor(name: str) -> None:
+    class Slow:
+        async def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+            await asyncio.sleep(0.02)
+            if sample.sample_id == "s2":
+                raise RuntimeError("awaited and failed")
+            return an_output("0", "x")
+
+    start = time.perf_counter()
+    run = AueporaEvaluator(Slow(), PLAN, executor=EXECUTORS.get(name)(concurrency=12)).run(a_world())
+    seconds = time.perf_counter() - start
+    assert sum(output.error is not None for output in run.outputs) == 1
+    assert all(output.timings["end_to_end"] >= 0.015 for output in run.outputs)
+    assert name == "serial" or seconds < 12 * 0.02 + 0.5
+
+
+def test_async_timeouts_return_too() -> None:
+    async def system(query: str) -> str:
+        await asyncio.sleep(30 if query == "query 0" else 0)
+        return "answer"
+
+    executor = EXECUTORS.get("async")(concurrency=2, timeout=0.2)
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(a_world(3))
+    assert [output.error is not None for output in run.outputs] == [True, False, False]
+
+
+def test_validation_comes_before_the_first_call() -> None:
+    calls: list[str] = []
+    dataset = a_dataset(a_sample("1"), a_sample("2"))
+
+    def system(query: str) -> str:
+        calls.append(query)
+        return "x"
+
+    evaluator = AueporaEvaluator(system, PLAN)
+    with pytest.raises(
+        PlanError, match="Dataset missing required field 'relevant_docs' for metric 'recall@5'"
+    ):
+        evaluator.evaluate(dataset)
+    assert calls == []
+
+
+def test_max_failures_stops_early() -> None:
+    calls: list[str] = []
+
+    def system(query: str) -> str:
+        calls.append(query)
+        raise RuntimeError("down")
+
+    with pytest.raises(TooManyFailuresError, match="3 of 3 calls failed, more than the 2 allowed") as caught:
+        AueporaEvaluator(system, PLAN, max_failures=2).run(a_world())
+    assert len(calls) == 3
+    assert "RuntimeError: down" in str(caught.value)
+
+
+def test_duplicate_sample_ids_are_refused() -> None:
+    with pytest.raises(DataError, match="'s1' occurs twice"):
+        AueporaEvaluator(Echo(), EvaluationPlan([])).run(a_dataset(a_sample("s1"), a_sample("s1")))
+
+
+def test_duplicate_metric_names_are_refused() -> None:
+    plan = EvaluationPlan(parse_metrics("recall@5,recall@5"))
+    with pytest.raises(PlanError, match=r"recall@5 more than once"):
+        AueporaEvaluator(Echo(), plan).run(a_world())
+
+
+def hits(*ranks: Any) -> list[RetrievedDocument]:
+    return [RetrievedDocument(Document(f"d{n}", ""), 0.5, rank) for n, rank in enumerate(ranks)]
+
+
+@pytest.mark.parametrize("ranks", [(1, 1), (1, 2, 2), (1, "2"), (1.0, 2.0), (True, 2)])
+def test_ranks_that_do_not_order_the_documents_fail_the_sample(ranks: tuple[Any, ...]) -> None:
+    run = AueporaEvaluator(lambda query: (hits(*ranks), "x"), EvaluationPlan([])).run(a_world(1))
+    error = run.outputs[0].error
+    assert error is not None
+    assert "1, 2, 3" in error.message
+
+
+def test_retrieved_documents_are_ordered_by_rank() -> None:
+    outputs = SystemOutputs(hits(3, 1, 2), Response("x"))
+    run = AueporaEvaluator(lambda sample: outputs, EvaluationPlan([])).run(a_world(2))
+    assert [hit.doc.doc_id for hit in run.outputs[0].retrieved] == ["d1", "d2", "d0"]
+    assert [hit.rank for hit in outputs.retrieved] == [3, 1, 2]  # the system's own object is left alone
+    assert outputs.timings == {}
+
+
+def test_end_to_end_is_filled_only_where_the_system_did_not() -> None:
+    own = AueporaEvaluator(lambda query: an_output(timings={"end_to_end": 9.0}), PLAN).run(a_world(1))
+    filled = AueporaEvaluator(lambda query: an_output(), PLAN).run(a_world(1))
+    assert own.outputs[0].timings["end_to_end"] == 9.0
+    assert 0 <= filled.outputs[0].timings["end_to_end"] < 1
+
+
+def test_zero_samples_are_not_measured() -> None:
+    run = AueporaEvaluator(Echo(), PLAN).run(a_dataset())
+    assert all(result.value != result.value for result in run.results)  # NaN
+    assert "n/a" in results_to_markdown(run.results)
+
+
+def test_a_cutoff_beyond_top_k_is_pointed_out() -> None:
+    with pytest.warns(UserWarning, match=r"recall@5: the system is asked for only 3 documents"):
+        AueporaEvaluator(Echo(), EvaluationPlan(parse_metrics("recall@5")), top_k=3).run(a_world(2))
+
+
+def test_a_crashing_system_never_shows_the_better_headline_without_the_table_saying_so() -> None:
+    """Two equal systems, but one crashes on the questions that it would get wrong."""
+    dataset = a_world()
+
+    def honest(query: str) -> Any:
+        number = int(query.split()[1])
+        return an_output("012" if number % 3 else "xyz", "answer")
+
+    def crashing(query: str) -> Any:
+        output = honest(query)
+        if output.retrieved[0].doc.doc_id == "x":
+            raise RuntimeError("too hard")
+        return output
+
+    plan = EvaluationPlan(parse_metrics("recall@5"))
+    fair, flattered = (AueporaEvaluator(system, plan).run(dataset) for system in (honest, crashing))
+    assert flattered.result("recall@5").value > fair.result("recall@5").value
+    details = flattered.result("recall@5").details
+    assert details["num_failed"] == 4
+    assert details["bounds_if_failed"][0] == pytest.approx(fair.result("recall@5").value)
+    row = results_to_markdown(flattered.results).splitlines()[-1]
+    assert "| 8/12 | 0 | 4 | 0.6667 to 1.0000 |" in row
+
+
+def test_a_bug_in_a_metric_is_not_a_low_score() -> None:
+    class Broken(type(PLAN.metrics[0])):  # type: ignore[misc]
+        def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+            return 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        AueporaEvaluator(Echo(), EvaluationPlan([Broken(5)])).run(a_world(2))
+
+
+def test_a_run_says_what_it_was() -> None:
+    run = AueporaEvaluator(Echo(), PLAN, seed=3).run(a_world(3))
+    again = AueporaEvaluator(Echo(), PLAN, seed=3).run(a_world(3))
+    assert (run.system_name, run.dataset_name, run.seed, run.top_k) == ("Echo", "small", 3, 5)
+    assert run.dataset_fingerprint == again.dataset_fingerprint
+    assert run.dataset_fingerprint != AueporaEvaluator(Echo(), PLAN).run(a_world(4)).dataset_fingerprint
+    assert set(run.environment) == {"python", "platform", "cpu_count", "packages"}
+    assert run.evaluation_id.startswith("echo-small-")
+
+
+def test_top_k_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="top_k"):
+        AueporaEvaluator(Echo(), PLAN, top_k=0)

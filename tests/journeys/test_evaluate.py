@@ -1,0 +1,298 @@
+"""The journey of a new user: demo, own system, own outputs, more metrics, comparison, report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import COMMANDS, main
+
+SYSTEM = '''
+"""A user's system: two functions."""
+
+PAGES = {"d1": "The Annet carries 22 cars.", "d2": "Water is tested on Tuesday."}
+
+
+def retrieve(query, top_k):
+    wanted = set(query.lower().split())
+    ranked = sorted(PAGES, key=lambda page: -len(wanted & set(PAGES[page].lower().split())))
+    return [(page, PAGES[page]) for page in ranked[:top_k]]
+
+
+def generate(query, documents):
+    if "crash" in query:
+        raise RuntimeError("out of memory")
+    return documents[0].text
+
+
+system = (retrieve, generate)
+
+
+def answer(query):
+    return generate(query, [type("Doc", (), {"text": "22 cars"})])
+
+
+class Strict:
+    def __init__(self):
+        self.name = "strict"
+
+    def run(self, sample, *, top_k=5):
+        return answer(sample.query)
+'''
+
+DATASET: list[dict[str, Any]] = [
+    {
+        "sample_id": "1",
+        "query": "How many cars does the Annet take?",
+        "relevant_docs": ["d1"],
+        "reference_answer": "22",
+    },
+    {
+        "sample_id": "2",
+        "query": "When is water tested?",
+        "relevant_docs": ["d2"],
+        "reference_answer": {"text": "Tuesday"},
+    },
+    {"sample_id": "3", "query": "crash please", "relevant_docs": ["d2"], "reference_answer": None},
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_rag.py").write_text(SYSTEM)
+    (tmp_path / "data.jsonl").write_text("\n".join(json.dumps(line) for line in DATASET))
+    return tmp_path
+
+
+def auepora(*words: str) -> int:
+    return main(list(words))
+
+
+def parsed(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_demo_tells_the_whole_story(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert auepora("demo", "--out", "runs") == 0
+    out = capsys.readouterr().out
+    for words in ("recall@5", "95% interval", "hybrid against bm25", "auepora show demo-bm25", "Verdict"):
+        assert words in out
+    assert "hybrid is" in out or "cannot tell" in out
+    written = sorted(path.name for path in (here / "runs").iterdir())
+    assert written == [
+        "demo-bm25-vs-demo-hybrid.html",
+        "demo-bm25.results.json",
+        "demo-bm25.run",
+        "demo-hybrid.results.json",
+        "demo-hybrid.run",
+    ]
+    page = (here / "runs" / "demo-bm25-vs-demo-hybrid.html").read_text()
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    # The command that the demo names next works, and a second demo overwrites nothing.
+    assert auepora("show", "demo-bm25", "--worst", "ndcg@5", "--out", "runs") == 0
+    assert "q0" in capsys.readouterr().out
+    assert auepora("demo", "--out", "runs", "--json") == 0
+    assert parsed(capsys)["runs"][0].endswith("demo-bm25-2.results.json")
+
+
+def test_run_show_list_rescore_compare_report(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ("run", "--dataset", "data.jsonl", "--metrics", "recall@1,token_f1,p95_latency", "--top-k", "1")
+    assert auepora(*run, "--system", "my_rag.py:system", "--id", "first") == 0
+    out = capsys.readouterr().out
+    assert "3 samples, top_k 1, 1 failed" in out
+    assert "1 × RuntimeError: out of memory" in out
+    assert "0.6667 to 1.0000" in out
+    assert auepora(*run, "--system", "my_rag:answer", "--id", "second", "--executor", "async") == 0
+    assert auepora("list") == 0
+    listed = capsys.readouterr().out
+    assert "first" in listed
+    assert "second" in listed
+    assert auepora("show", "first", "--sample", "3") == 0
+    assert "FAILED:    RuntimeError: out of memory" in capsys.readouterr().out
+    assert auepora("rescore", "first", "--metrics", "rouge1,mrr") == 0
+    assert "first-rescored" not in capsys.readouterr().out
+    assert auepora("show", "first-rescored", "--json") == 0
+    stored = parsed(capsys)
+    assert stored["configuration"]["metrics"] == [
+        "recall@1",
+        "token_f1",
+        "latency@0.95[end_to_end]",
+        "rouge1",
+        "mrr",
+    ]
+    assert stored["configuration"]["rescored_from"] == "first"
+    assert auepora("compare", "first", "second", "--json") == 0
+    compared = parsed(capsys)
+    assert {metric["name"] for metric in compared["metrics"]} >= {"recall@1", "token_f1"}
+    assert auepora("report", "first", "second", "--html", "page.html") == 0
+    assert "my_rag" not in (here / "page.html").read_text() or (here / "page.html").stat().st_size > 2000
+    assert auepora("report", "first") == 0
+    assert "| RETRIEVAL_RELEVANCE | recall@1 | 1.0000 |" in capsys.readouterr().out
+
+
+def test_scoring_stored_outputs_gives_what_the_run_gave(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ("--dataset", "data.jsonl", "--metrics", "recall@1,token_f1,bleu", "--json")
+    assert auepora("run", "--system", "my_rag:system", "--id", "ran", "--top-k", "2", *common) == 0
+    ran = parsed(capsys)
+    outputs = "data/evaluation/results/ran.run/outputs.jsonl"
+    assert auepora("score", "--outputs", outputs, "--id", "scored", *common) == 0
+    scored = parsed(capsys)
+    for section in ("retrieval_metrics", "answer_quality_metrics"):
+        assert scored[section] == ran[section]
+    assert scored["summary"]["failed_queries"] == 1
+
+
+def test_predictions_in_short_form_and_a_missing_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        '{"sample_id": "1", "answer": "22", "retrieved": ["d1"]}',
+        '{"sample_id": "2", "answer": "Friday"}',
+    ]
+    (here / "predictions.jsonl").write_text("\n".join(lines))
+    words = (
+        "score",
+        "--dataset",
+        "data.jsonl",
+        "--outputs",
+        "predictions.jsonl",
+        "--metrics",
+        "exact_match,recall@1",
+    )
+    assert auepora(*words, "--json") == 0
+    stored = parsed(capsys)
+    assert stored["summary"]["failures_by_type"] == {"MissingPrediction": 1}
+    assert stored["answer_quality_metrics"]["exact_match"]["value"] == 0.5
+    assert stored["retrieval_metrics"]["recall@1"]["details"]["num_failed"] == 1
+    assert stored["system_version"] == "predictions"
+
+
+def test_a_plan_file_and_flags_that_override_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "plan.config.yaml").write_text(
+        "dataset: data.jsonl\nsystem: my_rag:system\nmetrics: [recall@1, mrr]\ntop_k: 2\nlimit: 2\nseed: 7\n"
+    )
+    assert auepora("run", "--config", "plan.config.yaml", "--metrics", "mrr", "--json") == 0
+    stored = parsed(capsys)
+    assert list(stored["retrieval_metrics"]) == ["mrr"]
+    assert stored["configuration"]["retrieval_k"] == 2
+    assert stored["configuration"]["limit"] == 2
+    assert stored["summary"]["total_queries"] == 2
+    assert stored["metadata"]["evaluation_parameters"]["random_seed"] == 7
+
+
+def test_max_failures_stops_with_code_1_and_keeps_what_was_done(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (
+        "run",
+        "--dataset",
+        "data.jsonl",
+        "--system",
+        "my_rag:system",
+        "--id",
+        "x",
+        "--max-failures",
+        "0",
+    )
+    assert auepora(*words) == 1
+    assert "more than the 0 allowed" in capsys.readouterr().err
+    kept = (here / "data/evaluation/results/x.run/outputs.partial.jsonl").read_text().splitlines()
+    assert len(kept) == 3
+    assert not (here / "data/evaluation/results/x.results.json").exists()
+
+
+def test_an_existing_run_is_refused_before_any_call_and_replaced_with_force(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("run", "--dataset", "data.jsonl", "--system", "my_rag:Strict", "--id", "x", "--metrics", "mrr")
+    assert auepora(*words) == 0
+    assert auepora(*words) == 4
+    assert "exists already" in capsys.readouterr().err
+    assert auepora(*words, "--force") == 0
+
+
+def test_the_default_metrics_are_what_the_data_allow(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "bare.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
+    assert auepora("run", "--dataset", "bare.jsonl", "--system", "my_rag:answer", "--json") == 0
+    assert parsed(capsys)["configuration"]["metrics"] == [
+        "mean_latency[end_to_end]",
+        "latency@0.95[end_to_end]",
+    ]
+
+
+def test_metrics_lists_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
+    assert auepora("metrics", "--json") == 0
+    described = parsed(capsys)
+    keys = {"name", "target", "requires", "bounds", "higher_is_better", "oracle", "description"}
+    assert all(set(metric) >= keys for metric in described)
+    assert auepora("metrics", "recall@5") == 0
+    assert "trec_eval recall_k" in capsys.readouterr().out
+    assert auepora("metrics", "--target", "latency") == 0
+    assert "recall" not in capsys.readouterr().out
+    assert auepora("metrics", "--target", "speed") == 2
+    assert auepora("metrics", "recal") == 2
+    assert "Did you mean recall?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert auepora(command, "--help") == 0
+    out = capsys.readouterr().out
+    assert f"  auepora {command}" in out
+
+
+def test_the_bare_command_prints_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert auepora() == 0
+    out = capsys.readouterr().out
+    assert all(f"  {command} " in out for command in COMMANDS)
+    assert auepora("--version") == 0
+    assert capsys.readouterr().out.startswith("auepora 0.")
+    assert auepora("runn") == 2
+    assert "Did you mean run?" in capsys.readouterr().err
+
+
+def test_output_for_machines_is_one_document_and_the_rest_goes_to_stderr(here: Path) -> None:
+    words = (
+        "run",
+        "--dataset",
+        "data.jsonl",
+        "--system",
+        "my_rag:system",
+        "--metrics",
+        "exact_match",
+        "--json",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "auepora_eval", *words], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["evaluation_id"]
+    assert "note: 2 of 3 samples have reference_answer" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_text_from_a_model_cannot_steer_terminal_or_page(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J<script>alert(1)</script>\u202e"
+    line = {"sample_id": "1", "answer": evil, "retrieved": [{"doc_id": "<b>d1", "text": evil}]}
+    (here / "evil.jsonl").write_text(json.dumps(line))
+    (here / "one.jsonl").write_text(json.dumps({**DATASET[0], "query": evil}))
+    assert auepora("score", "--dataset", "one.jsonl", "--outputs", "evil.jsonl", "--id", "evil") == 0
+    assert auepora("show", "evil", "--sample", "1") == 0
+    assert auepora("show", "evil", "--worst", "token_f1") == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert auepora("report", "evil", "--html", "page.html") == 0
+    page = (here / "page.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "<b>d1" not in page

@@ -1,0 +1,115 @@
+"""Every code block in README and docs is run: what a reader copies works."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from auepora_eval.cli.main import main
+from auepora_eval.metrics.parse import METRICS
+from tests.generate_docs import PAGES
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(
+    r"^```(?P<language>\w*)(?: file=(?P<file>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+class Block(NamedTuple):
+    language: str
+    file: str | None
+    body: str
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    for match in FENCE.finditer(path.read_text(encoding="utf-8")):
+        yield Block(match["language"], match["file"], match["body"])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    modules, metrics = set(sys.modules), dict(METRICS._things)
+    yield tmp_path
+    METRICS._things = metrics
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # partial coverage is part of the stories told
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_block_runs(
+    path: Path, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("docs_example")  # a dataclass looks its module up
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    names = module.__dict__
+    for block in blocks(path):
+        if block.file is not None:
+            (here / block.file).write_text(block.body, encoding="utf-8")
+        if block.language == "python":
+            _run_python(block, here, names)
+        elif block.language == "bash":
+            for line in block.body.splitlines():
+                _run_line(line)
+        elif block.language == "json":
+            assert all(isinstance(json.loads(line), dict) for line in block.body.splitlines())
+        elif block.language == "yaml":
+            assert isinstance(yaml.safe_load(block.body), dict)
+        else:
+            assert block.language == "text", f"a block of language {block.language!r} is run by nobody"
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def _run_python(block: Block, here: Path, names: dict[str, Any]) -> None:
+    if block.file is None:
+        exec(compile(block.body, "docs", "exec"), names)  # noqa: S102 - our own documentation
+    else:
+        runpy.run_path(str(here / block.file), run_name="__main__")
+
+
+def _run_line(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    if words[0] == "auepora":
+        assert main(words[1:]) == 0, line
+    else:
+        assert words[0] == "make"
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+
+
+def test_the_readme_shows_what_the_demo_prints(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = next(block.body for block in blocks(ROOT / "README.md") if block.language == "text")
+    assert main(["demo"]) == 0
+    printed = {" ".join(line.split()) for line in capsys.readouterr().out.splitlines()}
+    # Seconds differ from machine to machine, and the verdict is wrapped around them.
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    compared = [line for line in rows if re.match(r"\w+(@5)? \d", line)]
+    assert len(compared) >= 15
+    assert [line for line in compared if line not in printed] == []
+
+
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="argparse words its help differently in each version"
+)
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_pages_are_up_to_date(page: str) -> None:
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == PAGES[page](), "run make docs"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"

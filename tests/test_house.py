@@ -1,0 +1,108 @@
+"""The house rules that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import auepora_eval
+from auepora_eval.cli.main import COMMANDS
+from auepora_eval.core.metrics_base import METRICS
+from auepora_eval.metrics import parse
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "auepora_eval"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@every_module
+def test_files_and_functions_are_small(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400, "a room is missing"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            statements = sum(isinstance(child, ast.stmt) for child in ast.walk(node)) - 1
+            assert statements <= 40, f"{node.name} has {statements} statements"
+
+
+@every_module
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+@every_module
+def test_nobody_inside_imports_the_front_door(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not (node.module == "auepora_eval" and node.level == 0), path
+        elif isinstance(node, ast.Import):
+            assert all(name.name != "auepora_eval" for name in node.names), path
+
+
+@every_module
+def test_no_pickle_no_eval_no_sockets(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        name.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for name in node.names
+    }
+    imported |= {
+        (node.module or "").split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and not node.level
+    }
+    forbidden = {"pickle", "marshal", "shelve", "socket", "requests", "urllib", "http", "pandas"}
+    assert not imported & forbidden
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not called & {"eval", "exec", "__import__"}
+
+
+def test_the_front_door_is_sorted_and_opens() -> None:
+    assert auepora_eval.__all__ == sorted(auepora_eval.__all__)
+    assert set(auepora_eval.__all__) == set(auepora_eval._HOME)
+    for name in auepora_eval.__all__:
+        assert getattr(auepora_eval, name).__name__ == name
+    assert re.fullmatch(r"\d+\.\d+\.\d+", auepora_eval.__version__)
+    assert set(dir(auepora_eval)) >= set(auepora_eval.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = auepora_eval.nonsense
+
+
+def test_import_is_light() -> None:
+    heavy = "{'numpy', 'scipy', 'rich', 'msgspec', 'rapidfuzz', 'yaml', 'bm25s', 'matplotlib', 'asyncio'}"
+    for module in ("auepora_eval", "auepora_eval.core.types", "auepora_eval.metrics.retrieval_basic"):
+        code = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
+        loaded = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        assert "numpy" not in loaded
+        assert "scipy" not in loaded
+        assert module != "auepora_eval" or loaded.strip() == "[]"
+
+
+def test_docs_name_every_metric_and_every_command() -> None:
+    text = "\n".join(
+        path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    )
+    assert parse.FAMILIES
+    missing = [name for name in METRICS if f"`{name}" not in text]
+    missing += [name for name in COMMANDS if f"auepora {name}" not in text]
+    assert missing == []
+
+
+def test_every_decision_is_numbered_once() -> None:
+    numbers = [path.name[:4] for path in (ROOT / "docs" / "decisions").glob("*.md")]
+    assert len(numbers) == len(set(numbers)) > 0
+    assert all(number.isdigit() for number in numbers)

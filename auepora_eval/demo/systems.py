@@ -100,13 +100,17 @@ def second_system() -> DemoSystem:
 
 def _bm25_scorer(documents: Sequence[Document], terms: Callable[[str], list[str]]) -> Callable[[str], Scores]:
     import bm25s
+    import numpy as np
 
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it reports every index that it builds
     index = bm25s.BM25()
     index.index([terms(_text(doc)) for doc in documents], show_progress=False)
 
     def scores(query: str) -> Scores:
-        found: Scores = index.get_scores(terms(query))
+        wanted = terms(query)
+        if not wanted:  # bm25s has no answer to a query without words
+            return np.zeros(len(documents), dtype=np.float32)
+        found: Scores = index.get_scores(wanted)
         return found
 
     return scores

@@ -50,16 +50,15 @@ def load_config(path: str | Path) -> dict[str, Any]:
 def _parsed(content: bytes, name: str) -> Any:
     import yaml
 
-    try:
-        for event in yaml.parse(content, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
+    class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
                 # A few lines of aliases of aliases unfold to billions of values.
-                raise DataError(
-                    f"{name}:{event.start_mark.line + 1}",
-                    "a plan has no aliases (*name).",
-                    fix="Write the value out.",
-                )
-        return yaml.safe_load(content)
+                raise DataError(name, "a plan has no aliases (*name).", fix="Write the value out.")
+            return super().compose_node(parent, index)
+
+    try:
+        return yaml.load(content, Loader)  # noqa: S506 - a SafeLoader
     except DataError:
         raise
     except Exception as error:  # a value like 2020-99-01 raises whatever its Python type does
@@ -78,7 +77,7 @@ def _check(where: str, key: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, kinds):
         expected = " or ".join(kind.__name__ for kind in kinds)
         raise DataError(where, f"expected {expected} but got {value!r:.60}.", fix="Change or remove it.")
-    if key in _MINIMA and not _MINIMA[key] <= value < math.inf:
+    if isinstance(value, int | float) and not _MINIMA[key] <= value < math.inf:
         raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use at least {_MINIMA[key]}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise DataError(where, "expected a list of names.", fix="Write, for example, [recall@5, token_f1].")

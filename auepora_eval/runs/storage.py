@@ -6,7 +6,6 @@ scored on the stored outputs without calling the system again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -34,7 +33,7 @@ class EvaluationResultsStorage:
     def __init__(self, results_directory: str | Path = "data/evaluation/results") -> None:
         self.results_directory = Path(results_directory)
         try:
-            os.stat(self.results_directory)
+            self.results_directory.stat()
         except FileNotFoundError:
             pass  # it is made when the first run is stored
         except (OSError, ValueError) as error:  # too long, a file on the way, a NUL character

@@ -1,0 +1,107 @@
+"""predictions.jsonl: short forms, refusals, and how outputs find their samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.core.types import (
+    Document,
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+)
+from auepora_eval.errors import DataError
+from auepora_eval.io.predictions import load_predictions, matched_outputs
+from auepora_eval.io.records import UnknownFieldWarning
+
+
+def loaded(tmp_path: Path, *fields: str) -> dict[str, SystemOutputs]:
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(f'{{"sample_id":"1",{field}}}\n' for field in fields), encoding="utf-8")
+    return load_predictions(path)
+
+
+def bare(doc_id: str, rank: int) -> RetrievedDocument:
+    return RetrievedDocument(Document(doc_id, "", {"text_missing": True}), 1 / rank, rank)
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        pytest.param('"answer":"x"', SystemOutputs([], Response("x")), id="answer"),
+        pytest.param('"answer":""', SystemOutputs([], Response("")), id="an empty answer is an answer"),
+        pytest.param('"response":"x"', SystemOutputs([], Response("x")), id="response as a text"),
+        pytest.param('"response":{"text":"x"}', SystemOutputs([], Response("x")), id="response"),
+        pytest.param('"response":"x","answer":"y"', SystemOutputs([], Response("x")), id="response goes first"),
+        pytest.param('"retrieved":[]', SystemOutputs([], Response("")), id="nothing found"),
+        pytest.param(
+            '"retrieved":["a","b"]', SystemOutputs([bare("a", 1), bare("b", 2)], Response("")), id="ids"
+        ),
+        pytest.param(
+            '"retrieved":[{"doc_id":"b","rank":2,"score":0.5},{"doc_id":"a","rank":1,"score":3}]',
+            SystemOutputs(
+                [RetrievedDocument(Document("a", ""), 3.0, 1), RetrievedDocument(Document("b", ""), 0.5, 2)],
+                Response(""),
+            ),
+            id="sorted by rank",
+        ),
+        pytest.param('"error":"boom"', SystemOutputs([], Response(""), error=Failure("error", "boom")), id="error"),
+        pytest.param(
+            '"error":{"type":"E","message":"m"},"timings":{"end_to_end":1}',
+            SystemOutputs([], Response(""), {"end_to_end": 1.0}, error=Failure("E", "m")),
+            id="error in full",
+        ),
+    ],
+)
+def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
+    assert loaded(tmp_path, field) == {"1": expected}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        pytest.param(['"answer":"x"'] * 2, r"p\.jsonl:2: \$\.sample_id: '1' was used already", id="same id"),
+        pytest.param(['"extra":{}'], r":1: \$: there is neither 'answer'", id="nothing given"),
+        pytest.param(['"answer":5'], r":1: \$\.answer: expected `str or null`", id="number as answer"),
+        pytest.param(['"retrieved":"ab"'], r":1: \$\.retrieved: expected", id="a text as list"),
+        pytest.param(['"retrieved":["a",1]'], r":1: \$\.retrieved\[1\]: ", id="number as document"),
+        pytest.param(['"retrieved":[{"text":"t"}]'], r"\$\.retrieved\[0\]: missing the field `doc_id`", id="no id"),
+        pytest.param(
+            ['"retrieved":[{"doc_id":"a","rank":1},{"doc_id":"b","rank":1}]'], "the same rank", id="same rank"
+        ),
+        pytest.param(['"retrieved":[{"doc_id":"a","rank":1.5}]'], r"\[0\]\.rank: expected `int", id="rank 1.5"),
+        pytest.param(['"retrieved":[{"doc_id":"a","score":"x"}]'], r"\[0\]\.score: expected `float", id="score x"),
+        pytest.param(['"retrieved":[{"doc_id":"a","score":NaN}]'], r"\$\.retrieved\[0\]\.score: NaN", id="score NaN"),
+        pytest.param(['"answer":"","timings":{"t":-1}'], r"\$\.timings\.t: -1\.0 is not a time", id="time -1"),
+        pytest.param(['"answer":"","timings":{"t":"x"}'], r"\$\.timings", id="time x"),
+        pytest.param([f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings\.t: .*too large", id="time 10**400"),
+        pytest.param(['"error":{"typ":"X"}'], "missing the field `type`", id="error without type"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::auepora_eval.io.records.UnknownFieldWarning")
+def test_refusals(tmp_path: Path, fields: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        loaded(tmp_path, *fields)
+
+
+def test_unknown_fields_warn(tmp_path: Path) -> None:
+    with pytest.warns(UnknownFieldWarning, match=r"'anwser'.* Did you mean 'answer'\?"):
+        loaded(tmp_path, '"anwser":"x","retrieved":[]')
+
+
+def test_a_sample_without_a_prediction_counts_as_failed() -> None:
+    samples = [EvaluationSample("1", "q"), EvaluationSample("2", "q")]
+    given = SystemOutputs([], Response("x"))
+    first, second = matched_outputs(samples, {"2": given}, "p.jsonl")
+    assert second is given
+    assert first.error is not None
+    assert first.error.type == "MissingPrediction"
+
+
+def test_a_prediction_without_a_sample_is_an_error() -> None:
+    with pytest.raises(DataError, match="1 predictions are for samples not in the dataset, first '9'"):
+        matched_outputs([], {"9": SystemOutputs([], Response(""))}, "p.jsonl")

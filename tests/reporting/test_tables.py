@@ -1,0 +1,75 @@
+"""Tables: what a reader sees beside each value."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from auepora_eval.core.types import MetricResult, TargetCategory
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.reporting.tables import interval_text, results_to_dict, results_to_markdown, value_text
+from tests.builders import a_failure, a_sample, an_output, small_world
+
+T = TargetCategory
+
+
+def test_values_by_target_and_nothing_measured_is_none() -> None:
+    results = [MetricResult("recall@5", T.RETRIEVAL_RELEVANCE, 0.83), MetricResult("x", T.LATENCY, math.nan)]
+    assert results_to_dict(results) == {"RETRIEVAL_RELEVANCE": {"recall@5": 0.83}, "LATENCY": {"x": None}}
+
+
+def test_two_results_of_one_name_are_refused() -> None:
+    twice = [MetricResult("x", T.LATENCY, 1.0), MetricResult("x", T.LATENCY, 2.0)]
+    with pytest.raises(ValueError, match="two results are named 'x'"):
+        results_to_dict(twice)
+
+
+def test_coverage_stands_beside_the_value() -> None:
+    samples, outputs = small_world()
+    result = parse_metric("recall@3").compute(
+        [*samples, a_sample("6"), a_sample("7", relevant="a")], [*outputs, an_output(), a_failure()]
+    )
+    header, _, row = results_to_markdown([result]).splitlines()
+    assert header == "| Target | Metric | Value | 95% interval | Scored | Skipped | Failed | If failed |"
+    assert row.startswith("| RETRIEVAL_RELEVANCE | recall@3 | 0.6000 | [")
+    assert row.endswith("| 5/7 | 1 | 1 | 0.5000 to 0.6667 |")
+
+
+def test_a_result_of_the_users_own_metric_shows_what_it_has() -> None:
+    row = results_to_markdown([MetricResult("mine", T.DIVERSITY, 0.5, {"num_samples": 3})]).splitlines()[-1]
+    assert row == "| DIVERSITY | mine | 0.5000 | - | 3 | - | - | - |"
+
+
+def test_a_name_cannot_break_the_table() -> None:
+    row = results_to_markdown([MetricResult("a|b<i>`\n", T.DIVERSITY, 0.5)]).splitlines()
+    assert len(row) == 3
+    assert "a\\|b&lt;i>\\`" in row[-1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (2.5, "2.5 s"),
+        (1.0, "1 s"),
+        (0.0123, "12.3 ms"),
+        (0.00045, "450 µs"),
+        (0.0, "0 µs"),
+        (math.nan, "n/a"),
+    ],
+)
+def test_seconds_have_a_unit(seconds: float, text: str) -> None:
+    assert value_text(seconds, T.LATENCY) == text
+
+
+@pytest.mark.parametrize(
+    ("interval", "target", "signed", "text"),
+    [
+        ((0.1, 0.9), None, False, "[0.100, 0.900]"),
+        ((-0.1, 0.25), None, True, "[-0.100, +0.250]"),
+        ((0.9e-3, 2e-3), T.LATENCY, False, "[0.9, 2] ms"),
+        (None, None, False, "-"),
+    ],
+)
+def test_intervals(interval: tuple[float, float] | None, target: T | None, signed: bool, text: str) -> None:
+    assert interval_text(interval, target, signed=signed) == text

@@ -1,0 +1,115 @@
+"""Comparison of two runs: verdicts by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import EvaluationRun
+from auepora_eval.errors import PlanError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.reporting.tables import comparison_in_words, comparison_to_dict, comparison_to_markdown
+from auepora_eval.runs.compare import compare_runs
+from tests.builders import a_dataset, a_sample, an_output
+
+PLAN = EvaluationPlan(parse_metrics("recall@1,token_f1,bleu,mean_latency"))
+
+
+def world(size: int = 40) -> InMemoryDataset:
+    return a_dataset(
+        *(a_sample(f"s{n}", f"q {n}", relevant="a", reference="the light is white") for n in range(size))
+    )
+
+
+def run_with(hits: Any, name: str = "x", size: int = 40, failing: tuple[int, ...] = ()) -> EvaluationRun:
+    """A system that finds the document, and says the right words, for the questions in `hits`."""
+
+    def system(query: str) -> Any:
+        number = int(query.split()[1])
+        if number in failing:
+            raise RuntimeError("down")
+        right = number in hits
+        words = "the light is white" if right else "no"
+        return an_output("ab" if right else "ba", words, timings={"end_to_end": 0.1 if right else 0.2})
+
+    system.__name__ = name
+    return AueporaEvaluator(system, PLAN).run(world(size))
+
+
+def verdicts(a: EvaluationRun, b: EvaluationRun) -> dict[str, str]:
+    return {metric.name: metric.verdict for metric in compare_runs(a, b).metrics}
+
+
+def test_a_clear_difference_is_seen_in_both_directions() -> None:
+    few, many = run_with(range(10), "few"), run_with(range(35), "many")
+    assert set(verdicts(few, many).values()) == {"better"}
+    assert set(verdicts(many, few).values()) == {"worse"}
+    recall = compare_runs(few, many).metrics[0]
+    assert (recall.wins, recall.ties, recall.losses, recall.pairs) == (25, 15, 0, 40)
+    assert recall.difference == pytest.approx(25 / 40)
+    assert recall.interval is not None
+    assert recall.interval[0] < recall.difference < recall.interval[1]
+
+
+def test_five_wins_are_not_enough_and_the_words_say_what_would_be() -> None:
+    comparison = compare_runs(run_with(range(10), "old"), run_with(range(15), "new"))
+    recall = comparison.metrics[0]
+    assert recall.p_value == pytest.approx(2 / 32)
+    assert recall.verdict == "cannot tell"
+    assert recall.samples_needed is not None
+    assert recall.samples_needed > 40
+    assert f"recall@1 (about {recall.samples_needed} samples would)" in comparison_in_words(comparison)
+
+
+def test_equal_runs_are_the_same() -> None:
+    comparison = compare_runs(run_with(range(10)), run_with(range(10)))
+    assert {metric.verdict for metric in comparison.metrics} == {"same"}
+    assert comparison_in_words(comparison).startswith("No sample differs on recall@1")
+
+
+def test_a_system_that_crashes_on_its_hard_questions_is_not_better() -> None:
+    honest = run_with(range(20), "honest")
+    crashing = run_with(range(20), "crashing", failing=tuple(range(20, 40)))
+    assert crashing.result("recall@1").value > honest.result("recall@1").value
+    recall, _, _, latency = compare_runs(honest, crashing).metrics
+    assert (recall.verdict, recall.candidate, recall.failed_candidate) == ("same", 0.5, 20)
+    assert (latency.pairs, latency.unmatched) == (20, 20)  # seconds know no worst: those pairs are left out
+    assert "0.5000 (20 failed)" in comparison_to_markdown(compare_runs(honest, crashing))
+
+
+def test_bleu_is_compared_as_the_corpus_metric_that_it_is() -> None:
+    a, b = run_with(range(10)), run_with(range(30))
+    bleu = compare_runs(a, b).metrics[2]
+    assert bleu.baseline == pytest.approx(a.result("bleu").value)
+    assert bleu.candidate == pytest.approx(b.result("bleu").value)
+    assert bleu.candidate != pytest.approx(np.mean([s.value for s in b.result("bleu").scores]))
+
+
+def test_other_data_or_another_signature_is_refused() -> None:
+    with pytest.raises(PlanError, match="different data"):
+        compare_runs(run_with(range(3), size=10), run_with(range(3), size=11))
+    a, b = run_with(range(3)), run_with(range(3))
+    b.result("bleu").details["signature"] = {"metric": "bleu", "tok": "intl"}
+    with pytest.raises(PlanError, match="bleu was not computed alike"):
+        compare_runs(a, b)
+
+
+def test_a_comparison_is_json() -> None:
+    import json
+
+    document = json.loads(
+        json.dumps(comparison_to_dict(compare_runs(run_with(range(3)), run_with(range(9)))))
+    )
+    assert document["metrics"][0]["target"] == "RETRIEVAL_RELEVANCE"
+    assert document["in_words"]
+
+
+def test_nothing_in_common_is_said() -> None:
+    a, b = run_with(range(3)), run_with(range(3))
+    b.results = []
+    assert comparison_in_words(compare_runs(a, b)) == "The runs have no metric in common."

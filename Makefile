@@ -8,7 +8,9 @@ JOBS ?= 2
 .PHONY: demo test lint check docs bench clean
 
 demo: $(VENV)/.installed-demo
-	$(BIN)/auepora demo --out build/demo
+	@$(BIN)/auepora demo --out build/demo
+	@echo
+	@echo "To have the command auepora in this shell: . $(BIN)/activate"
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS)

@@ -11,7 +11,7 @@ from ..errors import DataError
 from .jsonl import opened
 
 _MAX_BYTES = 1_000_000
-_MINIMA = {"top_k": 1, "concurrency": 1, "timeout": 0, "max_failures": 0, "limit": 1, "seed": 0}
+_MINIMA = {"top_k": 1, "concurrency": 1, "timeout": 0.001, "max_failures": 0, "limit": 1, "seed": 0}
 _KINDS: dict[str, tuple[type, ...]] = {
     "dataset": (str,),
     "format": (str,),

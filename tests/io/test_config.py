@@ -53,6 +53,7 @@ def test_plans(tmp_path: Path, content: bytes, expected: dict[str, Any]) -> None
         pytest.param(b"limit: -1\n", "limit: -1 is out of range", id="limit -1"),
         pytest.param(b"seed: -1\n", "seed: -1 is out of range", id="seed -1"),
         pytest.param(b"timeout: .nan\n", "timeout: nan is out of range", id="timeout NaN"),
+        pytest.param(b"timeout: 0\n", "timeout: 0 is out of range", id="timeout 0"),
         pytest.param(b"timeout: .inf\n", "timeout: inf is out of range", id="timeout infinite"),
         pytest.param(b"dataset: 2020-99-01\n", "not YAML: month", id="a date that is none"),
         pytest.param(b"top_k: 1" + b"0" * 5000, "not YAML", id="5000 digits"),
@@ -74,7 +75,8 @@ def test_refusals(tmp_path: Path, content: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["python/object/apply:os.mkdir [{0}]", "python/object/new:os.mkdir [[{0}]]", "python/name:os.mkdir"]
+    "tag",
+    ["python/object/apply:os.mkdir [{0}]", "python/object/new:os.mkdir [[{0}]]", "python/name:os.mkdir"],
 )
 def test_a_tag_runs_nothing(tmp_path: Path, tag: str) -> None:
     trace = tmp_path / "made"

@@ -74,21 +74,27 @@ def test_a_bare_id_is_a_document_whose_text_is_missing(tmp_path: Path) -> None:
         pytest.param(with_field('"metadata":{"x":[1,NaN]}'), ":1: $.metadata.x[1]:", "NaN", id="NaN"),
         pytest.param(with_field('"labels":{"x":-Infinity}'), ":1: $.labels.x:", "Infinity", id="-Infinity"),
         pytest.param(with_field('"labels":{"x":1e999}'), ":1: $.labels.x:", "beyond 1e308", id="1e999"),
-        pytest.param(b'{"sample_id":1,"query":"q"}', ":1: $.sample_id:", "Put it in quotes", id="number as id"),
+        pytest.param(
+            b'{"sample_id":1,"query":"q"}', ":1: $.sample_id:", "Put it in quotes", id="number as id"
+        ),
         pytest.param(b'{"sample_id":null,"query":"q"}', ":1: $.sample_id:", "`null`", id="null as id"),
         pytest.param(b'{"sample_id":" ","query":"q"}', ":1: $.sample_id:", "id is empty", id="blank id"),
         pytest.param(b'{"sample_id":"1","query":3}', ":1: $.query:", "expected `str`", id="number as query"),
         pytest.param(b'{"sample_id":"1"}', ":1: $:", "missing the field `query`. Add it", id="no query"),
         pytest.param(b'{"query":"q"}', ":1: $:", "missing the field `sample_id`", id="no id"),
         pytest.param(with_field('"relevant_docs":"ab"'), ":1: $.relevant_docs:", "array", id="docs a text"),
-        pytest.param(with_field('"relevant_docs":["a",5]'), ":1: $.relevant_docs[1]:", "`int`", id="doc a number"),
+        pytest.param(
+            with_field('"relevant_docs":["a",5]'), ":1: $.relevant_docs[1]:", "`int`", id="doc a number"
+        ),
         pytest.param(
             with_field('"relevant_docs":[{"doc_id":5}]'),
             ":1: $.relevant_docs[0].doc_id:",
             "Put it in quotes",
             id="number as doc_id",
         ),
-        pytest.param(with_field('"metadata":[]'), ":1: $.metadata:", "expected `object or null`", id="list metadata"),
+        pytest.param(
+            with_field('"metadata":[]'), ":1: $.metadata:", "expected `object or null`", id="list metadata"
+        ),
         pytest.param(with_field('"reference_answer":{}'), ":1: $.reference_answer:", "'text'", id="no text"),
         pytest.param(
             with_field('"reference_answer":{"text":"t","metadata":{"alternatives":"u"}}'),
@@ -112,7 +118,10 @@ def test_a_bare_id_is_a_document_whose_text_is_missing(tmp_path: Path) -> None:
         pytest.param(with_field('"labels":{"x":1' + "0" * 5000 + "}"), ":1:", "too large", id="10**5000"),
         pytest.param(b"[" * 100_000, ":1:", "nested too deeply", id="100,000 brackets"),
         pytest.param(
-            with_field('"labels":' + '{"a":' * 150 + "1" + "}" * 150), ":1: $.labels.a", "deeply", id="150 deep"
+            with_field('"labels":' + '{"a":' * 150 + "1" + "}" * 150),
+            ":1: $.labels.a",
+            "deeply",
+            id="150 deep",
         ),
         pytest.param(GOOD + b"x" * 10_000_000, ":2:", "longer than 8 MB", id="10 MB line"),
         pytest.param(gzip.compress(b"x" * 10_000_000), ":1:", "longer than 8 MB", id="10 MB line in gzip"),
@@ -164,10 +173,16 @@ def test_of_a_repeated_key_the_last_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        pytest.param('"relevant_doc":[]', r"data\.jsonl:1: .*'relevant_doc'.* Did you mean 'relevant_docs'\?", id="near"),
+        pytest.param(
+            '"relevant_doc":[]',
+            r"data\.jsonl:1: .*'relevant_doc'.* Did you mean 'relevant_docs'\?",
+            id="near",
+        ),
         pytest.param('"zzz":1', "'zzz' is not read. Put what you want kept under 'metadata'", id="far"),
         pytest.param(
-            '"relevant_docs":[{"doc_id":"a","txt":"t"}]', r"\$\.relevant_docs: .*Did you mean 'text'", id="in a part"
+            '"relevant_docs":[{"doc_id":"a","txt":"t"}]',
+            r"\$\.relevant_docs: .*Did you mean 'text'",
+            id="in a part",
         ),
         pytest.param('"' + "z" * 9000 + '":1', "is not read", id="a long name"),
     ],

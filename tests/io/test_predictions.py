@@ -36,7 +36,9 @@ def bare(doc_id: str, rank: int) -> RetrievedDocument:
         pytest.param('"answer":""', SystemOutputs([], Response("")), id="an empty answer is an answer"),
         pytest.param('"response":"x"', SystemOutputs([], Response("x")), id="response as a text"),
         pytest.param('"response":{"text":"x"}', SystemOutputs([], Response("x")), id="response"),
-        pytest.param('"response":"x","answer":"y"', SystemOutputs([], Response("x")), id="response goes first"),
+        pytest.param(
+            '"response":"x","answer":"y"', SystemOutputs([], Response("x")), id="response goes first"
+        ),
         pytest.param('"retrieved":[]', SystemOutputs([], Response("")), id="nothing found"),
         pytest.param(
             '"retrieved":["a","b"]', SystemOutputs([bare("a", 1), bare("b", 2)], Response("")), id="ids"
@@ -49,7 +51,9 @@ def bare(doc_id: str, rank: int) -> RetrievedDocument:
             ),
             id="sorted by rank",
         ),
-        pytest.param('"error":"boom"', SystemOutputs([], Response(""), error=Failure("error", "boom")), id="error"),
+        pytest.param(
+            '"error":"boom"', SystemOutputs([], Response(""), error=Failure("error", "boom")), id="error"
+        ),
         pytest.param(
             '"error":{"type":"E","message":"m"},"timings":{"end_to_end":1}',
             SystemOutputs([], Response(""), {"end_to_end": 1.0}, error=Failure("E", "m")),
@@ -69,16 +73,28 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
         pytest.param(['"answer":5'], r":1: \$\.answer: expected `str or null`", id="number as answer"),
         pytest.param(['"retrieved":"ab"'], r":1: \$\.retrieved: expected", id="a text as list"),
         pytest.param(['"retrieved":["a",1]'], r":1: \$\.retrieved\[1\]: ", id="number as document"),
-        pytest.param(['"retrieved":[{"text":"t"}]'], r"\$\.retrieved\[0\]: missing the field `doc_id`", id="no id"),
+        pytest.param(
+            ['"retrieved":[{"text":"t"}]'], r"\$\.retrieved\[0\]: missing the field `doc_id`", id="no id"
+        ),
         pytest.param(
             ['"retrieved":[{"doc_id":"a","rank":1},{"doc_id":"b","rank":1}]'], "the same rank", id="same rank"
         ),
-        pytest.param(['"retrieved":[{"doc_id":"a","rank":1.5}]'], r"\[0\]\.rank: expected `int", id="rank 1.5"),
-        pytest.param(['"retrieved":[{"doc_id":"a","score":"x"}]'], r"\[0\]\.score: expected `float", id="score x"),
-        pytest.param(['"retrieved":[{"doc_id":"a","score":NaN}]'], r"\$\.retrieved\[0\]\.score: NaN", id="score NaN"),
-        pytest.param(['"answer":"","timings":{"t":-1}'], r"\$\.timings\.t: -1\.0 is not a time", id="time -1"),
+        pytest.param(
+            ['"retrieved":[{"doc_id":"a","rank":1.5}]'], r"\[0\]\.rank: expected `int", id="rank 1.5"
+        ),
+        pytest.param(
+            ['"retrieved":[{"doc_id":"a","score":"x"}]'], r"\[0\]\.score: expected `float", id="score x"
+        ),
+        pytest.param(
+            ['"retrieved":[{"doc_id":"a","score":NaN}]'], r"\$\.retrieved\[0\]\.score: NaN", id="score NaN"
+        ),
+        pytest.param(
+            ['"answer":"","timings":{"t":-1}'], r"\$\.timings\.t: -1\.0 is not a time", id="time -1"
+        ),
         pytest.param(['"answer":"","timings":{"t":"x"}'], r"\$\.timings", id="time x"),
-        pytest.param([f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings\.t: .*too large", id="time 10**400"),
+        pytest.param(
+            [f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings\.t: .*too large", id="time 10**400"
+        ),
         pytest.param(['"error":{"typ":"X"}'], "missing the field `type`", id="error without type"),
     ],
 )
@@ -103,5 +119,5 @@ def test_a_sample_without_a_prediction_counts_as_failed() -> None:
 
 
 def test_a_prediction_without_a_sample_is_an_error() -> None:
-    with pytest.raises(DataError, match="1 predictions are for samples not in the dataset, first '9'"):
+    with pytest.raises(DataError, match="1 predictions are for samples .*first .9."):
         matched_outputs([], {"9": SystemOutputs([], Response(""))}, "p.jsonl")

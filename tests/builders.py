@@ -59,22 +59,103 @@ def a_dataset(*samples: EvaluationSample, name: str = "small") -> InMemoryDatase
 
 
 def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
-    """Five samples that every metric can score, and a system that does well, badly and in between."""
-    samples = [
-        a_sample(
-            "s1", "Where does the Annet moor?", relevant={"a": 2, "b": 1}, reference="at the north pier"
+    """Ten samples that between them have what every metric needs, and a system that is not always right.
+
+    s1-s5 are plain questions; n1-n3 are s2 with more and more noise; u1 has no answer; c1 has a false
+    document. The last sample of the list is a plain one.
+    """
+    timings = {"end_to_end": 0.5, "retrieval": 0.2, "generation": 0.3, "ttft": 0.1}
+
+    def took(seconds: float) -> dict[str, float]:
+        return {**timings, "end_to_end": seconds}
+
+    def noisy(sample_id: str, ratio: float) -> EvaluationSample:
+        labels = {"scenario": "noise", "variant_of": "s2", "noise_ratio": ratio, "answerable": True}
+        return a_sample(
+            sample_id, "How many boats?", relevant="c", reference="three boats", cluster="s2", labels=labels
+        )
+
+    plain = {"scenario": "base", "answerable": True}
+    first = a_sample(
+        "s1", "Where does the Annet moor?", relevant={"a": 2, "b": 1}, reference="at the north pier"
+    )
+    first.labels = {
+        **plain,
+        "nuggets": [
+            {"text": "north pier", "importance": "vital", "assignment": "support"},
+            {"text": "Annet", "importance": "okay", "assignment": "partial_support"},
+        ],
+    }
+    first.candidate_docs = [a_document("a", 2), a_document("b", 1), a_document("z", 0), a_document("y", 0)]
+    first.relevant_docs = [
+        Document(
+            "a",
+            "The Annet moors at the north pier.",
+            {
+                "relevance": 2,
+                "source": "a",
+                "subtopics": ["pier"],
+                "spans": [{"start": 20, "end": 33, "text": "the north pier"}],
+            },
         ),
-        a_sample("s2", "How many boats are there?", relevant="c", reference="three boats"),
-        a_sample("s3", "Who keeps the light?", relevant="de", reference="Ansel Brae", cluster="light"),
-        a_sample("s4", "Who keeps the lamp?", relevant="de", reference="Ansel Brae", cluster="light"),
-        a_sample("s5", "When was it built?", relevant="f", reference="in 1911"),
+        Document(
+            "b", "The south pier is closed.", {"relevance": 1, "source": "b", "subtopics": ["closed", "pier"]}
+        ),
     ]
-    timings = {"end_to_end": 0.5, "retrieval": 0.2, "generation": 0.3}
+    samples = [
+        first,
+        a_sample(
+            "s2",
+            "How many boats are there?",
+            relevant="c",
+            reference="three boats",
+            cluster="s2",
+            labels=plain,
+        ),
+        a_sample(
+            "s3", "Who keeps the light?", relevant="de", reference="Ansel Brae", cluster="light", labels=plain
+        ),
+        a_sample(
+            "s4",
+            "Who keeps the lamp?",
+            relevant="de",
+            reference="Ansel Brae",
+            cluster="light",
+            labels={"scenario": "paraphrase", "variant_of": "s3", "answerable": True},
+        ),
+        noisy("n1", 0.0),
+        noisy("n2", 0.4),
+        noisy("n3", 0.8),
+        a_sample("u1", "What does a gull weigh?", labels={"scenario": "unanswerable", "answerable": False}),
+        a_sample(
+            "c1",
+            "When was the lamp built?",
+            relevant="f",
+            reference="in 1911",
+            cluster="s5",
+            labels={
+                "scenario": "counterfactual",
+                "variant_of": "s5",
+                "answerable": True,
+                "true_answer": "1911",
+                "fake_answer": "1944",
+            },
+        ),
+        a_sample("s5", "When was it built?", relevant="f", reference="in 1911", cluster="s5", labels=plain),
+    ]
     outputs = [
-        an_output("abz", "The Annet moors at the north pier.", timings=timings),
-        an_output("xyc", "three", timings={**timings, "end_to_end": 0.7}),
-        an_output("dxe", "Ansel Brae", timings={**timings, "end_to_end": 0.1}),
-        an_output("xyz", "nobody knows", timings={**timings, "end_to_end": 1.9}),
-        an_output("", "", timings={**timings, "end_to_end": 0.4}),
+        an_output("abz", "The Annet moors at the north pier.", timings=took(0.5)),
+        an_output("xyc", "three", timings=took(0.7)),
+        an_output("dxe", "Ansel Brae", timings=took(0.1)),
+        an_output("xyz", "nobody knows", timings=took(1.9)),
+        an_output("cx", "three boats", timings=took(0.4)),
+        an_output("xc", "three boats", timings=took(0.4)),
+        an_output("xyc", "a dozen gulls", timings=took(0.6)),
+        an_output("pq", "The documents do not say.", timings=took(0.3)),
+        an_output("fx", "It was built in 1944.", timings=took(0.2)),
+        an_output("", "", timings=took(0.4)),
     ]
+    outputs[0].retrieved[0].doc = Document(
+        "a", "The Annet moors at the north pier.", {"source": "a", "start": 0, "end": 34}
+    )
     return samples, outputs

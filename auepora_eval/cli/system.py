@@ -65,13 +65,15 @@ def _module(module_name: str, name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # Not its own name: a file called json.py must not stand in for the module of that name.
+    name = f"auepora_system_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise FileNotFoundError(path)
     if not path.is_file():
         raise FileNotFoundError(path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses and pickling look the module up by its name
+    sys.modules[name] = module  # dataclasses and pickling look the module up by its name
     sys.path.insert(0, str(path.parent.resolve()))
     spec.loader.exec_module(module)
     return module

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import ScoringError
 from ..stats.intervals import Interval, bootstrap_interval, mean_interval
+from .batch import Batch, shared_or_none
 from .registry import Registry
+from .scores import Note, Scores
 from .types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Rows = NDArray[np.float64]
+    from .scores import Rows
 
 
 class Metric(ABC):
@@ -73,65 +72,53 @@ class SampleMetric(Metric):
     def required_fields(self) -> list[str]:
         return list(self.requires)
 
-    def score_all(
-        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
-    ) -> list[SampleScore]:
-        """Score samples that have what they need; override for a faster way to the same scores."""
-        return [self._guarded(sample, output) for sample, output in zip(samples, outputs, strict=True)]
+    def score_all(self, batch: Batch) -> Scores:
+        """Score a whole batch; override for a faster way to the same scores.
+
+        What is returned at a place that `batch.unscorable(self.requires)` names does not count.
+        """
+        unscorable = batch.unscorable(self.requires)
+        return Scores.of(
+            SampleScore(None) if place in unscorable else self._guarded(sample, output)
+            for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
+        )
 
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
-        return self.summarise(samples, self.score_samples(samples, outputs))
+        batch = Batch(samples, outputs)
+        return self.summarise(batch, self.score_batch(batch))
 
-    def score_samples(
-        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
-    ) -> list[SampleScore]:
+    def score_batch(self, batch: Batch) -> Scores:
         """A score for each sample, in order: a value, or the reason why there is none."""
-        if len(samples) != len(outputs):
-            raise ValueError(
-                f"{self.name}: {len(samples)} samples but {len(outputs)} outputs; pair them first"
-            )
-        scores: list[SampleScore | None] = [
-            self._unscorable(sample, output) for sample, output in zip(samples, outputs, strict=True)
-        ]
-        open_places = [place for place, score in enumerate(scores) if score is None]
-        fresh = self.score_all([samples[i] for i in open_places], [outputs[i] for i in open_places])
-        for place, score in zip(open_places, fresh, strict=True):
-            scores[place] = _finite(score)
-        return [
-            SampleScore(score.value, score.reason, score.parts, sample.sample_id, score.failed)
-            for sample, score in zip(samples, scores, strict=True)
-            if score is not None
-        ]
+        import numpy as np
 
-    def summarise(
-        self, samples: Sequence[EvaluationSample], scores: Sequence[SampleScore], *, seed: int = 0
-    ) -> MetricResult:
+        scores = self.score_all(batch)
+        scores.sample_ids = [sample.sample_id for sample in batch.samples]
+        unscorable = batch.unscorable(self.requires)
+        scores.notes |= unscorable
+        scores.values[list(unscorable)] = math.nan
+        for place in np.flatnonzero(~np.isfinite(scores.values)).tolist():
+            if place not in scores.notes:
+                text = f"the metric returned {scores.values[place]}, which is not a number to average"
+                scores.notes[place] = Note(text, failed=True)
+                scores.values[place] = math.nan
+        return scores
+
+    def summarise(self, batch: Batch, scores: Scores, *, seed: int = 0) -> MetricResult:
         """Aggregate scores that are known already, with their coverage and interval."""
-        details: dict[str, Any] = coverage(scores)
+        details: dict[str, Any] = dict(scores.coverage())
         details["higher_is_better"] = self.higher_is_better
         value = math.nan
         interval: Interval | None = None
         if details["num_samples"]:
-            rows = rows_of(scores)
+            rows = scores.rows()
             value = float(self.aggregate(rows))
-            scored = [
-                sample for sample, score in zip(samples, scores, strict=True) if score.value is not None
-            ]
-            interval = self.interval(rows, clusters_of(scored), seed=seed)
+            scored = [cluster for n, cluster in enumerate(batch.clusters()) if n not in scores.notes]
+            interval = self.interval(rows, shared_or_none(scored), seed=seed)
         details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
         details["interval_method"] = "not estimable" if interval is None else interval.method
-        details["bounds_if_failed"] = self._bounds_if_failed(samples, scores)
+        details["bounds_if_failed"] = self._bounds_if_failed(batch, scores)
         details["signature"] = {"metric": self.name, **self.signature()}
-        return MetricResult(self.name, self.target, value, details, list(scores))
-
-    def _unscorable(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore | None:
-        """Why this sample has no score here, or None if it can be scored."""
-        for name in self.requires:
-            if not has_field(sample, name):
-                return skip(f"the sample has no {name}")
-        if output.error is not None:
-            return SampleScore(None, f"{output.error.type}: {output.error.message}", failed=True)
-        return None
+        return MetricResult(self.name, self.target, value, details, scores)
 
     def _guarded(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
         try:
@@ -140,19 +127,19 @@ class SampleMetric(Metric):
             return SampleScore(None, str(error), failed=True)
         return score if isinstance(score, SampleScore) else SampleScore(float(score))
 
-    def _bounds_if_failed(
-        self, samples: Sequence[EvaluationSample], scores: Sequence[SampleScore]
-    ) -> list[float | None] | None:
+    def _bounds_if_failed(self, batch: Batch, scores: Scores) -> list[float | None] | None:
         """The value if every failure had scored worst, and best: no system gains by crashing."""
-        if not any(score.failed for score in scores):
+        import numpy as np
+
+        failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
+        if not failed:
             return None
+        known = scores.rows()
         values = []
         for high in (False, True):
-            filled = [
-                self.score_if_failed(sample, high=high) if score.failed else score
-                for sample, score in zip(samples, scores, strict=True)
-            ]
-            values.append(float(self.aggregate(rows_of(filled))))
+            filled = Scores.of(self.score_if_failed(sample, high=high) for sample in failed).rows()
+            rows = np.concatenate([known, filled]) if len(known) else filled
+            values.append(float(self.aggregate(rows)))
         # An unbounded metric (seconds) has no worst value, and JSON has no infinity.
         return [value if math.isfinite(value) else None for value in values]
 
@@ -163,49 +150,3 @@ METRICS: Registry[type[SampleMetric]] = Registry("metric")
 def skip(reason: str) -> SampleScore:
     """A sample that this metric does not apply to."""
     return SampleScore(None, reason)
-
-
-def has_field(sample: EvaluationSample, name: str) -> bool:
-    """Whether a sample has something under "relevant_docs", "labels.scenario", ...; empty is nothing."""
-    thing: Any = sample
-    for part in name.split("."):
-        thing = thing.get(part) if isinstance(thing, dict) else getattr(thing, part, None)
-        if thing is None or (isinstance(thing, list | dict | str) and not thing):
-            return False
-    return True
-
-
-def coverage(scores: Sequence[SampleScore]) -> dict[str, int]:
-    """How many samples the value stands on, and what became of the others."""
-    scored = sum(score.value is not None for score in scores)
-    failed = sum(score.failed for score in scores)
-    return {
-        "num_total": len(scores),
-        "num_samples": scored,
-        "num_skipped": len(scores) - scored - failed,
-        "num_failed": failed,
-    }
-
-
-def rows_of(scores: Sequence[SampleScore]) -> Rows:
-    """The scored samples as an array: the value first, its parts behind it."""
-    import numpy as np
-
-    return np.array([(s.value, *s.parts) for s in scores if s.value is not None], dtype=np.float64)
-
-
-def _finite(score: SampleScore) -> SampleScore:
-    if score.value is None or math.isfinite(score.value):
-        return score
-    return SampleScore(
-        None, f"the metric returned {score.value}, which is not a number to average", failed=True
-    )
-
-
-def clusters_of(samples: Sequence[EvaluationSample]) -> list[Hashable] | None:
-    """The cluster of each sample, itself where it names none; None where no two samples share one."""
-    names: list[Hashable] = [
-        ("cluster", str(sample.metadata["cluster"])) if "cluster" in sample.metadata else ("alone", place)
-        for place, sample in enumerate(samples)
-    ]
-    return None if len(set(names)) == len(names) else names

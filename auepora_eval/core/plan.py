@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import PlanError
-from .metrics_base import Metric, has_field
+from .batch import has_field
+from .metrics_base import Metric
 from .types import EvaluationSample, TargetCategory
 
 

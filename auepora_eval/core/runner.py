@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from ..errors import DataError, TooManyFailuresError
+from .batch import Batch
 from .dataset import EvaluationDataset, checked_samples
 from .executor import Executor, SerialExecutor
 from .fingerprint import dataset_fingerprint
@@ -162,9 +163,10 @@ def score_outputs(
 ) -> list[MetricResult]:
     """Compute every metric of a plan on outputs that are there already."""
     results = []
+    batch = Batch(samples, outputs)
     for metric in plan.metrics:
         if isinstance(metric, SampleMetric):
-            results.append(metric.summarise(samples, metric.score_samples(samples, outputs), seed=seed))
+            results.append(metric.summarise(batch, metric.score_batch(batch), seed=seed))
         else:
             results.append(metric.compute(samples, outputs))
     return results
@@ -192,12 +194,22 @@ def checked_output(raw: Any, seconds: float) -> SystemOutputs:
             f"the ranks are {ranks[:10]}.",
             fix="Number the documents 1, 2, 3, ... from the best.",
         )
+    for text in (output.response.text, *(hit.doc.doc_id for hit in output.retrieved)):
+        _refuse_half_characters(text)
     # A copy: the system may hand out the same object again.
     return replace(
         output,
         retrieved=sorted(output.retrieved, key=lambda hit: hit.rank),
         timings={"end_to_end": seconds, **output.timings},
     )
+
+
+def _refuse_half_characters(text: str) -> None:
+    """Half of a surrogate pair can be neither stored nor shown: that output has failed, not the run."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError("the output", f"has no UTF-8 form: {error.reason}.") from error
 
 
 def name_of(system: RAGSystemProtocol) -> str:

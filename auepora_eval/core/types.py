@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -108,7 +109,7 @@ class MetricResult:
     target: TargetCategory
     value: float
     details: dict[str, Any] = field(default_factory=dict)
-    scores: list[SampleScore] = field(default_factory=list, repr=False)
+    scores: Sequence[SampleScore] = field(default_factory=list, repr=False)
 
 
 @dataclass

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..core.rag_interface import RAGSystem
 from ..core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from ..errors import MissingDependencyError
+from ..judges.embeddings import Embedder, embedder
 from ..metrics.text import words
 from .answerer import ExtractiveAnswerer, sentences
 from .world import demo_corpus
@@ -81,7 +79,7 @@ def bigram() -> DemoSystem:
 
 def hybrid() -> DemoSystem:
     """BM25 and embeddings, fused by reciprocal rank."""
-    model = _embedder()
+    model = embedder("wordllama")
 
     def rank(documents: Sequence[Document]) -> Callable[[str], Scores]:
         lexical, dense = _bm25_scorer(documents, _terms), _dense_scorer(documents, model)
@@ -116,7 +114,7 @@ def _bm25_scorer(documents: Sequence[Document], terms: Callable[[str], list[str]
     return scores
 
 
-def _dense_scorer(documents: Sequence[Document], model: StaticEmbedder) -> Callable[[str], Scores]:
+def _dense_scorer(documents: Sequence[Document], model: Embedder) -> Callable[[str], Scores]:
     """A document is as near to the query as its nearest sentence: an average over all blurs every fact."""
     import numpy as np
 
@@ -141,46 +139,6 @@ def _fused(*rankings: Scores) -> Scores:
         places[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
         total += (1 / (_FUSION_CONSTANT + places)).astype(np.float32)
     return total
-
-
-class StaticEmbedder:
-    """The token vectors that come inside the wordllama package, averaged over a text.
-
-    The files are read from the package's folder: importing it would import an HTTP client, which opens a
-    socket to try out IPv6, and nothing in a demo should do that. The vectors equal those of its `embed`.
-    """
-
-    def __init__(self) -> None:
-        try:
-            from safetensors.numpy import load_file
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise MissingDependencyError(_NEEDS_WORDLLAMA) from error
-        package = find_spec("wordllama")
-        if package is None or not package.submodule_search_locations:
-            raise MissingDependencyError(_NEEDS_WORDLLAMA)
-        folder = Path(package.submodule_search_locations[0])
-        self._vectors = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
-        self._tokenizer = Tokenizer.from_file(
-            str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
-        )
-        self._tokenizer.no_padding()
-
-    def embed(self, texts: Sequence[str]) -> Scores:
-        """A vector of length one for each text; of zeros for a text without tokens."""
-        import numpy as np
-
-        rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
-        for place, encoded in enumerate(self._tokenizer.encode_batch(list(texts), add_special_tokens=False)):
-            if encoded.ids:
-                mean = self._vectors[encoded.ids].astype(np.float32).mean(axis=0)
-                rows[place] = mean / np.linalg.norm(mean)
-        return rows
-
-
-_NEEDS_WORDLLAMA = "the hybrid system needs wordllama: pip install 'auepora-eval[embeddings]'"
-
-_embedder = cache(StaticEmbedder)
 
 
 def _text(document: Document) -> str:

@@ -93,27 +93,32 @@ def read_records(
             raise _not_json(where, line, error) from error
         if not isinstance(record, dict):
             raise DataError(f"{where}: $", f"an object was expected, not {_kind(record)}.{_ONE_OBJECT}")
-        if _is_suspect(line):
-            _refuse_extremes(record, where)
+        refuse_extremes(record, line, where)
         yield where, record
 
 
 _ONE_OBJECT = " Write one JSON object a line."
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_LONG_NUMBER = re.compile(rb"[0-9]{309}")  # the largest float has 309 digits
+_THREE_DIGITS = re.compile(rb"[0-9]{3}")
 
 
 def _is_suspect(line: bytes) -> bool:
     """Whether a line may be nested too deeply or hold too large a number; seldom, so the look is quick."""
-    if len(line) <= MAX_DEPTH:
+    # 309 digits in a row, the least that a float cannot hold, are digits at three hundreds in a row.
+    if len(line) > 309 and _THREE_DIGITS.search(line[::100]):
+        return True
+    if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
         return False
     brackets = line.translate(None, _NO_BRACKETS)
     for _ in range(8):  # each round takes away the innermost pairs
         brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-    return len(brackets) > MAX_DEPTH or _LONG_NUMBER.search(line) is not None
+    return len(brackets) > MAX_DEPTH
 
 
-def _refuse_extremes(record: Any, where: str) -> None:
+def refuse_extremes(record: Any, line: bytes, where: str) -> None:
+    """DataError if what a line says is nested too deeply, or holds a number that no float can hold."""
+    if not _is_suspect(line):
+        return
     for path, depth, value in _walk(record):
         if depth > MAX_DEPTH:
             raise DataError(

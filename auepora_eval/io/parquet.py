@@ -15,7 +15,7 @@ import msgspec
 from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
 from ..errors import DataError, MissingDependencyError
 from .atomic import written
-from .jsonl import encode, opened
+from .jsonl import encode, opened, refuse_extremes
 from .records import Record, read_sample, sample_record
 
 _JSON_FIELDS = ("labels", "metadata")
@@ -57,7 +57,13 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
             ("metadata", pyarrow.string()),
         ]
     )
-    table = pyarrow.Table.from_pylist([_packed(sample_record(sample)) for sample in dataset], schema=schema)
+    records = [_packed(sample_record(sample)) for sample in dataset]
+    try:
+        table = pyarrow.Table.from_pylist(records, schema=schema)
+    except UnicodeEncodeError:
+        for record in records:
+            encode(record)  # says what is wrong
+        raise
     with written(Path(path), force=force) as file:
         parquet.write_table(table, file)
 
@@ -107,9 +113,11 @@ def _parsed(value: Any, where: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return msgspec.json.decode(value)
-    except msgspec.DecodeError as error:
-        raise DataError(where, f"not JSON: {error}.") from error
+        parsed = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DataError(where, f"not JSON: {error}.", fix="Write an object as JSON text.") from error
+    refuse_extremes(parsed, value.encode(), where)
+    return parsed
 
 
 def _arrow() -> tuple[ModuleType, ModuleType]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.scores import Scores
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -204,7 +205,7 @@ def number_or_null(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _scores(rows: Sequence[Mapping[str, Any]], name: str) -> list[SampleScore]:
+def _scores(rows: Sequence[Mapping[str, Any]], name: str) -> Scores:
     scores = []
     for row in rows:
         metrics = row.get("individual_metrics", {})
@@ -217,7 +218,7 @@ def _scores(rows: Sequence[Mapping[str, Any]], name: str) -> list[SampleScore]:
                 metrics[name], note.get("reason", ""), parts, row["query_id"], note.get("failed", False)
             )
         )
-    return scores
+    return Scores.of(scores)
 
 
 def _query_results(run: EvaluationRun) -> list[Results]:

@@ -12,7 +12,7 @@ from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCat
 from ..stats.intervals import Interval, quantile_interval
 
 if TYPE_CHECKING:
-    from ..core.metrics_base import Rows
+    from ..core.scores import Rows
 
 
 class TimingMetric(SampleMetric):

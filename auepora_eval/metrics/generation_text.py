@@ -17,7 +17,7 @@ from ..errors import ScoringError
 from .text import squad_normalised, tokens_13a, words
 
 if TYPE_CHECKING:
-    from ..core.metrics_base import Rows
+    from ..core.scores import Rows
 
 
 class AnswerMetric(SampleMetric):

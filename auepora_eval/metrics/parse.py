@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from ..core.metrics_base import METRICS, Metric, SampleMetric, has_field
+from ..core.batch import has_field
+from ..core.metrics_base import METRICS, Metric, SampleMetric
 from ..core.types import EvaluationSample
 from ..errors import UnknownNameError
 from . import additional, generation_text, retrieval_basic
@@ -23,7 +24,7 @@ FAMILIES = (additional, generation_text, retrieval_basic)
 SHORT_NAMES = {f"p{percent}_latency": f"latency@{percent / 100:g}" for percent in (50, 90, 95, 99)}
 SHORT_NAMES["rougeL"] = "rougeL_answer"
 
-_SHAPE = re.compile(r"(?P<base>\w+)(?:@(?P<number>[^\[\]@]+))?(?:\[(?P<options>[^\[\]]*)\])?")
+_SHAPE = re.compile(r"(?P<base>\w+)(?:@(?P<number>[^\[\]@]+))?(?:\[(?P<options>.*)\])?")
 
 
 def parse_metric(name: str) -> SampleMetric:
@@ -53,7 +54,7 @@ def parse_metric(name: str) -> SampleMetric:
 def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
     """Several metrics, from a list or from one string with commas between the names."""
     if isinstance(names, str):
-        names = re.split(r",(?![^\[]*\])", names)
+        names = _split_outside_brackets(names)
     return [parse_metric(name) for name in names if name.strip()]
 
 
@@ -74,7 +75,7 @@ def _arguments(
         if parameter is None:
             raise UnknownNameError(f"the metric {name!r} takes no number after @")
         yield parameter.name, _value(name, parameter, number)
-    for option in (options or "").split(","):
+    for option in _split_outside_brackets(options or ""):
         key, equals, value = option.partition("=")
         if not option:
             continue
@@ -86,6 +87,18 @@ def _arguments(
             known = ", ".join(p.name for p in parameters) or "none"
             raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {known}")
         yield parameter.name, _value(name, parameter, value.strip())
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    """Cut at the commas that are not inside brackets: names may hold names."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return pieces
 
 
 def _parameters(metric: type[SampleMetric]) -> tuple[Field[Any], ...]:

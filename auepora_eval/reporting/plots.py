@@ -16,7 +16,7 @@ from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..core.metrics_base import coverage
+from ..core.scores import Scores
 from ..core.types import EvaluationRun, MetricResult, TargetCategory
 from ..errors import MissingDependencyError
 from ..io.atomic import written
@@ -129,7 +129,7 @@ def plot_distribution(result: MetricResult, *, bins: int = 20) -> Figure:
     if math.isfinite(result.value):
         axes.axvline(result.value, color=COLOURS[1], linewidth=1.8, label=f"value {value_text(result.value)}")
         axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, labelcolor=INK, borderaxespad=0)
-    counts = coverage(result.scores)
+    counts = Scores.of(result.scores).coverage()
     note = f"{counts['num_samples']} of {counts['num_total']} samples scored, "
     note += f"{counts['num_skipped']} skipped, {counts['num_failed']} failed"
     axes.set_xlabel(f"score of a sample, {scale}\n{note}", loc="left", color=INK)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from ..core.metrics_base import SampleMetric, clusters_of, rows_of
+from ..core.batch import cluster_names, shared_or_none
+from ..core.metrics_base import SampleMetric
+from ..core.scores import Scores
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, TargetCategory
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
@@ -129,8 +131,8 @@ class _Pairing:
     def _test(self) -> None:
         if self.metric is None:
             raise AssertionError("only called for metrics that are known")
-        rows_a, rows_b = rows_of(self.scores_a), rows_of(self.scores_b)
-        clusters = clusters_of(self.samples)
+        rows_a, rows_b = Scores.of(self.scores_a).rows(), Scores.of(self.scores_b).rows()
+        clusters = shared_or_none(cluster_names(self.samples))
         width = rows_a.shape[-1]
         aggregate = self.metric.aggregate
         self.value_a, self.value_b = float(aggregate(rows_a)), float(aggregate(rows_b))

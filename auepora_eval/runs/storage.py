@@ -113,6 +113,11 @@ class EvaluationResultsStorage:
                 f"{self._results_path(evaluation_id)} exists already. Choose another --id, or use --force."
             )
         path = self.partial_outputs(evaluation_id)
+        if path.exists() and not force:
+            raise StorageError(
+                f"{path} holds the outputs of a run that did not finish. Score them (auepora score --outputs), "
+                "choose another --id, or use --force to throw them away."
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:

@@ -162,6 +162,13 @@ def test_ranks_that_do_not_order_the_documents_fail_the_sample(ranks: tuple[Any,
     assert "1, 2, 3" in error.message
 
 
+def test_half_a_character_fails_the_sample_not_the_run() -> None:
+    run = AueporaEvaluator(lambda query: "\ud800" if query == "query 1" else "x", EvaluationPlan([])).run(
+        a_world(3)
+    )
+    assert [output.error is not None for output in run.outputs] == [False, True, False]
+
+
 def test_retrieved_documents_are_ordered_by_rank() -> None:
     outputs = SystemOutputs(hits(3, 1, 2), Response("x"))
     run = AueporaEvaluator(lambda sample: outputs, EvaluationPlan([])).run(a_world(2))

@@ -134,6 +134,7 @@ def test_a_metric_written_to_the_specification_gives_the_same_value(k: int) -> N
     assert ours.details["num_samples"] == seed.details["num_samples"]
 
 
+@pytest.mark.filterwarnings("ignore:9 of 10 samples have relevant_docs")
 def test_it_runs_beside_ours_in_a_plan() -> None:
     class Canned(RAGSystem):
         def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:

@@ -13,6 +13,7 @@ from auepora_eval.demo import systems
 from auepora_eval.demo.answerer import DECLINED, ExtractiveAnswerer
 from auepora_eval.demo.world import demo_corpus, demo_dataset
 from auepora_eval.errors import MissingDependencyError
+from auepora_eval.judges import embeddings
 from tests.builders import a_sample
 
 
@@ -49,16 +50,16 @@ def test_what_the_documents_do_not_say_is_declined() -> None:
 def test_the_vectors_equal_those_of_the_package_that_they_come_from() -> None:
     texts = [doc.text for doc in demo_corpus()[:20]] + ["x", "Naïve 东京"]
     theirs = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-    assert np.allclose(systems.StaticEmbedder().embed(texts), theirs.embed(texts, norm=True), atol=1e-6)
-    assert not systems.StaticEmbedder().embed([""]).any()
+    assert np.allclose(embeddings.StaticEmbedder().embed(texts), theirs.embed(texts, norm=True), atol=1e-6)
+    assert not embeddings.StaticEmbedder().embed([""]).any()
 
 
 def test_without_the_extra_the_demo_compares_with_word_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(systems, "find_spec", lambda name: None)
-    systems._embedder.cache_clear()
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    embeddings.embedder.cache_clear()
     with pytest.raises(MissingDependencyError, match=r"pip install 'auepora-eval\[embeddings\]'"):
         systems.hybrid()
     assert systems.second_system().name == "bigram"
     monkeypatch.undo()
-    systems._embedder.cache_clear()
+    embeddings.embedder.cache_clear()
     assert systems.second_system().name == "hybrid"

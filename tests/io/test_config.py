@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_tag_runs_nothing(tmp_path: Path, tag: str) -> None:
 def test_a_bomb_of_aliases_is_refused_at_once(tmp_path: Path, first: str, line: str) -> None:
     letters = "abcdefghijk"
     lines = [first]
-    for old, new in zip(letters, letters[1:], strict=False):
+    for old, new in pairwise(letters):
         lines.append(line.format(",".join([f"*{old}"] * 9), new))
     start = time.perf_counter()
     with pytest.raises(DataError, match="a plan has no aliases"):

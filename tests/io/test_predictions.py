@@ -119,5 +119,5 @@ def test_a_sample_without_a_prediction_counts_as_failed() -> None:
 
 
 def test_a_prediction_without_a_sample_is_an_error() -> None:
-    with pytest.raises(DataError, match="1 predictions are for samples .*first .9."):
+    with pytest.raises(DataError, match=r"1 predictions are for samples .*first '9'"):
         matched_outputs([], {"9": SystemOutputs([], Response(""))}, "p.jsonl")

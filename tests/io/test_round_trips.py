@@ -104,9 +104,10 @@ def runs(draw: Any) -> EvaluationRun:
     outputs = [draw(OUTPUTS) for _ in samples]
     results = []
     for name in draw(st.lists(st.sampled_from(["recall@5", "token_f1", "latency"]), unique=True)):
+        parts = st.tuples(*[FLOATS] * draw(st.sampled_from([0, 2])))  # as many for each sample
         scores = [
             draw(
-                st.builds(SampleScore, FLOATS, parts=st.tuples() | st.tuples(FLOATS, FLOATS))
+                st.builds(SampleScore, FLOATS, parts=parts)
                 | st.builds(SampleScore, st.none(), TEXTS, failed=st.booleans())
             )
             for _ in samples
@@ -118,7 +119,6 @@ def runs(draw: Any) -> EvaluationRun:
         details = {"num_samples": len(samples), "confidence_interval": draw(st.none() | st.just([0.1, 0.9]))}
         target = draw(st.sampled_from(TargetCategory))
         results.append(MetricResult(name, target, draw(FLOATS | st.just(math.nan)), details, scores))
-    # One order of sections: results of one metric each are stored with their place in the plan.
     return EvaluationRun(
         "run",
         draw(TEXTS),
@@ -147,4 +147,5 @@ def test_runs(run: EvaluationRun) -> None:
     assert [result.value for result in stored.results] == pytest.approx(values, rel=0, abs=0, nan_ok=True)
     for result in (*run.results, *stored.results):
         result.value = 0.0  # compared above: NaN is not equal to itself
+        result.scores = list(result.scores)
     assert stored == run

@@ -207,6 +207,12 @@ def test_max_failures_stops_with_code_1_and_keeps_what_was_done(
     kept = (here / "data/evaluation/results/x.run/outputs.partial.jsonl").read_text().splitlines()
     assert len(kept) == 3
     assert not (here / "data/evaluation/results/x.results.json").exists()
+    # The kept outputs are not thrown away by trying again, and can be scored.
+    assert auepora(*words) == 4
+    assert "did not finish" in capsys.readouterr().err
+    partial = "data/evaluation/results/x.run/outputs.partial.jsonl"
+    assert auepora("score", "--dataset", "data.jsonl", "--outputs", partial, "--id", "y") == 0
+    assert auepora(*words, "--force") == 1
 
 
 def test_an_existing_run_is_refused_before_any_call_and_replaced_with_force(

@@ -277,7 +277,7 @@ def test_every_score_is_in_one_bin(values: Sequence[float | None], bins: int, co
 
 def test_the_value_is_a_line_and_the_unscored_are_counted() -> None:
     result = scored(0.2, 0.4, None, value=0.3)
-    result.scores.append(SampleScore(None, "TimeoutError: late", failed=True))
+    result.scores = [*result.scores, SampleScore(None, "TimeoutError: late", failed=True)]
     (axes,) = plot_distribution(result).axes
     (line,) = axes.get_lines()
     assert points(line)[0] == [0.3, 0.3]

@@ -1,0 +1,104 @@
+"""Scores as columns: a million of them fit, and every metric can resample them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from .types import SampleScore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Rows = NDArray[np.float64]
+
+
+class Note(NamedTuple):
+    """Why a sample has no score: it does not call for this metric, or something failed."""
+
+    reason: str
+    failed: bool = False
+
+
+class Scores(Sequence[SampleScore]):
+    """A metric's scores, one a sample; each is a SampleScore when looked at.
+
+    `values` holds NaN where nothing was measured, and `notes` says why at each such place.
+    """
+
+    def __init__(
+        self,
+        sample_ids: Sequence[str],
+        values: ArrayLike,
+        *,
+        parts: ArrayLike | None = None,
+        notes: Mapping[int, Note] | None = None,
+    ) -> None:
+        import numpy as np
+
+        self.sample_ids = sample_ids
+        self.values: Rows = np.asarray(values, dtype=np.float64)
+        self.parts: Rows | None = None if parts is None else np.asarray(parts, dtype=np.float64)
+        self.notes = dict(notes or {})
+        if len(self.values) != len(sample_ids):
+            raise ValueError(f"{len(sample_ids)} samples but {len(self.values)} scores")
+
+    @classmethod
+    def of(cls, scores: Iterable[SampleScore]) -> Scores:
+        """The columns of scores that are there one by one."""
+        scores = list(scores)
+        width = max((len(score.parts) for score in scores), default=0)
+        return cls(
+            [score.sample_id for score in scores],
+            [math.nan if score.value is None else score.value for score in scores],
+            parts=[(*score.parts, *([0.0] * (width - len(score.parts)))) for score in scores]
+            if width
+            else None,
+            notes={n: Note(s.reason, s.failed) for n, s in enumerate(scores) if s.value is None},
+        )
+
+    def rows(self) -> Rows:
+        """What was scored, as an array: the value first, its parts behind it."""
+        import numpy as np
+
+        columns = self.values[:, np.newaxis]
+        if self.parts is not None:
+            columns = np.concatenate([columns, self.parts], axis=1)
+        return columns[~np.isnan(self.values)]
+
+    def coverage(self) -> dict[str, int]:
+        """How many samples the value stands on, and what became of the others."""
+        failed = sum(note.failed for note in self.notes.values())
+        return {
+            "num_total": len(self),
+            "num_samples": len(self) - len(self.notes),
+            "num_skipped": len(self.notes) - failed,
+            "num_failed": failed,
+        }
+
+    def __len__(self) -> int:
+        return len(self.sample_ids)
+
+    @overload
+    def __getitem__(self, place: int) -> SampleScore: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[SampleScore]: ...
+    def __getitem__(self, place: int | slice) -> SampleScore | list[SampleScore]:
+        if isinstance(place, slice):
+            return [self[n] for n in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        note = self.notes.get(place)
+        if note is not None:
+            return SampleScore(None, note.reason, (), self.sample_ids[place], note.failed)
+        parts = () if self.parts is None else tuple(self.parts[place].tolist())
+        return SampleScore(float(self.values[place]), "", parts, self.sample_ids[place])
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, as a list is
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} scores, {len(self) - len(self.notes)} of them measured>"

@@ -1,0 +1,1 @@
+"""What has an opinion about text: embeddings."""

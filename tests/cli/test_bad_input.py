@@ -1,0 +1,395 @@
+"""Bad input on the command line: one line on stderr, the exit code, and nothing half-written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+GOOD = '{"sample_id":"1","query":"q","relevant_docs":["a"],"reference_answer":"x"}\n'
+PREDICTION = '{"sample_id":"1","retrieved":["a"],"answer":"x"}\n'
+SYSTEM = """
+def answer(query):
+    return "x"
+
+class Needy:
+    def __init__(self, key):
+        self.key = key
+
+class Broken:
+    def __init__(self):
+        raise KeyError("no key")
+
+number = 5
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a good dataset, predictions and a system; what loading one changes is put back."""
+    (tmp_path / "good.jsonl").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "predictions.jsonl").write_text(PREDICTION, encoding="utf-8")
+    (tmp_path / "bad_input_system.py").write_text(SYSTEM, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    modules = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - modules:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
+            del sys.modules[name]
+
+
+Refuse = Callable[..., str]
+
+
+@pytest.fixture
+def refused(work: Path, capsys: pytest.CaptureFixture[str]) -> Refuse:
+    """Run a command that must fail, check what always holds, and return the line."""
+
+    def run(*words: str, code: int = 2) -> str:
+        assert main([*words, "--out", "out"] if "--out" not in words else words) == code
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("auepora: ")
+        assert shown.err.count("\n") == 1
+        assert len(shown.err) < 1100
+        assert not [path for path in (work / "out").rglob("*") if path.is_file()]
+        return shown.err
+
+    return run
+
+
+BAD_FILES = [
+    pytest.param(b'{"sample_id":"1","que', "bad.jsonl:1: the JSON ends in the middle", id="truncated"),
+    pytest.param(b'\n{"sample_id":"1","labels":{"x":NaN}}', "bad.jsonl:2: $.labels.x: NaN", id="NaN"),
+    pytest.param(b'{"sample_id":5}', "bad.jsonl:1: $", id="wrong type"),
+    pytest.param(b"[]", "bad.jsonl:1: $: an object was expected", id="array"),
+    pytest.param(b"x" * 10_000_000, "bad.jsonl:1: the line is longer than 8 MB", id="10 MB line"),
+    pytest.param(b'{"sample_id":"\xff"}', "bad.jsonl:1: byte 15 is not UTF-8", id="not UTF-8"),
+    pytest.param(b'{"sample_id":"\\ud800"}', "bad.jsonl:1: a text holds half of a surrogate", id="surrogate"),
+    pytest.param(b"[" * 100_000, "bad.jsonl:1: the JSON is nested too deeply", id="100,000 brackets"),
+    pytest.param(
+        b'{"a":{"b":1' + b"0" * 400 + b"}}", "bad.jsonl:1: $.a.b: the number is too large", id="10**400"
+    ),
+    pytest.param(gzip.compress(b"x" * 99)[:-9], "bad.jsonl:", id="gzip cut off"),
+    pytest.param(b"\x1f\x8bgarbage!", ": the file cannot be read on", id="begins like gzip"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FILES)
+def test_bad_datasets(work: Path, refused: Refuse, content: bytes, message: str) -> None:
+    (work / "bad.jsonl").write_bytes(content)
+    run = ("run", "--dataset", "bad.jsonl", "--system", "bad_input_system.py:answer")
+    assert message in refused(*run)
+    assert message in refused("score", "--dataset", "bad.jsonl", "--outputs", "predictions.jsonl")
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_FILES)
+def test_bad_predictions(work: Path, refused: Refuse, content: bytes, message: str) -> None:
+    (work / "bad.jsonl").write_bytes(content)
+    assert message in refused("score", "--dataset", "good.jsonl", "--outputs", "bad.jsonl")
+
+
+def test_the_same_id_twice(work: Path, refused: Refuse) -> None:
+    (work / "twice.jsonl").write_text(GOOD + GOOD, encoding="utf-8")
+    (work / "twice_p.jsonl").write_text(PREDICTION + PREDICTION, encoding="utf-8")
+    line = refused("score", "--dataset", "twice.jsonl", "--outputs", "predictions.jsonl")
+    assert "twice.jsonl:2: $.sample_id: '1' was used already, at twice.jsonl:1" in line
+    line = refused("score", "--dataset", "good.jsonl", "--outputs", "twice_p.jsonl")
+    assert "twice_p.jsonl:2: $.sample_id" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("missing.jsonl", "there is no such file", id="missing"),
+        pytest.param(".", "is a folder", id="folder"),
+        pytest.param("good.jsonl/x", "cannot be opened", id="below a file"),
+        pytest.param("x" * 5000, "File name too long", id="long name"),
+        pytest.param("/dev/null", "there are no samples in it", id="/dev/null"),
+        pytest.param("empty.jsonl", "there are no samples in it", id="zero samples"),
+        pytest.param("cut.parquet", "not a Parquet file", id="damaged Parquet"),
+    ],
+)
+def test_files_that_cannot_be_a_dataset(work: Path, refused: Refuse, name: str, message: str) -> None:
+    (work / "empty.jsonl").write_text("\n", encoding="utf-8")
+    (work / "cut.parquet").write_bytes(b"PAR1 and no more")
+    assert message in refused("run", "--dataset", name, "--system", "bad_input_system.py:answer")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"\xef\xbb\xbf" + GOOD.encode(), id="byte order mark"),
+        pytest.param(GOOD.replace("\n", "\r\n").encode(), id="CRLF"),
+        pytest.param(b"\n\n" + GOOD.encode() + b"\n", id="blank lines"),
+        pytest.param(gzip.compress(GOOD.encode()), id="gzip"),
+    ],
+)
+@pytest.mark.usefixtures("work")
+def test_harmless_files_are_taken(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("fine.jsonl").write_bytes(content)
+    words = ["score", "--dataset", "fine.jsonl", "--outputs", "predictions.jsonl", "--out", "out", "--json"]
+    assert main(words) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["summary"]["total_queries"] == 1
+    assert shown.err.startswith("stored: ")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "prediction"),
+    [
+        pytest.param('{"sample_id":"1","query":"q"}', PREDICTION, id="no gold"),
+        pytest.param(GOOD, '{"sample_id":"1","retrieved":[],"answer":"x"}', id="empty retrieval"),
+        pytest.param(GOOD, '{"sample_id":"1","retrieved":["a"],"answer":""}', id="empty answer"),
+        pytest.param(GOOD, '{"sample_id":"1","retrieved":[],"answer":""}', id="nothing at all"),
+        pytest.param(GOOD, "", id="no predictions"),
+        pytest.param(GOOD, '{"sample_id":"1","error":"boom"}', id="a failure"),
+    ],
+)
+def test_sparse_data_are_scored(
+    work: Path, capsys: pytest.CaptureFixture[str], dataset: str, prediction: str
+) -> None:
+    (work / "d.jsonl").write_text(dataset, encoding="utf-8")
+    (work / "p.jsonl").write_text(prediction, encoding="utf-8")
+    assert (
+        main(["score", "--dataset", "d.jsonl", "--outputs", "p.jsonl", "--out", "out", "--id", "sparse"]) == 0
+    )
+    assert "Traceback" not in capsys.readouterr().err
+    assert main(["show", "sparse", "--out", "out"]) == 0
+    assert "1 samples" in capsys.readouterr().out
+
+
+def test_a_misspelt_field_is_noted_and_the_work_is_done(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work / "d.jsonl").write_text(GOOD.replace("relevant_docs", "relevant_doc"), encoding="utf-8")
+    assert main(["score", "--dataset", "d.jsonl", "--outputs", "predictions.jsonl", "--out", "out"]) == 0
+    assert "note: d.jsonl:1: the field 'relevant_doc' is not read. Did you mean" in capsys.readouterr().err
+
+
+def test_a_metric_that_no_sample_has_the_gold_for(work: Path, refused: Refuse) -> None:
+    (work / "nogold.jsonl").write_text('{"sample_id":"1","query":"q"}', encoding="utf-8")
+    system = ("--system", "bad_input_system.py:answer")
+    line = refused("run", "--dataset", "nogold.jsonl", "--metrics", "recall@5", *system)
+    assert "relevant_docs" in line
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        pytest.param("no_such_module_here:x", "there is no module 'no_such_module_here'", id="no module"),
+        pytest.param("no_such_file.py:x", "there is no such file", id="no file"),
+        pytest.param(
+            "bad_input_system.py:zzz", "has no 'zzz'. It has answer, Needy, Broken, number", id="no attribute"
+        ),
+        pytest.param("bad_input_empty.py:x", "has no 'x'. It is empty", id="empty file"),
+        pytest.param("bad_input_syntax.py:x", "(bad_input_syntax.py, line 2).", id="syntax error"),
+        pytest.param("bad_input_raises.py:x", "RuntimeError: no luck (bad_input_raises.py:1)", id="raises"),
+        pytest.param("bad_input_exits.py:x", "SystemExit: 3 (bad_input_exits.py:1)", id="exits"),
+        pytest.param("bad_input_imports.py:x", "No module named 'not_installed_at_all'", id="bad import"),
+        pytest.param(
+            "bad_input_system.py:Needy", "missing 1 required positional argument: 'key'", id="arguments"
+        ),
+        pytest.param(
+            "bad_input_system.py:Broken", "KeyError: 'no key' (bad_input_system.py:", id="raises when made"
+        ),
+        pytest.param("bad_input_system.py:number", "a int is not a RAG system", id="a number"),
+        pytest.param("bad_input_system.py", "is not module:attribute", id="no colon"),
+        pytest.param("bad_input_system.py:", "is not module:attribute", id="nothing behind the colon"),
+        pytest.param(":x", "is not module:attribute", id="nothing before the colon"),
+        pytest.param("..x:y", "relative import", id="relative module"),
+    ],
+)
+def test_systems_that_cannot_be_loaded(work: Path, refused: Refuse, system: str, message: str) -> None:
+    (work / "bad_input_empty.py").write_text("", encoding="utf-8")
+    (work / "bad_input_syntax.py").write_text("x = 1\ndef f(:\n", encoding="utf-8")
+    (work / "bad_input_raises.py").write_text("raise RuntimeError('no\\nluck')\n", encoding="utf-8")
+    (work / "bad_input_exits.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    (work / "bad_input_imports.py").write_text("import not_installed_at_all\n", encoding="utf-8")
+    line = refused("run", "--dataset", "good.jsonl", "--system", system)
+    assert f"--system {system}: " in line
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        pytest.param("", "'key: value'", id="empty"),
+        pytest.param("datset: x", "Did you mean dataset?", id="misspelt"),
+        pytest.param("limit: -1", "limit: -1 is out of range", id="out of range"),
+        pytest.param("top_k: x", "top_k: expected int", id="wrong type"),
+        pytest.param("dataset: !!python/object/apply:os.getcwd []", "constructor", id="tag"),
+        pytest.param("a: &a [x]\nb: *a", "aliases", id="alias"),
+        pytest.param("executor: nosuch", "there is no executor 'nosuch'", id="executor"),
+        pytest.param("format: nosuch", "there is no format 'nosuch'", id="format"),
+        pytest.param("metrics: nosuch", "there is no metric 'nosuch'", id="metric"),
+        pytest.param("id: ../x", "evaluation id '../x': cannot be a file name", id="id"),
+        pytest.param("concurrency: 0", "concurrency: 0 is out of range", id="concurrency"),
+    ],
+)
+def test_bad_plans(work: Path, refused: Refuse, plan: str, message: str) -> None:
+    (work / "plan.yaml").write_text(plan, encoding="utf-8")
+    words = ("--dataset", "good.jsonl", "--system", "bad_input_system.py:answer", "--config", "plan.yaml")
+    assert message in refused("run", *words)
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        pytest.param('dataset: "a\\0b"\nsystem: s:x', "there is no such file", id="NUL in the dataset"),
+        pytest.param("system: s:x", "--dataset: is missing", id="no dataset"),
+        pytest.param("dataset: demo", "--system: is missing", id="no system"),
+    ],
+)
+def test_plans_that_lack_something(work: Path, refused: Refuse, plan: str, message: str) -> None:
+    (work / "plan.yaml").write_text(plan, encoding="utf-8")
+    assert message in refused("run", "--config", "plan.yaml")
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", "/etc/x", "..", "CON", "nul.txt", "x" * 5000, ".a", "a.", "a\0b"]
+)
+def test_ids_that_are_no_file_names(refused: Refuse, name: str) -> None:
+    what = "cannot be a file name"
+    assert what in refused("show", name)
+    assert what in refused("report", name)
+    good = ("--dataset", "good.jsonl", f"--id={name}")
+    assert what in refused("run", *good, "--system", "bad_input_system.py:answer")
+    assert what in refused("score", *good, "--outputs", "predictions.jsonl")
+
+
+def test_show_reads_no_other_files(refused: Refuse) -> None:
+    assert "root" not in refused("show", "../../etc/passwd")
+    assert "root" not in refused("show", "/etc/passwd", "--json")
+
+
+@pytest.mark.parametrize(
+    "out",
+    [pytest.param("good.jsonl", id="a file"), pytest.param("good.jsonl/x", id="below a file"), "x" * 5000],
+)
+def test_places_that_cannot_be_written(refused: Refuse, out: str) -> None:
+    data = ("--dataset", "good.jsonl", "--out", out)
+    assert "cannot be" in refused("run", *data, "--system", "bad_input_system.py:answer", code=4)
+    assert "cannot be" in refused("score", *data, "--outputs", "predictions.jsonl", code=4)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_place(work: Path, refused: Refuse) -> None:
+    (work / "out").mkdir(mode=0o500)
+    data = ("--dataset", "good.jsonl", "--outputs", "predictions.jsonl")
+    assert "Permission denied" in refused("score", *data, code=4)
+
+
+def test_a_stored_run_is_not_replaced(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "score",
+        "--dataset",
+        "good.jsonl",
+        "--outputs",
+        "predictions.jsonl",
+        "--out",
+        "out",
+        "--id",
+        "one",
+    ]
+    assert main(words) == 0
+    before = (work / "out" / "one.results.json").read_bytes()
+    capsys.readouterr()
+    assert main(words) == 4
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert "exists already" in shown.err
+    assert (work / "out" / "one.results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"evaluation_id":5,"summary":[]}'])
+@pytest.mark.usefixtures("work")
+def test_a_damaged_results_file(content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out/bad.run").mkdir(parents=True)
+    for name in ("samples.jsonl", "outputs.jsonl"):
+        Path("out/bad.run", name).write_text("", encoding="utf-8")
+    Path("out/bad.results.json").write_text(content, encoding="utf-8")
+    for words in (
+        ["show", "bad"],
+        ["report", "bad"],
+        ["compare", "bad", "bad"],
+        ["rescore", "bad", "--metrics", "mrr"],
+    ):
+        assert main([*words, "--out", "out"]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith("auepora: bad.results.json: not ")
+        assert shown.err.count("\n") == 1
+    assert main(["list", "--out", "out"]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--seed", "-1"],
+        ["--top-k", "0"],
+        ["--limit", "0"],
+        ["--timeout", "nan"],
+        ["--concurrency", "x"],
+        ["--nosuch"],
+    ],
+    ids=" ".join,
+)
+def test_flags_out_of_range(refused: Refuse, capsys: pytest.CaptureFixture[str], flags: list[str]) -> None:
+    assert main(["run", "--dataset", "good.jsonl", "--system", "bad_input_system.py:answer", *flags]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines()[-1].startswith("auepora run: error: ")
+
+
+@pytest.mark.usefixtures("work")
+def test_a_limit_beyond_every_dataset() -> None:
+    words = ["run", "--dataset", "good.jsonl", "--system", "bad_input_system.py:answer", "--out", "out"]
+    assert main([*words, "--limit", str(10**30)]) == 0
+
+
+def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scroe"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "auepora: there is no command 'scroe'. Did you mean score?\n")
+
+
+def test_the_real_command_on_a_bad_line(work: Path) -> None:
+    (work / "bad.jsonl").write_text(GOOD + "{", encoding="utf-8")
+    words = ["score", "--dataset", "bad.jsonl", "--outputs", "predictions.jsonl", "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "auepora_eval", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "auepora: bad.jsonl:2: the JSON ends in the middle of a record. "
+        "Was the file cut off? Remove or complete the line.\n"
+    )
+    assert not (work / "out").exists()
+
+
+def test_the_real_command_on_a_broken_gzip(work: Path) -> None:
+    (work / "bad.jsonl").write_bytes(gzip.compress(GOOD.encode())[:-4])
+    words = ["run", "--dataset", "bad.jsonl", "--system", "bad_input_system.py:answer", "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "auepora_eval", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("auepora: bad.jsonl:2: the file cannot be read on")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,269 @@
+"""Where runs are kept: nothing lost, nothing overwritten, damage shown and survived."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    Response,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
+from auepora_eval.errors import AueporaError, DataError, StorageError
+from auepora_eval.runs.storage import EvaluationResultsStorage
+
+
+def a_run(evaluation_id: str = "first", **fields: Any) -> EvaluationRun:
+    result = MetricResult(
+        "token_f1",
+        TargetCategory.GENERATION_CORRECTNESS,
+        0.5,
+        {"confidence_interval": None},
+        [SampleScore(0.5, sample_id="1")],
+    )
+    samples = [EvaluationSample("1", "q", reference_answer=Response("r"))]
+    outputs = [SystemOutputs([], Response("x"), {"end_to_end": 0.5})]
+    return EvaluationRun(evaluation_id, "system", "data", "f" * 64, [result], samples, outputs, **fields)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> EvaluationResultsStorage:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    storage.save_run(a_run())
+    return storage
+
+
+def edited(storage: EvaluationResultsStorage, **fields: Any) -> None:
+    path = storage.find("first")
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields), encoding="utf-8")
+
+
+def test_a_run_comes_back(storage: EvaluationResultsStorage) -> None:
+    assert storage.load_run("first") == a_run()
+    assert names(storage.results_directory) == [
+        "first.results.json",
+        "first.run",
+        "outputs.jsonl",
+        "samples.jsonl",
+    ]
+
+
+def test_a_run_is_not_overwritten_unless_forced(storage: EvaluationResultsStorage) -> None:
+    with pytest.raises(StorageError, match="exists already"):
+        storage.save_run(a_run(seed=7))
+    assert storage.load_run("first").seed == 0
+    storage.save_run(a_run(seed=7), force=True)
+    assert storage.load_run("first").seed == 7
+
+
+def test_save_results_neither_changes_its_input_nor_overwrites(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    results = {"evaluation_id": "one", "summary": {"total_queries": 3}}
+    before = copy.deepcopy(results)
+    path = storage.save_results(results, "nightly")
+    assert results == before
+    assert path == str(tmp_path / "one.results.json")
+    with pytest.raises(StorageError, match="exists already"):
+        storage.save_results({**results, "summary": {}})
+    stored = storage.load_results("one")
+    assert stored["summary"] == {"total_queries": 3}
+    assert stored["_metadata"]["evaluation_type"] == "nightly"
+
+
+def test_results_without_an_id_get_one(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    storage.save_results({"summary": {}})
+    [head] = storage.list_results()
+    assert head["evaluation_id"].startswith("eval_")
+
+
+@pytest.mark.parametrize(
+    "evaluation_id", ["..", "a/b", "/etc/x", "a\0b", "CON", "nul.txt", "x" * 200, ".a", "a.", 5]
+)
+def test_an_id_is_never_joined_to_a_path_unchecked(tmp_path: Path, evaluation_id: Any) -> None:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    for call in (
+        lambda: storage.save_results({"evaluation_id": evaluation_id}),
+        lambda: storage.save_run(a_run(evaluation_id)),
+        lambda: storage.partial_outputs(evaluation_id),
+        lambda: storage.free_id(evaluation_id),
+        lambda: storage.load_run(str(evaluation_id) + "/" if evaluation_id == 5 else evaluation_id),
+    ):
+        with pytest.raises(DataError, match="cannot be a file name"):
+            call()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("first", id="id"),
+        pytest.param("first.results.json", id="file name"),
+        pytest.param("{folder}/first.results.json", id="path"),
+        pytest.param("{folder}/first.run", id="run folder"),
+        pytest.param("{folder}/first.run/", id="run folder with a slash"),
+        pytest.param("{folder}/first", id="path without a suffix"),
+    ],
+)
+def test_ways_to_name_a_run(storage: EvaluationResultsStorage, name: str) -> None:
+    found = storage.find(name.format(folder=storage.results_directory))
+    assert found == storage.results_directory / "first.results.json"
+
+
+def test_a_run_that_is_not_there_names_those_that_are(storage: EvaluationResultsStorage) -> None:
+    (storage.results_directory / "odd.results.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"there is no run 'second'\. It has first, odd\."):
+        storage.load_run("second")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"{", id="cut off"),
+        pytest.param(b"[]", id="an array"),
+        pytest.param(b"\xff", id="not UTF-8"),
+        pytest.param(b"\x1f\x8bxx", id="begins like gzip"),
+        pytest.param(b"[" * 100_000, id="100,000 brackets"),
+        pytest.param(b'{"summary":[1]}', id="a wrong type"),
+        pytest.param(b'{"_metadata":5}', id="wrong metadata"),
+    ],
+)
+def test_a_damaged_file_is_listed_with_its_error(storage: EvaluationResultsStorage, content: bytes) -> None:
+    (storage.results_directory / "bad.results.json").write_bytes(content)
+    heads = {head["evaluation_id"]: head for head in storage.list_results()}
+    assert heads["bad"]["error"]
+    assert "error" not in heads["first"]
+    assert heads["first"]["total_queries"] == 1
+
+
+def test_a_folder_or_a_dangling_link_among_the_results(storage: EvaluationResultsStorage) -> None:
+    (storage.results_directory / "a.results.json").mkdir()
+    (storage.results_directory / "b.results.json").symlink_to("nowhere")
+    assert ["error" in head for head in storage.list_results()].count(True) == 2
+
+
+def test_list_newest_first_and_by_type(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    assert storage.list_results() == []
+    for name, when, kind in (("a", "2024-01-01", "x"), ("b", "2024-01-02", "y"), ("c", None, "x")):
+        storage.save_results({"evaluation_id": name, "timestamp": when}, kind)
+    assert [head["evaluation_id"] for head in storage.list_results()] == ["b", "a", "c"]
+    assert [head["evaluation_id"] for head in storage.list_results("x")] == ["a", "c"]
+
+
+def test_a_run_without_its_folder(storage: EvaluationResultsStorage) -> None:
+    shutil.rmtree(storage.results_directory / "first.run")
+    with pytest.raises(StorageError, match=r"first\.run is missing"):
+        storage.load_run("first")
+    assert storage.load_results("first")["evaluation_id"] == "first"
+
+
+@pytest.mark.parametrize("name", ["samples.jsonl", "outputs.jsonl"])
+def test_a_run_without_one_of_its_files(storage: EvaluationResultsStorage, name: str) -> None:
+    (storage.results_directory / "first.run" / name).unlink()
+    with pytest.raises(DataError, match="there is no such file"):
+        storage.load_run("first")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"evaluation_id": 5}, id="number as id"),
+        pytest.param({"timestamp": None}, id="no time"),
+        pytest.param({"summary": {}}, id="empty summary"),
+        pytest.param({"summary": []}, id="list as summary"),
+        pytest.param({"configuration": {}}, id="no retrieval_k"),
+        pytest.param({"metadata": {"dataset_sha256": 7}}, id="wrong metadata"),
+        pytest.param({"query_results": [{"query_id": "other"}]}, id="other samples"),
+        pytest.param({"query_results": []}, id="no samples"),
+        pytest.param(
+            {"query_results": [{"query_id": "1", "individual_metrics": {"a": "x"}}]}, id="text score"
+        ),
+        pytest.param({"additional_metrics": {"m": {"target": "LATENCY", "value": "x"}}}, id="text value"),
+        pytest.param({"additional_metrics": {"m": {"target": "NOSUCH", "value": 1}}}, id="unknown target"),
+        pytest.param({"additional_metrics": {"m": {"target": "LATENCY"}}}, id="no value"),
+        pytest.param({"additional_metrics": [1]}, id="list of metrics"),
+    ],
+)
+def test_an_edited_results_file_is_refused(storage: EvaluationResultsStorage, fields: dict[str, Any]) -> None:
+    edited(storage, **fields)
+    with pytest.raises(DataError, match=r"^first\.results\.json: .*Was it edited"):
+        storage.load_run("first")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param("x" * 5000, id="too long"),
+        pytest.param("a\0b", id="NUL"),
+        pytest.param("file/x", id="file"),
+    ],
+)
+def test_what_cannot_be_a_folder(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(StorageError, match="cannot be a folder of runs"):
+        EvaluationResultsStorage(tmp_path / folder)
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    storage = EvaluationResultsStorage(tmp_path / "file")
+    assert storage.list_results() == []
+    with pytest.raises(StorageError, match="cannot be written"):
+        storage.save_run(a_run())
+    with pytest.raises(StorageError, match="cannot be written"), storage.outputs_as_they_arrive("first"):
+        pass
+
+
+def test_outputs_are_kept_as_they_arrive(tmp_path: Path) -> None:
+    storage, run = EvaluationResultsStorage(tmp_path), a_run()
+
+    def crash() -> None:
+        with storage.outputs_as_they_arrive("first") as keep:
+            keep(run.samples[0], run.outputs[0])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        crash()
+    assert storage.partial_outputs("first").read_bytes().count(b"\n") == 1
+    storage.save_run(run)
+    assert not storage.partial_outputs("first").exists()
+
+
+def test_a_crash_before_the_first_output_leaves_nothing(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    with pytest.raises(AueporaError), storage.outputs_as_they_arrive("first"):
+        raise DataError("here", "wrong.")
+    assert names(tmp_path) == []
+
+
+def test_outputs_of_a_stored_run_are_not_begun_again(storage: EvaluationResultsStorage) -> None:
+    with pytest.raises(StorageError, match="exists already"), storage.outputs_as_they_arrive("first"):
+        pass
+
+
+def test_free_id_counts_up(storage: EvaluationResultsStorage) -> None:
+    assert storage.free_id("other") == "other"
+    assert storage.free_id("first") == "first-2"
+
+
+def test_an_empty_run_comes_back(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    run = EvaluationRun("empty", "s", "d", "f", [], [], [])
+    storage.save_run(run)
+    assert storage.load_run("empty") == run

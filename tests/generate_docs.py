@@ -63,10 +63,10 @@ def commands_page() -> str:
 
 EXIT_CODES = {
     "0": "done",
-    "1": "the check says no: more calls failed than `--max-failures` allows",
+    "1": "the check says no: more calls failed than `--max-failures` allows, or all of them",
     "2": "it could not be done: usage, unreadable or malformed input, a missing extra",
     "4": "storage: the disk is full or read-only, the run exists already",
-    "130": "interrupted; finished outputs are kept",
+    "130, 143": "interrupted, terminated; finished outputs are kept",
 }
 
 PAGES = {"metrics.md": metrics_page, "commands.md": commands_page}

@@ -43,12 +43,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert parse.FAMILIES  # their metrics are registered before the registry is copied
-    modules, metrics = set(sys.modules), dict(METRICS._things)
+    metrics = dict(METRICS._things)
     yield tmp_path
     METRICS._things = metrics
-    for name in set(sys.modules) - modules:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # partial coverage is part of the stories told

@@ -48,6 +48,17 @@ def seconds(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """An argparse type: a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
 def add_out(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", default=DEFAULT_OUT, help=f"where runs are kept ({DEFAULT_OUT})"
@@ -90,7 +101,7 @@ def chosen_metrics(
     from ..errors import PlanError
     from ..metrics.parse import default_metrics, parse_metrics
 
-    metrics = parse_metrics(names) if names else default_metrics(samples, top_k=top_k)
+    metrics = parse_metrics(names) if names is not None else default_metrics(samples, top_k=top_k)
     if not metrics:
         raise PlanError("no metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
     return metrics
@@ -127,9 +138,19 @@ def say_comparison(comparison: Comparison) -> None:
     a, b = comparison.baseline_system, comparison.candidate_system
     echo.say(f"{b} against {a}, sample by sample")
     # Short headings: the whole table fits a terminal of 80 columns.
-    headings = ("Metric", echo.one_line(a, 8), echo.one_line(b, 8), "Change", "95% interval", "p", "Verdict")
+    headings = (
+        "Metric",
+        echo.one_line(a, 8),
+        echo.one_line(b, 8),
+        "Change",
+        "95% interval",
+        "p Holm",
+        "Verdict",
+    )
     echo.say_table(headings, comparison_rows(comparison), numeric=range(1, 6))
     echo.say_words(comparison_in_words(comparison))
+    for name, reason in comparison.not_compared.items():
+        echo.note(f"note: {name} is not compared: {reason}.")
 
 
 def say_failures(failed: Sequence[SystemOutputs]) -> None:
@@ -143,6 +164,14 @@ def say_failures(failed: Sequence[SystemOutputs]) -> None:
         echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
     if len(counts) > 5:
         echo.say(f"  ... and {sum(counts.values()) - sum(n for _, n in counts.most_common(5))} others")
+
+
+def exit_code(run: EvaluationRun) -> int:
+    """1 if not a single call succeeded: finished is not the same as good."""
+    if run.outputs and all(output.error is not None for output in run.outputs):
+        echo.note("auepora: every call failed; nothing was measured.")
+        return 1
+    return 0
 
 
 def say_stored(path: Path) -> None:

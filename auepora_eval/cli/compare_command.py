@@ -11,14 +11,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from . import echo
-from .common import add_json, add_out, say_comparison
+from .common import add_json, add_out, say_comparison, share
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("baseline", help="id or path of a stored run")
     parser.add_argument("candidate", help="id or path of a stored run")
     parser.add_argument(
-        "--alpha", type=float, default=0.05, help="chance of a false alarm, over all metrics (0.05)"
+        "--alpha", type=share, default=0.05, help="chance of a false alarm, over all metrics (0.05)"
     )
     add_out(parser)
     add_json(parser)

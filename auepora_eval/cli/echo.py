@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ _UNSAFE = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 _PIPE_WIDTH = 140
+
+
+def prepare_streams() -> None:
+    """Make sure that printing cannot fail: no stream at all, or one that lacks a letter of ours."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the life of the process
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def clean(text: object) -> str:
@@ -73,26 +84,46 @@ def console() -> Console:
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> None:
-    """Print a table; the columns in `numeric` are aligned to the right, a row of one cell is a heading."""
+    """Print a table; the columns in `numeric` are aligned to the right, a row of one cell is a heading.
+
+    Where the screen is too narrow for it, the cells of a row stand below each other: nothing is cut off.
+    """
+    flat = [[one_line(cell) for cell in row] for row in rows]
+    screen = console()
+    if _least_width(headings, flat) > screen.width:
+        _say_stacked(headings, flat, screen.width)
+        return
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    screen = console()
     padding = (0, int(screen.width >= 100), 0, 0)
     table = Table(box=box.SIMPLE_HEAD, padding=padding, show_edge=False, header_style="bold")
     for place, heading in enumerate(headings):
-        # On a narrow terminal the last column folds first; a name or a number that is cut cannot be read.
-        table.add_column(
-            heading,
-            justify="right" if place in numeric else "left",
-            overflow="fold",
-            no_wrap=place < len(headings) - 1 and len(headings) > 4,
-        )
-    for row in rows:
-        style = "bold" if len(row) == 1 and len(headings) > 1 else ""
-        table.add_row(*(Text(one_line(cell) if cell.strip() else cell, style=style) for cell in row))
+        right, last = place in numeric, place == len(headings) - 1
+        table.add_column(heading, justify="right" if right else "left", overflow="fold", no_wrap=not last)
+    for row in flat:
+        style = "bold" if len(row) == 1 < len(headings) else ""
+        table.add_row(*(Text(cell, style=style) for cell in row))
     screen.print(table)
+
+
+def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How wide a table is at least: only its last column may be folded, between words."""
+    full = [row for row in [headings, *rows] if len(row) == len(headings)]
+    widths = [max(len(row[place]) for row in full) for place in range(len(headings) - 1)]
+    last = max(len(word) for row in full for word in (row[-1] or " ").split(" "))
+    return sum(widths) + last + len(widths)
+
+
+def _say_stacked(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
+    import textwrap
+
+    for row in rows:
+        print("\n".join(textwrap.wrap(row[0], width, break_on_hyphens=False) or [""]))
+        for heading, cell in zip(headings[1:], row[1:], strict=False):
+            text = f"{heading}: {cell}"
+            print("\n".join(textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")))
 
 
 def notes_from_warnings() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from typing import Protocol, cast
@@ -13,7 +16,7 @@ from typing import Protocol, cast
 from ..errors import AueporaError, MissingDependencyError, StorageError, TooManyFailuresError
 from . import echo
 
-EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
+EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 1, 2, 4, 130, 143
 
 # One module of this folder a command; its docstring is the help, its first line the summary.
 COMMANDS = ("demo", "run", "score", "rescore", "compare", "report", "metrics", "list", "show")
@@ -31,6 +34,7 @@ class Command(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    echo.prepare_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
@@ -53,7 +57,10 @@ def _guarded(command: Command, args: Namespace) -> int:
     """Whatever a user can cause ends in one line and an exit code, not in a traceback."""
     echo.notes_from_warnings()
     try:
-        return command.run(args)
+        with _terminated_as_interrupted():
+            code = command.run(args)
+        sys.stdout.flush()
+        return code
     except TooManyFailuresError as error:
         return _failed(error, EXIT_NO)
     except StorageError as error:
@@ -62,6 +69,8 @@ def _guarded(command: Command, args: Namespace) -> int:
         return _failed(error, EXIT_CANNOT)
     except AueporaError as error:
         return _failed(error, EXIT_CANNOT)
+    except _Terminated:
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         echo.note("interrupted")
         return EXIT_INTERRUPTED
@@ -69,10 +78,32 @@ def _guarded(command: Command, args: Namespace) -> int:
         # The reader has seen enough (auepora list | head); keep Python from complaining at exit.
         sys.stdout = None
         return EXIT_OK
+    except OSError as error:  # the output itself cannot be written: a full disk behind a redirection
+        sys.stdout = None
+        return _failed(error, EXIT_STORAGE)
     except Exception:  # noqa: BLE001 - the last resort: a bug is shown whole, with an exit code of its own
         echo.note(traceback.format_exc().rstrip())
         echo.note("auepora: this is a bug in auepora or in a metric of yours; finished outputs are kept.")
         return EXIT_CANNOT
+
+
+class _Terminated(BaseException):
+    """SIGTERM: stop now, as Ctrl-C does, keeping what is finished."""
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    def stop(number: int, frame: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _failed(error: Exception, code: int) -> int:

@@ -27,11 +27,12 @@ def run(args: Namespace) -> int:
     from ..io.atomic import write_bytes
     from ..reporting.html import report_html
     from ..reporting.tables import comparison_to_markdown, results_to_markdown
-    from ..runs.compare import compare_runs
+    from ..runs.compare import compare_runs, refuse_other_data
     from ..runs.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
     runs = [storage.load_run(name) for name in args.run_ids]
+    refuse_other_data(runs)
     comparison = compare_runs(runs[0], runs[1]) if len(runs) == 2 else None
     if args.html:
         path = Path(args.html)

@@ -10,7 +10,9 @@ A plan can be a file (--config plan.config.yaml) with these flags as keys; flags
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from .common import (
     add_run_output,
     at_least,
     chosen_metrics,
+    exit_code,
     load_samples,
     progress,
     say_run,
@@ -69,12 +72,17 @@ def run(args: Namespace) -> int:
     system_name = name_of(evaluator.system)
     evaluation_id = settings.get("id") or new_evaluation_id(system_name, dataset.name, now())
     storage = EvaluationResultsStorage(settings["out"])
-    with (
-        storage.outputs_as_they_arrive(evaluation_id, force=args.force) as keep,
-        progress(len(samples), system_name) as advance,
-    ):
-        evaluator.on_output = lambda sample, output: (keep(sample, output), advance(sample, output))[0]
-        finished = evaluator.run(dataset, evaluation_id=evaluation_id)
+    try:
+        with (
+            storage.outputs_as_they_arrive(evaluation_id, force=args.force) as keep,
+            progress(len(samples), system_name) as advance,
+            redirect_stdout(sys.stderr),  # what a system prints is not a result
+        ):
+            evaluator.on_output = lambda sample, output: (keep(sample, output), advance(sample, output))[0]
+            finished = evaluator.run(dataset, evaluation_id=evaluation_id)
+    except BaseException:
+        _note_kept(storage.partial_outputs(evaluation_id), settings["dataset"])
+        raise
     path = storage.save_run(finished, force=args.force)
     if args.json:
         echo.say_json(storage.load_results(evaluation_id))
@@ -82,7 +90,13 @@ def run(args: Namespace) -> int:
         say_run(finished)
         echo.say(f"Look closer: auepora show {evaluation_id}{_out_flag(settings['out'])}")
     say_stored(path)
-    return 0
+    return exit_code(finished)
+
+
+def _note_kept(path: Path, dataset: str) -> None:
+    """Say where the finished outputs of a run that stopped are, and what can be done with them."""
+    if path.exists():
+        echo.note(f"kept: {path}\nscore it: auepora score --dataset {dataset} --outputs {path}")
 
 
 _STORED = ("dataset", "format", "system", "executor", "concurrency", "timeout", "max_failures", "limit")

@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from . import echo
-from .common import add_run_output, at_least, chosen_metrics, load_samples, say_run, say_stored
+from .common import add_run_output, at_least, chosen_metrics, exit_code, load_samples, say_run, say_stored
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -54,4 +54,4 @@ def run(args: Namespace) -> int:
     else:
         say_run(finished)
     say_stored(path)
-    return 0
+    return exit_code(finished)

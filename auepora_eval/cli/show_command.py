@@ -99,7 +99,10 @@ def _result(run: EvaluationRun, name: str) -> MetricResult:
     from ..errors import UnknownNameError
     from ..metrics.parse import parse_metric
 
-    wanted = parse_metric(name).name
+    try:
+        wanted = parse_metric(name).name
+    except UnknownNameError:
+        wanted = name  # a metric of the user's own is known to its run only
     try:
         return run.result(wanted)
     except KeyError:

@@ -39,7 +39,7 @@ def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> A
         if timeout is None:
             return _finished(call, item)
         return _within(timeout, lambda: _finished(call, item))
-    except Exception as error:  # noqa: BLE001 - whatever a user's system raises is that sample's outcome
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
         return error
 
 

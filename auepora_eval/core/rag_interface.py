@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Real
 from time import perf_counter
 from typing import Any, Protocol, cast
 
@@ -60,11 +61,12 @@ class SimpleRAGSystem(RAGSystem):
 def as_system(thing: Any) -> RAGSystemProtocol:
     """Make a system of whatever there is.
 
-    Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes a sample
-    or, if its first parameter is called `query` or `question`, the text; a pair (retrieve, generate) of
-    functions or of objects with those methods. A callable may return SystemOutputs, a Response, a
-    string, a pair (documents, answer) or a dict with "answer" and "retrieved"; documents may be
-    RetrievedDocuments, Documents, dicts, (id, text) pairs, or plain ids.
+    Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes the query (or
+    the whole sample, if its first parameter is called `sample` or annotated as one); a pair (retrieve,
+    generate) of functions or of objects with those methods. `top_k` is passed to whoever takes it. A
+    callable may return SystemOutputs, a Response, a string, a pair (documents, answer) or a dict with
+    "answer" and "retrieved"; documents may be RetrievedDocuments, Documents, dicts, (id, text) or (id, score)
+    pairs, or ids.
 
     >>> system = as_system(lambda query: "forty-two")
     >>> system.run(EvaluationSample("1", "What is it?")).response.text
@@ -87,12 +89,25 @@ def as_outputs(raw: Any) -> SystemOutputs:
     if isinstance(raw, SystemOutputs):
         return raw
     if isinstance(raw, dict):
-        answer = next((raw[key] for key in ("response", "answer") if raw.get(key) is not None), "")
-        timings = raw.get("timings") or {}
-        return SystemOutputs(_as_retrieved(raw.get("retrieved") or []), _as_response(answer), dict(timings))
+        return _from_dict(raw)
     if isinstance(raw, tuple) and len(raw) == 2:
         return SystemOutputs(_as_retrieved(raw[0]), _as_response(raw[1]))
     return SystemOutputs([], _as_response(raw))
+
+
+def _from_dict(raw: dict[str, Any]) -> SystemOutputs:
+    known = ("answer", "response", "retrieved", "timings", "extra")
+    strange = [str(key) for key in raw if key not in known]
+    if strange or not raw:
+        # Read as nothing, a misnamed answer would be scored as an empty one.
+        raise TypeError(f"a dict must have 'answer' and 'retrieved', not {strange[:5]}")
+    answer = raw["response"] if raw.get("response") is not None else raw.get("answer", "")
+    return SystemOutputs(
+        _as_retrieved(raw.get("retrieved") or []),
+        _as_response(answer),
+        dict(raw.get("timings") or {}),
+        dict(raw.get("extra") or {}),
+    )
 
 
 class _Function:
@@ -101,15 +116,16 @@ class _Function:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self.name = getattr(function, "__name__", type(function).__name__)
-        parameters = list(inspect.signature(function).parameters.values())
-        self._takes_text = bool(parameters) and (
-            parameters[0].name in ("query", "question", "text") or parameters[0].annotation in (str, "str")
+        self._options = _option_names(function)
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+        # Only who asks for the sample gets it: it holds the reference answer, and a prompt must not.
+        self._takes_sample = first is not None and (
+            first.name == "sample" or "EvaluationSample" in str(first.annotation)
         )
-        self._takes_top_k = any(p.name == "top_k" or p.kind is p.VAR_KEYWORD for p in parameters)
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
-        options = {"top_k": top_k} if self._takes_top_k else {}
-        return self._function(sample.query if self._takes_text else sample, **options)
+        options = {"top_k": top_k} if "top_k" in self._options else {}
+        return self._function(sample if self._takes_sample else sample.query, **options)
 
 
 class _Pair:
@@ -117,20 +133,24 @@ class _Pair:
 
     def __init__(self, retrieve: Callable[..., Any], generate: Callable[..., Any]) -> None:
         self._retrieve, self._generate = retrieve, generate
+        self._options = _option_names(retrieve)
         self.name = "+".join(getattr(f, "__name__", "part") for f in (retrieve, generate))
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
         if inspect.iscoroutinefunction(self._retrieve) or inspect.iscoroutinefunction(self._generate):
             return self._run_async(sample, top_k)
         start = perf_counter()
-        retrieved = _as_retrieved(self._retrieve(sample.query, top_k=top_k))
+        retrieved = _as_retrieved(self._find(sample.query, top_k))
         found = perf_counter()
         answer = self._generate(sample.query, [hit.doc for hit in retrieved])
         return _timed(retrieved, answer, start, found)
 
+    def _find(self, query: str, top_k: int) -> Any:
+        return self._retrieve(query, top_k=top_k) if "top_k" in self._options else self._retrieve(query)
+
     async def _run_async(self, sample: EvaluationSample, top_k: int) -> SystemOutputs:
         start = perf_counter()
-        retrieved = _as_retrieved(await _maybe_awaited(self._retrieve(sample.query, top_k=top_k)))
+        retrieved = _as_retrieved(await _maybe_awaited(self._find(sample.query, top_k)))
         found = perf_counter()
         answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
         return _timed(retrieved, answer, start, found)
@@ -140,6 +160,14 @@ def _timed(retrieved: list[RetrievedDocument], answer: Any, start: float, found:
     done = perf_counter()
     timings = {"retrieval": found - start, "generation": done - found, "end_to_end": done - start}
     return SystemOutputs(retrieved, _as_response(answer), timings)
+
+
+def _option_names(function: Callable[..., Any]) -> set[str]:
+    """What a function can be told by name."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name for p in parameters} | (
+        {"top_k"} if any(p.kind is p.VAR_KEYWORD for p in parameters) else set()
+    )
 
 
 async def _maybe_awaited(value: Any) -> Any:
@@ -156,8 +184,8 @@ def _method(thing: Any, name: str) -> Callable[..., Any]:
 def _as_response(raw: Any) -> Response:
     if isinstance(raw, Response):
         return raw
-    if raw is None or isinstance(raw, str):
-        return Response(raw or "")
+    if isinstance(raw, str):
+        return Response(raw)
     if isinstance(raw, dict) and isinstance(raw.get("text"), str):
         return Response(raw["text"], raw.get("structured"), dict(raw.get("metadata") or {}))
     raise TypeError(f"an answer must be a string or a Response, not {type(raw).__name__}")
@@ -176,8 +204,10 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
         return RetrievedDocument(raw, 1 / rank, rank)
     if isinstance(raw, str):
         return RetrievedDocument(Document(raw, ""), 1 / rank, rank)
-    if isinstance(raw, tuple) and len(raw) == 2:
-        return RetrievedDocument(Document(str(raw[0]), str(raw[1])), 1 / rank, rank)
+    if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], str):
+        return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
+    if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], Real):
+        return RetrievedDocument(Document(str(raw[0]), ""), float(raw[1]), rank)
     if isinstance(raw, dict) and "doc_id" in raw:
         doc = Document(str(raw["doc_id"]), str(raw.get("text") or ""), dict(raw.get("metadata") or {}))
         score = raw.get("score")
@@ -185,5 +215,5 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
             doc, 1 / rank if score is None else float(score), int(raw.get("rank") or rank)
         )
     raise TypeError(
-        f"a retrieved document must be an id, a (id, text) pair, a dict or a Document, not {raw!r:.80}"
+        f"a retrieved document must be an id, an (id, text) pair, a dict or a Document, not {raw!r:.80}"
     )

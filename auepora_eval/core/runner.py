@@ -11,18 +11,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
+
+import msgspec
 
 from ..errors import DataError, TooManyFailuresError
 from .batch import Batch
 from .dataset import EvaluationDataset, checked_samples
 from .executor import Executor, SerialExecutor
-from .fingerprint import dataset_fingerprint
+from .fingerprint import dataset_fingerprint, plain
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan
 from .rag_interface import RAGSystemProtocol, as_outputs, as_system
-from .types import EvaluationRun, EvaluationSample, Failure, MetricResult, Response, SystemOutputs
+from .types import (
+    EvaluationRun,
+    EvaluationSample,
+    Failure,
+    MetricResult,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+)
 
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
 
@@ -168,48 +179,67 @@ def score_outputs(
         if isinstance(metric, SampleMetric):
             results.append(metric.summarise(batch, metric.score_batch(batch), seed=seed))
         else:
-            results.append(metric.compute(samples, outputs))
+            results.append(_with_failures(metric.compute(samples, outputs), outputs))
     return results
 
 
-def failed_output(error: BaseException | object, seconds: float | None = None) -> SystemOutputs:
-    """An empty output that says what went wrong."""
+def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
+    """A result of somebody else's metric, which knows nothing of failures: the table must tell of them."""
+    failed = sum(output.error is not None for output in outputs)
+    return replace(result, details={"num_total": len(outputs), "num_failed": failed, **result.details})
+
+
+def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:
+    """An empty output that says what went wrong. It has no timings: crashing is not answering fast."""
     if isinstance(error, BaseException):
-        failure = Failure(type(error).__name__, " ".join(str(error).split())[:2000])
+        failure = Failure(type(error).__name__, " ".join(str(error).split())[:2000], seconds)
     else:
-        failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}")
-    timings = {} if seconds is None else {"end_to_end": seconds}
-    return SystemOutputs([], Response(""), timings, error=failure)
+        failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}", seconds)
+    return SystemOutputs([], Response(""), error=failure)
 
 
 def checked_output(raw: Any, seconds: float) -> SystemOutputs:
-    """A system's answer in order: ranked 1..n, with its end-to-end time; DataError if it cannot be."""
+    """A system's answer in order: ranked, timed, and such that it can be stored; else a DataError."""
     output = as_outputs(raw)
-    ranks = [hit.rank for hit in output.retrieved]
-    if any(isinstance(rank, bool) or not isinstance(rank, int) for rank in ranks) or len(set(ranks)) < len(
-        ranks
-    ):
+    if not isinstance(output.response, Response) or not isinstance(output.response.text, str):
+        raise DataError("the answer", f"is not a text but {output.response!r:.60}.")
+    hits = [replace(hit, rank=_rank(hit), score=float(hit.score)) for hit in output.retrieved]
+    if len({hit.rank for hit in hits}) < len(hits):
+        ranks = [hit.rank for hit in hits[:10]]
         raise DataError(
-            "retrieved",
-            f"the ranks are {ranks[:10]}.",
-            fix="Number the documents 1, 2, 3, ... from the best.",
+            "retrieved", f"two documents have the same rank: {ranks}.", fix="Number them 1, 2, 3, ..."
         )
-    for text in (output.response.text, *(hit.doc.doc_id for hit in output.retrieved)):
-        _refuse_half_characters(text)
+    for name, value in output.timings.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < float("inf"):
+            raise DataError(f"timings[{name!r}]", f"is not a number of seconds: {value!r:.60}.")
     # A copy: the system may hand out the same object again.
-    return replace(
+    checked = replace(
         output,
-        retrieved=sorted(output.retrieved, key=lambda hit: hit.rank),
-        timings={"end_to_end": seconds, **output.timings},
+        retrieved=sorted(hits, key=lambda hit: hit.rank),
+        timings={"end_to_end": seconds, **{name: float(value) for name, value in output.timings.items()}},
     )
+    _refuse_unstorable(checked)
+    return checked
 
 
-def _refuse_half_characters(text: str) -> None:
-    """Half of a surrogate pair can be neither stored nor shown: that output has failed, not the run."""
+def _rank(hit: RetrievedDocument) -> int:
+    if not isinstance(hit.doc.doc_id, str) or not isinstance(hit.doc.text, str):
+        raise DataError(
+            "retrieved", f"the document {hit.doc.doc_id!r:.60} must have a text as id and as text."
+        )
+    if isinstance(hit.rank, bool) or not isinstance(hit.rank, Integral):
+        raise DataError(
+            "retrieved", f"the rank {hit.rank!r:.60} is not a whole number.", fix="Use 1, 2, 3, ..."
+        )
+    return int(hit.rank)
+
+
+def _refuse_unstorable(output: SystemOutputs) -> None:
+    """What JSON cannot hold (half a character, a list that holds itself) fails its sample, not the run."""
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise DataError("the output", f"has no UTF-8 form: {error.reason}.") from error
+        msgspec.json.encode(output, enc_hook=plain)
+    except (UnicodeEncodeError, RecursionError, OverflowError, TypeError, ValueError) as error:
+        raise DataError("the output", f"cannot be written as JSON: {error!s:.100}.") from error
 
 
 def name_of(system: RAGSystemProtocol) -> str:
@@ -255,7 +285,7 @@ def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample
     async def finish(awaitable: Awaitable[Any], start: float) -> SystemOutputs:
         try:
             return checked_output(await awaitable, perf_counter() - start)
-        except Exception as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a system may raise anything; it is recorded
             return failed_output(error, perf_counter() - start)
 
     def call(sample: EvaluationSample) -> Any:
@@ -265,7 +295,7 @@ def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample
             if inspect.isawaitable(raw):
                 return finish(raw, start)
             return checked_output(raw, perf_counter() - start)
-        except Exception as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a system may raise anything; it is recorded
             return failed_output(error, perf_counter() - start)
 
     async def call_async(sample: EvaluationSample) -> SystemOutputs:

@@ -67,10 +67,11 @@ class EvaluationSample:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no answer to a sample: the exception's type and message."""
+    """Why there is no answer to a sample: the exception's type and message, and how long it took to fail."""
 
     type: str
     message: str
+    seconds: float | None = None
 
 
 @dataclass

@@ -43,7 +43,7 @@ class ThreadExecutor:
                     place, item = todo.get_nowait()
                 except queue.Empty:
                     return
-                done.put((place, outcome(call, item, self.timeout)))
+                done.put((place, outcome_in_thread(call, item, self.timeout)))
 
         # Daemon threads of our own: the interpreter joins a ThreadPoolExecutor's at exit, hung or not.
         for number in range(min(self.concurrency, len(items))):
@@ -89,8 +89,16 @@ class AsyncExecutor:
         try:
             async with clock:
                 return await work
-        except Exception as error:  # noqa: BLE001 - whatever a user's system raises is that sample's outcome
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - that sample's outcome
             return TimeoutError(f"no answer within {self.timeout:g} s") if clock.expired() else error
+
+
+def outcome_in_thread(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
+    """As `outcome`, whatever is raised: Ctrl-C reaches no worker, and one that died would be waited for."""
+    try:
+        return outcome(call, item, timeout)
+    except BaseException as error:  # noqa: BLE001
+        return error
 
 
 async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
@@ -102,7 +110,7 @@ async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
             answer.set_result(result)
 
     def work() -> None:
-        result = outcome(call, item, None)
+        result = outcome_in_thread(call, item, None)
         loop.call_soon_threadsafe(settle, result)
 
     threading.Thread(target=work, name="auepora-call", daemon=True).start()

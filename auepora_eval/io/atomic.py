@@ -19,6 +19,8 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """
     if "\0" in str(path):
         raise StorageError(f"{str(path)!r:.80} cannot be a file name.")
+    if not path.name:
+        raise StorageError(f"{path} is a folder, not a file to write.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         if path.exists() and not force:

@@ -29,9 +29,14 @@ MAX_DEPTH = 100  # what is read must also be copied and written, by code that re
 def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
     """Load a dataset with one sample a line; a bad line is an error that names it."""
     path = Path(path)
+    return InMemoryDataset(name=_stem(path) if name is None else name, samples=read_samples(path))
+
+
+def read_samples(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> list[EvaluationSample]:
+    """The samples of a file with one a line."""
     places: dict[str, str] = {}
     samples: list[EvaluationSample] = []
-    for where, record in read_records(path):
+    for where, record in read_records(path, max_line_bytes=max_line_bytes):
         sample = read_sample(record, where)
         if sample.sample_id in places:
             raise DataError(
@@ -41,7 +46,7 @@ def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDat
             )
         places[sample.sample_id] = where
         samples.append(sample)
-    return InMemoryDataset(name=_stem(path) if name is None else name, samples=samples)
+    return samples
 
 
 def save_jsonl_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
-from .jsonl import read_records, save_records
+from .jsonl import MAX_LINE_BYTES, read_records, save_records
 from .records import prediction_record, read_prediction
 
 
-def load_predictions(path: str | Path) -> dict[str, SystemOutputs]:
+def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> dict[str, SystemOutputs]:
     """Outputs by sample id."""
     outputs: dict[str, SystemOutputs] = {}
-    for where, record in read_records(path):
+    for where, record in read_records(path, max_line_bytes=max_line_bytes):
         sample_id, output = read_prediction(record, where)
         if sample_id in outputs:
             raise DataError(
@@ -43,7 +43,7 @@ def matched_outputs(
     if strangers:
         raise DataError(
             where,
-            f"{len(strangers)} predictions are for samples unknown to it, first {strangers[0]!r}.",
+            f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}.",
             fix="Is this the right dataset?",
         )
     missing = Failure("MissingPrediction", "the predictions have no line for this sample")

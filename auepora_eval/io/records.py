@@ -53,6 +53,7 @@ class _Hit(msgspec.Struct):
 class _Failure(msgspec.Struct):
     type: str
     message: str = ""
+    seconds: float | None = None
 
 
 class _Prediction(msgspec.Struct):
@@ -113,13 +114,13 @@ def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
             raise DataError(
                 f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
             )
-    error = Failure("error", raw.error) if isinstance(raw.error, str) else raw.error
+    error = _Failure("error", raw.error) if isinstance(raw.error, str) else raw.error
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
         response=_response(answer or ""),
         timings=raw.timings or {},
         extra=raw.extra or {},
-        error=None if error is None else Failure(error.type, error.message),
+        error=None if error is None else Failure(error.type, error.message, error.seconds),
     )
     return raw.sample_id, output
 

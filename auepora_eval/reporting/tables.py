@@ -55,10 +55,7 @@ def comparison_in_words(comparison: Comparison) -> str:
         ]
         if found:
             sentences.append(f"{b} is {verdict} than {a} on {_listed(found)}.")
-    unclear = [
-        f"{m.name} (about {m.samples_needed:,} samples would)" if m.samples_needed else m.name
-        for m in comparison.with_verdict("cannot tell")
-    ]
+    unclear = [f"{m.name}{_samples_text(m.samples_needed)}" for m in comparison.with_verdict("cannot tell")]
     if unclear:
         sentences.append(f"These data cannot tell them apart on {_listed(unclear)}.")
     same = [m.name for m in comparison.with_verdict("same")]
@@ -155,6 +152,12 @@ def escaped(text: str) -> str:
     """Text that cannot end a Markdown cell, open a tag or code."""
     flat = " ".join(text.split()).replace("\\", "\\\\")
     return flat.replace("|", "\\|").replace("`", "\\`").replace("<", "&lt;")
+
+
+def _samples_text(needed: int | None) -> str:
+    if needed is None:
+        return ""
+    return " (over a million samples would)" if needed > 1_000_000 else f" (about {needed:,} samples would)"
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
@@ -53,7 +53,7 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs on the same samples, metric by metric."""
+    """Two runs on the same samples, metric by metric; what could not be compared, with the reason."""
 
     baseline_id: str
     candidate_id: str
@@ -61,6 +61,7 @@ class Comparison:
     candidate_system: str
     alpha: float
     metrics: list[MetricComparison]
+    not_compared: dict[str, str] = field(default_factory=dict)
 
     def with_verdict(self, verdict: str) -> list[MetricComparison]:
         """The metrics of which this was found: "better", "worse", "cannot tell" or "same"."""
@@ -71,24 +72,32 @@ def compare_runs(
     baseline: EvaluationRun, candidate: EvaluationRun, *, alpha: float = 0.05, seed: int = 0
 ) -> Comparison:
     """Compare two runs of the same dataset on every metric that both have."""
-    if baseline.dataset_fingerprint != candidate.dataset_fingerprint:
-        raise PlanError(
-            f"the runs are on different data: {_data(baseline)} and {_data(candidate)}. Use one dataset."
-        )
-    theirs = {result.name: result for result in candidate.results}
-    pairs = [(result, theirs[result.name]) for result in baseline.results if result.name in theirs]
-    tested = [_Pairing(baseline.samples, a, b, seed) for a, b in pairs]
-    tested = [pairing for pairing in tested if pairing.scored]
+    refuse_other_data([baseline, candidate])
+    ours, theirs = ({result.name: result for result in run.results} for run in (baseline, candidate))
+    left_out = {name: f"only {baseline.evaluation_id} has it" for name in ours if name not in theirs}
+    left_out |= {name: f"only {candidate.evaluation_id} has it" for name in theirs if name not in ours}
+    tested = []
+    for name in (name for name in ours if name in theirs):
+        pairing = _Pairing(baseline.samples, ours[name], theirs[name], seed)
+        if pairing.scored:
+            tested.append(pairing)
+        else:
+            left_out[name] = (
+                "no sample was scored in both" if pairing.metric else "its metric is not registered"
+            )
     adjusted = holm([pairing.p_value for pairing in tested])
     metrics = [pairing.comparison(p, alpha, len(tested)) for pairing, p in zip(tested, adjusted, strict=True)]
-    return Comparison(
-        baseline.evaluation_id,
-        candidate.evaluation_id,
-        baseline.system_name,
-        candidate.system_name,
-        alpha,
-        metrics,
-    )
+    names = (baseline.evaluation_id, candidate.evaluation_id, baseline.system_name, candidate.system_name)
+    return Comparison(*names, alpha, metrics, left_out)
+
+
+def refuse_other_data(runs: Sequence[EvaluationRun]) -> None:
+    """Runs can be put side by side only if they are on the same samples."""
+    for run in runs[1:]:
+        if run.dataset_fingerprint != runs[0].dataset_fingerprint:
+            raise PlanError(
+                f"the runs are on different data: {_data(runs[0])} and {_data(run)}. Use one dataset."
+            )
 
 
 def _data(run: EvaluationRun) -> str:

@@ -18,13 +18,14 @@ from ..core.runner import OnOutput
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
 from ..io.atomic import write_bytes
-from ..io.jsonl import encode, load_jsonl_dataset, opened, save_records
+from ..io.jsonl import encode, opened, read_samples, save_records
 from ..io.names import file_name
 from ..io.predictions import load_predictions, matched_outputs, save_predictions
 from ..io.records import prediction_record, sample_record
 from ..io.results_json import results_to_run, run_to_results
 
 SUFFIX = ".results.json"
+_OWN_LINE_BYTES = 1_000_000_000
 
 
 class EvaluationResultsStorage:
@@ -61,10 +62,10 @@ class EvaluationResultsStorage:
         folder = path.with_name(path.name.removesuffix(SUFFIX) + ".run")
         if not folder.is_dir():
             raise StorageError(f"{folder} is missing: the run has results but no samples and outputs.")
-        samples = list(load_jsonl_dataset(folder / "samples.jsonl"))
-        outputs = matched_outputs(
-            samples, load_predictions(folder / "outputs.jsonl"), str(folder / "outputs.jsonl")
-        )
+        # Our own files: a system may have answered with more than a line of foreign data may hold.
+        samples = read_samples(folder / "samples.jsonl", max_line_bytes=_OWN_LINE_BYTES)
+        predictions = load_predictions(folder / "outputs.jsonl", max_line_bytes=_OWN_LINE_BYTES)
+        outputs = matched_outputs(samples, predictions, str(folder / "outputs.jsonl"))
         return results_to_run(results, samples, outputs, path.name)
 
     def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
@@ -115,7 +116,7 @@ class EvaluationResultsStorage:
         path = self.partial_outputs(evaluation_id)
         if path.exists() and not force:
             raise StorageError(
-                f"{path} holds the outputs of a run that did not finish. Score them (auepora score --outputs), "
+                f"{path} holds the outputs of a run that did not finish. Score them (auepora score), "
                 "choose another --id, or use --force to throw them away."
             )
         try:

@@ -270,6 +270,7 @@ def _bca(
 
     below = (float((drawn < value).sum()) + float((drawn <= value).sum())) / (2 * len(drawn))
     spread = jackknife.mean() - jackknife
+    spread = spread / (np.abs(spread).max() or 1.0)  # the ratio below is free of scale; tiny squares are not
     squares = float((spread**2).sum())
     acceleration = float((spread**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
     method = f"BCa bootstrap{unit}, {len(drawn)} draws, seed {seed}"

@@ -68,8 +68,11 @@ class WithAsyncRun:
     [
         pytest.param(WithRun(), "What is it?", ["a", "b", "c"], id="an object with run"),
         pytest.param(WithAsyncRun(), "What is it?", ["a", "b", "c"], id="an object with an async run"),
-        pytest.param(lambda query: "yes", "yes", [], id="a function of the query"),
-        pytest.param(lambda question: "yes", "yes", [], id="a function of the question"),
+        pytest.param(lambda query: query, "What is it?", [], id="a function of the query"),
+        pytest.param(lambda q: q, "What is it?", [], id="whatever its parameter is called"),
+        pytest.param(lambda query: (["d1", "d2"][:1], "x"), "x", ["d1"], id="a list of ids"),
+        pytest.param(lambda query: ([("d1", 0.5)], "x"), "x", ["d1"], id="pairs of id and score"),
+        pytest.param((lambda q: ["d1"], lambda q, docs: "x"), "x", ["d1"], id="a pair that knows no top_k"),
         pytest.param(lambda sample: sample.sample_id, "1", [], id="a function of the sample"),
         pytest.param(lambda query, top_k: str(top_k), "3", [], id="a function that wants top_k"),
         pytest.param(lambda query: (["d1"], "x"), "x", ["d1"], id="ids and an answer"),
@@ -104,7 +107,18 @@ def test_what_is_no_system_is_refused(thing: Any) -> None:
         as_system(thing)
 
 
-@pytest.mark.parametrize("raw", [3.5, ("one string, not a list", "x"), ([3.5], "x"), ([], 42)])
+@pytest.mark.parametrize(
+    "raw", [3.5, None, {}, {"text": "x"}, ("one string, not a list", "x"), ([3.5], "x"), ([], 42)]
+)
 def test_what_is_no_output_is_refused(raw: Any) -> None:
-    with pytest.raises(TypeError, match="must be"):
+    with pytest.raises(TypeError, match="must"):
         as_outputs(raw)
+
+
+def test_only_who_asks_for_the_sample_gets_it() -> None:
+    def typed(row: EvaluationSample) -> str:
+        return row.sample_id
+
+    assert outcome(typed).response.text == "1"
+    assert outcome(lambda sample: sample.sample_id).response.text == "1"
+    assert outcome(lambda prompt: f"{prompt}").response.text == SAMPLE.query  # never the gold

@@ -9,10 +9,18 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import RAGSystem
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.core.types import (
+    Document,
+    EvaluationSample,
+    MetricResult,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+)
 from auepora_eval.errors import DataError, PlanError, TooManyFailuresError
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
@@ -96,7 +104,7 @@ def test_an_async_system_runs_on_every_executor(name: str) -> None:
     run = AueporaEvaluator(Slow(), PLAN, executor=EXECUTORS.get(name)(concurrency=12)).run(a_world())
     seconds = time.perf_counter() - start
     assert sum(output.error is not None for output in run.outputs) == 1
-    assert all(output.timings["end_to_end"] >= 0.015 for output in run.outputs)
+    assert all(output.timings["end_to_end"] >= 0.015 for output in run.outputs if output.error is None)
     assert name == "serial" or seconds < 12 * 0.02 + 0.5
 
 
@@ -160,6 +168,101 @@ def test_ranks_that_do_not_order_the_documents_fail_the_sample(ranks: tuple[Any,
     error = run.outputs[0].error
     assert error is not None
     assert "1, 2, 3" in error.message
+
+
+def _itself() -> list[object]:
+    holder: list[object] = []
+    holder.append(holder)
+    return holder
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        pytest.param(SystemOutputs([], None), "not a text", id="no response"),  # type: ignore[arg-type]
+        pytest.param(Response(None), "not a text", id="no text"),  # type: ignore[arg-type]
+        pytest.param(None, "must be a string", id="nothing returned"),
+        pytest.param({"result": "x"}, "'answer' and 'retrieved'", id="a dict of another library"),
+        pytest.param(an_output(timings={"end_to_end": "fast"}), "seconds", id="a time that is a word"),
+        pytest.param(an_output(timings={"end_to_end": -5.0}), "seconds", id="a time before the start"),
+        pytest.param(an_output(extra={"trace": _itself()}), "JSON", id="a structure that holds itself"),
+        pytest.param(([Document(5, "x")], "y"), "must have a text as id", id="a number as id"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_bad_output_fails_its_sample_not_the_run(raw: Any, says: str) -> None:
+    run = AueporaEvaluator(lambda query: raw if query == "query 1" else "x", EvaluationPlan([])).run(
+        a_world(3)
+    )
+    errors = [output.error for output in run.outputs]
+    assert [error is not None for error in errors] == [False, True, False]
+    assert errors[1] is not None
+    assert says in errors[1].message
+
+
+@pytest.mark.parametrize("name", EXECUTOR_NAMES)
+def test_a_system_that_wants_to_exit_does_not_end_the_run(name: str) -> None:
+    def system(query: str) -> str:
+        if query == "query 1":
+            raise SystemExit(3)
+        return "x"
+
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=EXECUTORS.get(name)(concurrency=2)).run(
+        a_world(3)
+    )
+    assert [output.error is not None for output in run.outputs] == [False, True, False]
+
+
+def test_numpy_ranks_and_scores_are_numbers_too() -> None:
+    import numpy as np
+
+    hit = RetrievedDocument(Document("d", ""), np.float32(0.5), np.int64(1))  # type: ignore[arg-type]
+    run = AueporaEvaluator(lambda query: ([hit], "x"), EvaluationPlan([])).run(a_world(1))
+    assert run.outputs[0].error is None
+    assert type(run.outputs[0].retrieved[0].rank) is int
+
+
+def test_a_metric_of_the_specification_cannot_hide_failures() -> None:
+    class Count(Metric):
+        name, target = "count", PLAN.metrics[0].target
+
+        def required_fields(self) -> list[str]:
+            return []
+
+        def compute(self, samples: Any, outputs: Any) -> MetricResult:
+            return MetricResult(self.name, self.target, 1.0, {"num_samples": len(samples)})
+
+    def system(query: str) -> str:
+        if query == "query 1":
+            raise RuntimeError("down")
+        return "x"
+
+    run = AueporaEvaluator(system, EvaluationPlan([Count()])).run(a_world(3))
+    assert run.results[0].details == {"num_total": 3, "num_failed": 1, "num_samples": 3}
+    assert run.outputs[1].timings == {}  # crashing is not answering fast
+
+
+def test_clusters_and_seed_reach_the_interval() -> None:
+    def samples(cluster: bool) -> InMemoryDataset:
+        return a_dataset(
+            *(
+                a_sample(str(n), f"query {n // 8}", relevant="0", cluster=str(n // 8) if cluster else None)
+                for n in range(80)
+            )
+        )
+
+    def system(query: str) -> Any:
+        return an_output("0123456789"[int(query.split()[1]) % 4 :: -1] or "0", "x")
+
+    plan = EvaluationPlan(parse_metrics("mrr"))
+
+    def width(cluster: bool, seed: int = 0) -> tuple[float, str]:
+        details = AueporaEvaluator(system, plan, seed=seed).run(samples(cluster)).results[0].details
+        low, high = details["confidence_interval"]
+        return high - low, details["interval_method"]
+
+    assert width(True)[0] > 2 * width(False)[0]  # ten facts, not eighty
+    assert "10 clusters" in width(True)[1]
+    assert width(False, seed=1) != width(False, seed=2)
 
 
 def test_half_a_character_fails_the_sample_not_the_run() -> None:

@@ -9,7 +9,7 @@ import pytest
 from auepora_eval.core.types import MetricResult, TargetCategory
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.reporting.tables import interval_text, results_to_dict, results_to_markdown, value_text
-from tests.builders import a_failure, a_sample, an_output, small_world
+from tests.builders import a_failure, a_sample, an_output
 
 T = TargetCategory
 
@@ -26,10 +26,12 @@ def test_two_results_of_one_name_are_refused() -> None:
 
 
 def test_coverage_stands_beside_the_value() -> None:
-    samples, outputs = small_world()
-    result = parse_metric("recall@3").compute(
-        [*samples, a_sample("6"), a_sample("7", relevant="a")], [*outputs, an_output(), a_failure()]
-    )
+    samples = [a_sample(str(n), relevant="a") for n in range(5)] + [
+        a_sample("5"),
+        a_sample("6", relevant="a"),
+    ]
+    outputs = [an_output("a")] * 3 + [an_output("b")] * 2 + [an_output(), a_failure()]
+    result = parse_metric("recall@3").compute(samples, outputs)
     header, _, row = results_to_markdown([result]).splitlines()
     assert header == "| Target | Metric | Value | 95% interval | Scored | Skipped | Failed | If failed |"
     assert row.startswith("| RETRIEVAL_RELEVANCE | recall@3 | 0.6000 | [")

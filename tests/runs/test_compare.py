@@ -10,7 +10,7 @@ import pytest
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import EvaluationRun
+from auepora_eval.core.types import EvaluationRun, MetricResult
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.reporting.tables import comparison_in_words, comparison_to_dict, comparison_to_markdown
@@ -113,3 +113,69 @@ def test_nothing_in_common_is_said() -> None:
     a, b = run_with(range(3)), run_with(range(3))
     b.results = []
     assert comparison_in_words(compare_runs(a, b)) == "The runs have no metric in common."
+
+
+def test_what_is_not_compared_is_said() -> None:
+    a, b = run_with(range(3)), run_with(range(3))
+    b.results = [result for result in b.results if result.name != "bleu"]
+    foreign = MetricResult("mine", a.results[0].target, 0.5)
+    a.results.append(foreign)
+    b.results.append(foreign)
+    assert compare_runs(a, b).not_compared == {
+        "bleu": f"only {a.evaluation_id} has it",
+        "mine": "its metric is not registered",
+    }
+
+
+@pytest.mark.parametrize("name", ["mrr", "bleu"])
+def test_clusters_are_one_fact_each(name: str) -> None:
+    """Forty samples in five clusters, all five better: p cannot be below 2 / 32, whatever the test."""
+
+    def run(right: bool) -> EvaluationRun:
+        def system(query: str) -> Any:
+            return an_output("ab" if right else "ba", "the light is white" if right else "the light is on")
+
+        samples = [
+            a_sample(f"s{n}", f"q {n}", relevant="a", reference="the light is white", cluster=str(n % 5))
+            for n in range(40)
+        ]
+        return AueporaEvaluator(system, EvaluationPlan(parse_metrics(name))).run(a_dataset(*samples))
+
+    found = compare_runs(run(False), run(True)).metrics[0]
+    assert found.p_value == pytest.approx(2 / 32, abs=0.02)
+    assert found.verdict == "cannot tell"
+
+
+def test_the_interval_of_the_difference_knows_clusters() -> None:
+    def run(shift: float, cluster: bool) -> EvaluationRun:
+        def system(query: str) -> Any:
+            number = int(query.split()[1])
+            return an_output("xyzab"[(number // 8) % 4 if shift else 0 :], "x")
+
+        samples = [
+            a_sample(f"s{n}", f"q {n}", relevant="a", cluster=str(n // 8) if cluster else None)
+            for n in range(80)
+        ]
+        return AueporaEvaluator(system, EvaluationPlan(parse_metrics("mrr"))).run(a_dataset(*samples))
+
+    def width(cluster: bool) -> float:
+        interval = compare_runs(run(0, cluster), run(1, cluster)).metrics[0].interval
+        assert interval is not None
+        return interval[1] - interval[0]
+
+    assert width(True) > 2 * width(False)
+
+
+def test_samples_needed_account_for_the_number_of_metrics() -> None:
+    """More metrics, stricter levels, more samples: at one metric the usual (1.96 + 0.84)² applies."""
+    a, b = run_with(range(10)), run_with(range(15))
+    every = compare_runs(a, b).metrics[0].samples_needed
+    for each in (a, b):
+        each.results = each.results[:1]
+    alone = compare_runs(a, b).metrics[0]
+    assert alone.samples_needed is not None
+    assert every is not None
+    assert every > alone.samples_needed
+    assert alone.interval is not None
+    error = (alone.interval[1] - alone.interval[0]) / (2 * 1.959964)
+    assert alone.samples_needed == pytest.approx(40 * (2.801585 * error / alone.difference) ** 2, abs=1)

@@ -41,6 +41,18 @@ def test_p_is_never_zero() -> None:
     assert paired_permutation_test(a, a + 1, resamples=999).p_value == pytest.approx(1 / 1000)
 
 
+def test_the_p_of_a_swap_is_never_zero_either() -> None:
+    a = np.zeros((60, 1))
+    swap = paired_swap_test(a, a + 1, lambda rows: rows[..., 0].mean(axis=-1), resamples=199)
+    assert swap.p_value == pytest.approx(1 / 200)
+
+
+def test_flips_that_tie_up_to_rounding_count() -> None:
+    # 0.1 + 0.2 differs from 0.3 in the last bit: both flips of these three are as extreme as what was seen.
+    result = paired_permutation_test([0.0, 0.0, 0.0], [0.1, 0.2, -0.3 + 1e-17])
+    assert result.p_value == 1.0
+
+
 def test_equal_systems_do_not_differ() -> None:
     result = paired_permutation_test([0.1, 0.5], [0.1, 0.5])
     assert (result.p_value, result.statistic) == (1.0, 0.0)

@@ -1,0 +1,109 @@
+"""The command in odd surroundings: narrow screens, poor encodings, closed streams, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli import echo
+from auepora_eval.cli.main import main
+
+SLOW = "import time\n\ndef system(query):\n    print('hello from the system')\n    time.sleep({})\n    return 'x'\n"
+DATA = "".join(f'{{"sample_id": "{n}", "query": "q", "reference_answer": "x"}}\n' for n in range(50))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW.format(0.1))
+    (tmp_path / "quick.py").write_text(SLOW.format(0))
+    (tmp_path / "d.jsonl").write_text(DATA)
+    return tmp_path
+
+
+def auepora(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "auepora_eval", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+@pytest.mark.parametrize("width", [30, 45, 60, 80, 120])
+def test_nothing_is_cut_off_whatever_the_width(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
+    words = [
+        "run",
+        "--dataset",
+        "d.jsonl",
+        "--system",
+        "quick.py:system",
+        "--metrics",
+        "exact_match,mean_latency",
+    ]
+    assert main([*words, "--id", "x"]) == 0
+    out = capsys.readouterr().out
+    for text in ("exact_match", "mean_latency[end_to_end]", "1.0000", "50/50", "Failed", "[0.929, 1.000]"):
+        assert text in out
+    table = out[out.index("\n") : out.index("Look closer")]
+    assert all(len(line.rstrip()) <= width for line in table.splitlines())
+
+
+def test_an_encoding_without_our_letters(here: Path) -> None:
+    for words in (("metrics", "recall@5"), ("run", "--dataset", "d.jsonl", "--system", "quick.py:system")):
+        done = auepora(*words, PYTHONIOENCODING="ascii")
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_what_a_system_prints_does_not_spoil_the_json(here: Path) -> None:
+    done = auepora("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--json")
+    assert done.stdout.startswith("{")
+    assert "hello from the system" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_stdout_is_a_storage_error(here: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "auepora_eval", "metrics"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 4
+    assert done.stderr.startswith("auepora: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_keeps_what_is_finished_and_says_what_to_do(here: Path, number: int, code: int) -> None:
+    words = ("run", "--dataset", "d.jsonl", "--system", "slow.py:system", "--id", "x", "--out", "runs")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "auepora_eval", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    partial = here / "runs" / "x.run" / "outputs.partial.jsonl"
+    for _ in range(200):
+        if partial.exists() and partial.stat().st_size:
+            break
+        time.sleep(0.05)
+    running.send_signal(number)
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == code
+    assert "Traceback" not in err
+    assert "score it: auepora score --dataset d.jsonl --outputs runs/x.run/outputs.partial.jsonl" in err
+    kept = partial.read_text().splitlines()
+    assert 0 < len(kept) < 50
+    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(partial), "--metrics", "exact_match")
+    assert f"{50 - len(kept)} × MissingPrediction" in done.stdout

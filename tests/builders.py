@@ -144,7 +144,7 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
         a_sample("s5", "When was it built?", relevant="f", reference="in 1911", cluster="s5", labels=plain),
     ]
     outputs = [
-        an_output("abz", "The Annet moors at the north pier.", timings=took(0.5)),
+        an_output("abz", "The Annet moors at the north pier.", timings=took(0.5), extra={"output_tokens": 9}),
         an_output("xyc", "three", timings=took(0.7)),
         an_output("dxe", "Ansel Brae", timings=took(0.1)),
         an_output("xyz", "nobody knows", timings=took(1.9)),
@@ -152,9 +152,10 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
         an_output("xc", "three boats", timings=took(0.4)),
         an_output("xyc", "a dozen gulls", timings=took(0.6)),
         an_output("pq", "The documents do not say.", timings=took(0.3)),
-        an_output("fx", "It was built in 1944.", timings=took(0.2)),
+        an_output("fx", "It was built in 1944.", timings=took(0.2), extra={"closed_book": "in 1911"}),
         an_output("", "", timings=took(0.4)),
     ]
+    outputs[8].response.structured = {"factual_error": True}  # it suspects the document and repeats it
     outputs[0].retrieved[0].doc = Document(
         "a", "The Annet moors at the north pier.", {"source": "a", "start": 0, "end": 34}
     )

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from . import echo
 
 if TYPE_CHECKING:
+    from collections import Counter
     from pathlib import Path
 
-    from ..core.dataset import InMemoryDataset
+    from ..core.dataset import EvaluationDataset, InMemoryDataset
     from ..core.metrics_base import Metric
     from ..core.runner import OnOutput
+    from ..core.scoring import Tally
     from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
     from ..runs.compare import Comparison
 
@@ -81,39 +83,58 @@ def add_run_output(parser: ArgumentParser) -> None:
     add_json(parser)
 
 
-def load_samples(name: str, format_name: str | None, limit: int | None) -> InMemoryDataset:
-    """A dataset by path, or the bundled one by the name `demo`; the first `limit` samples of it."""
-    from ..core.dataset import InMemoryDataset
+def open_samples(name: str, format_name: str | None) -> EvaluationDataset:
+    """A dataset by path, or the bundled one by the name `demo`."""
     from ..demo.world import demo_dataset
-    from ..errors import DataError
-    from ..io.loader import load_dataset
+    from ..io.loader import open_dataset
 
-    dataset = demo_dataset() if name == "demo" else load_dataset(name, format_name)
-    if not len(dataset):
+    return demo_dataset() if name == "demo" else open_dataset(name, format_name)
+
+
+def load_samples(name: str, format_name: str | None, limit: int | None) -> InMemoryDataset:
+    """The same, in memory; the first `limit` samples of it."""
+    from ..core.dataset import InMemoryDataset
+
+    dataset = open_samples(name, format_name)
+    samples = list(dataset)
+    refuse_no_samples(name, len(samples))
+    return InMemoryDataset(dataset.name, samples if limit is None else samples[:limit])
+
+
+def refuse_no_samples(name: str, count: int) -> None:
+    from ..errors import DataError
+
+    if not count:
         raise DataError(name, "there are no samples in it.", fix="Write one JSON object a line.")
-    return dataset if limit is None else InMemoryDataset(dataset.name, list(dataset)[:limit])
+
+
+def refuse_no_metrics(metrics: Sequence[Metric]) -> None:
+    from ..errors import PlanError
+
+    if not metrics:
+        raise PlanError("no metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
 
 
 def chosen_metrics(
     names: str | Sequence[str] | None, samples: Sequence[EvaluationSample], top_k: int
 ) -> list[Metric]:
     """The metrics asked for, or those that the data allow."""
-    from ..errors import PlanError
     from ..metrics.parse import default_metrics, parse_metrics
 
     metrics = parse_metrics(names) if names is not None else default_metrics(samples, top_k=top_k)
-    if not metrics:
-        raise PlanError("no metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
+    refuse_no_metrics(metrics)
     return metrics
 
 
-def say_run(run: EvaluationRun) -> None:
+def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     """Print a run: what it was, the table, and what went wrong."""
-    failed = [output for output in run.outputs if output.error is not None]
-    about = f"{run.system_name} on {run.dataset_name}: {len(run.samples)} samples, top_k {run.top_k}"
-    echo.say(f"{about}, {len(failed)} failed" if failed else about)
+    from ..core.scoring import Tally
+
+    tally = tally or Tally().add(run.outputs)
+    about = f"{run.system_name} on {run.dataset_name}: {tally.total} samples, top_k {run.top_k}"
+    echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
-    say_failures(failed)
+    say_failures(tally.failures)
 
 
 def say_results(results: Sequence[MetricResult]) -> None:
@@ -153,22 +174,19 @@ def say_comparison(comparison: Comparison) -> None:
         echo.note(f"note: {name} is not compared: {reason}.")
 
 
-def say_failures(failed: Sequence[SystemOutputs]) -> None:
+def say_failures(counts: Counter[tuple[str, str]]) -> None:
     """Print what the failures were, grouped."""
-    from collections import Counter
-
-    counts = Counter((o.error.type, o.error.message) for o in failed if o.error is not None)
     if counts:
         echo.say("Failed calls (the value leaves them out; 'If failed' is its range with them scored):")
     for (kind, message), count in counts.most_common(5):
         echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
     if len(counts) > 5:
-        echo.say(f"  ... and {sum(counts.values()) - sum(n for _, n in counts.most_common(5))} others")
+        echo.say(f"  ... and {counts.total() - sum(n for _, n in counts.most_common(5))} others")
 
 
-def exit_code(run: EvaluationRun) -> int:
+def exit_code(tally: Tally) -> int:
     """1 if not a single call succeeded: finished is not the same as good."""
-    if run.outputs and all(output.error is not None for output in run.outputs):
+    if tally.total and tally.failed == tally.total:
         echo.note("auepora: every call failed; nothing was measured.")
         return 1
     return 0

@@ -3,7 +3,7 @@
 Example:
 
   auepora metrics --target latency
-  auepora metrics recall
+  auepora metrics recall --explain
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="tell all about one metric, such as recall@5")
+    parser.add_argument(
+        "--explain", action="store_true", help="also how other tools' metric of that name differs"
+    )
     parser.add_argument("--target", metavar="TARGET", help="only the metrics of one target")
     add_json(parser)
 
@@ -47,14 +50,17 @@ def run(args: Namespace) -> int:
     if args.json:
         echo.say_json(described)
     elif args.name:
-        _say_one(described[0])
+        _say_one(described[0], explain=args.explain)
     else:
         _say_all(described)
     return 0
 
 
 def _described(base: str, metric: type[SampleMetric]) -> dict[str, Any]:
+    from ..metrics.elsewhere import ELSEWHERE
+
     low, high = metric.bounds
+    text = inspect.cleandoc(metric.__doc__ or "")
     return {
         "name": _usage(base, metric),
         "target": metric.target.name,
@@ -62,8 +68,16 @@ def _described(base: str, metric: type[SampleMetric]) -> dict[str, Any]:
         "bounds": [low, None if math.isinf(high) else high],
         "higher_is_better": metric.higher_is_better,
         "oracle": metric.oracle,
-        "description": inspect.cleandoc(metric.__doc__ or ""),
+        "description": text,
+        "formula": _formula(text),
+        "elsewhere": list(ELSEWHERE.get(base, ())),
     }
+
+
+def _formula(text: str) -> str:
+    """What stands behind the summary: the docstring's second paragraph, or its first if that says it all."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    return paragraphs[1] if len(paragraphs) > 1 else paragraphs[0]
 
 
 def _usage(base: str, metric: type[SampleMetric]) -> str:
@@ -92,13 +106,17 @@ def _say_all(described: list[dict[str, Any]]) -> None:
     echo.say_table(("Metric", "Target", "Needs", "Range", "Better", "What it says"), rows)
 
 
-def _say_one(metric: dict[str, Any]) -> None:
+def _say_one(metric: dict[str, Any], *, explain: bool) -> None:
     echo.say(metric["name"])
     echo.say(f"\n{metric['description']}\n")
     echo.say(f"target:  {metric['target']}")
     echo.say(f"needs:   {', '.join(metric['requires']) or 'only the outputs'}")
     echo.say(f"range:   {_range(metric['bounds'])}, {_direction(metric)} is better")
     echo.say(f"equals:  {metric['oracle'] or 'no outside tool has it'}")
+    if explain:
+        echo.say("elsewhere:")
+        for line in metric["elsewhere"] or ["no tool that we know has a metric of this name."]:
+            echo.say(f"  {line}")
 
 
 def _direction(metric: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
     from dataclasses import replace
 
     from ..core.plan import EvaluationPlan
-    from ..core.runner import score_outputs
+    from ..core.scoring import score_outputs
     from ..metrics.parse import parse_metrics
     from ..runs.storage import EvaluationResultsStorage
 

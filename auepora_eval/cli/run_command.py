@@ -51,7 +51,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan
-    from ..core.runner import AueporaEvaluator, name_of, new_evaluation_id, now
+    from ..core.runner import AueporaEvaluator, name_of
+    from ..core.scoring import Tally, new_evaluation_id, now
     from ..execution.local import EXECUTORS
     from ..runs.storage import EvaluationResultsStorage
     from .system import load_system
@@ -84,13 +85,14 @@ def run(args: Namespace) -> int:
         _note_kept(storage.partial_outputs(evaluation_id), settings["dataset"])
         raise
     path = storage.save_run(finished, force=args.force)
+    tally = Tally().add(finished.outputs)
     if args.json:
         echo.say_json(storage.load_results(evaluation_id))
     else:
-        say_run(finished)
+        say_run(finished, tally)
         echo.say(f"Look closer: auepora show {evaluation_id}{_out_flag(settings['out'])}")
     say_stored(path)
-    return exit_code(finished)
+    return exit_code(tally)
 
 
 def _note_kept(path: Path, dataset: str) -> None:

@@ -13,7 +13,18 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from . import echo
-from .common import add_run_output, at_least, chosen_metrics, exit_code, load_samples, say_run, say_stored
+from .common import (
+    add_run_output,
+    at_least,
+    chosen_metrics,
+    exit_code,
+    open_samples,
+    progress,
+    refuse_no_metrics,
+    refuse_no_samples,
+    say_run,
+    say_stored,
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,31 +38,41 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan
-    from ..core.runner import scored_run
-    from ..io.predictions import load_predictions, matched_outputs
+    from ..io.predictions import PredictionFile
+    from ..metrics.parse import parse_metrics
+    from ..runs.scoring import Survey, score_predictions
     from ..runs.storage import EvaluationResultsStorage
 
-    dataset = load_samples(args.dataset, args.format, None)
-    outputs = matched_outputs(list(dataset), load_predictions(args.outputs), args.outputs)
-    samples = list(dataset)[: args.limit]
-    outputs = outputs[: args.limit]
-    top_k = max((len(output.retrieved) for output in outputs), default=0) or 5
-    finished = scored_run(
-        EvaluationPlan(chosen_metrics(args.metrics, samples, min(top_k, 10))),
-        samples,
-        outputs,
-        system_name=args.name or Path(args.outputs).name.split(".")[0],
-        dataset_name=dataset.name,
-        top_k=top_k,
-        seed=args.seed or 0,
-        evaluation_id=args.id,
-        configuration={"dataset": args.dataset, "outputs": args.outputs},
-    )
     storage = EvaluationResultsStorage(args.out)
-    path = storage.save_run(finished, force=args.force)
+    dataset = open_samples(args.dataset, args.format)
+    asked = None if args.metrics is None else EvaluationPlan(parse_metrics(args.metrics))
+    survey = Survey.of(dataset, asked)
+    refuse_no_samples(args.dataset, len(survey.ids))
+    predictions = PredictionFile(args.outputs)
+    predictions.refuse_strangers(survey.ids)
+    depth = min(predictions.longest or 5, 10)
+    plan = asked or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
+    refuse_no_metrics(plan.metrics)
+    plan.validate_counts(survey.counts, len(survey.ids))
+    name = args.name or Path(args.outputs).name.split(".")[0]
+    with progress(min(len(survey.ids), args.limit or len(survey.ids)), name) as advance:
+        finished, tally, path = score_predictions(
+            dataset,
+            predictions,
+            plan,
+            storage,
+            system_name=name,
+            evaluation_id=args.id,
+            top_k=predictions.longest or 5,
+            seed=args.seed or 0,
+            limit=args.limit,
+            configuration={"dataset": args.dataset, "outputs": args.outputs},
+            force=args.force,
+            on_output=advance,
+        )
     if args.json:
         echo.say_json(storage.load_results(finished.evaluation_id))
     else:
-        say_run(finished)
+        say_run(finished, tally)
     say_stored(path)
-    return exit_code(finished)
+    return exit_code(tally)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from .scores import Note
+from .scores import Note, alone
 from .types import EvaluationSample, SystemOutputs
 
 T = TypeVar("T")
@@ -35,13 +35,17 @@ class Batch:
         found: T = self._known[name]
         return found
 
-    def unscorable(self, requires: tuple[str, ...]) -> dict[int, Note]:
+    def unscorable(self, requires: tuple[str, ...], *, scores_failures: bool = False) -> dict[int, Note]:
         """The places that lack a required field (skipped), then those where the system failed."""
-        found: dict[int, Note] = self.once(_unscorable, requires)  # type: ignore[arg-type]
+        found: dict[int, Note] = self.once(_unscorable, requires, scores_failures)  # type: ignore[arg-type]
         return found
 
-    def clusters(self) -> list[Hashable]:
-        """The cluster of each sample: its `metadata["cluster"]`, or itself."""
+    def sample_ids(self) -> list[str]:
+        """The id of each sample."""
+        return self.once(_sample_ids)
+
+    def clusters(self) -> list[Hashable] | None:
+        """The cluster of each sample; None where no sample names one."""
         return self.once(_clusters)
 
 
@@ -55,11 +59,11 @@ def has_field(sample: EvaluationSample, name: str) -> bool:
     return True
 
 
-def _unscorable(batch: Batch, requires: tuple[str, ...]) -> dict[int, Note]:
+def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
     notes = {
         place: Note(f"{output.error.type}: {output.error.message}", failed=True)
         for place, output in enumerate(batch.outputs)
-        if output.error is not None
+        if output.error is not None and not scores_failures
     }
     for name in reversed(requires):
         note = Note(f"the sample has no {name}")
@@ -71,18 +75,24 @@ def _unscorable(batch: Batch, requires: tuple[str, ...]) -> dict[int, Note]:
     return notes
 
 
-def _clusters(batch: Batch) -> list[Hashable]:
+def _sample_ids(batch: Batch) -> list[str]:
+    return [sample.sample_id for sample in batch.samples]
+
+
+def _clusters(batch: Batch) -> list[Hashable] | None:
     return cluster_names(batch.samples)
 
 
-def cluster_names(samples: Sequence[EvaluationSample]) -> list[Hashable]:
-    """The cluster of each sample: its `metadata["cluster"]`, or itself."""
+def cluster_names(samples: Sequence[EvaluationSample]) -> list[Hashable] | None:
+    """The cluster of each sample: its `metadata["cluster"]`, or itself; None where no sample names one."""
+    if not any("cluster" in sample.metadata for sample in samples):
+        return None
     return [
-        ("cluster", str(sample.metadata["cluster"])) if "cluster" in sample.metadata else ("alone", place)
-        for place, sample in enumerate(samples)
+        str(sample.metadata["cluster"]) if "cluster" in sample.metadata else alone(sample.sample_id)
+        for sample in samples
     ]
 
 
-def shared_or_none(clusters: list[Hashable]) -> list[Hashable] | None:
+def shared_or_none(clusters: list[Hashable] | None) -> list[Hashable] | None:
     """The clusters, or None where no two samples share one: then they are independent."""
-    return None if len(set(clusters)) == len(clusters) else clusters
+    return None if clusters is None or len(set(clusters)) == len(clusters) else clusters

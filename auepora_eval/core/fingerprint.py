@@ -14,13 +14,27 @@ import msgspec
 from .types import EvaluationSample
 
 
+class Fingerprint:
+    """sha256 over samples' canonical JSON, in their order, as they go by."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, samples: Iterable[EvaluationSample]) -> Fingerprint:
+        """Go on with further samples."""
+        for sample in samples:
+            self._digest.update(canonical_json(sample))
+            self._digest.update(b"\n")
+        return self
+
+    def hexdigest(self) -> str:
+        """The fingerprint of all samples so far."""
+        return self._digest.hexdigest()
+
+
 def dataset_fingerprint(samples: Iterable[EvaluationSample]) -> str:
-    """sha256 over the samples' canonical JSON, in their order."""
-    digest = hashlib.sha256()
-    for sample in samples:
-        digest.update(canonical_json(sample))
-        digest.update(b"\n")
-    return digest.hexdigest()
+    """The fingerprint of samples that are all there."""
+    return Fingerprint().add(samples).hexdigest()
 
 
 def canonical_json(thing: Any) -> bytes:

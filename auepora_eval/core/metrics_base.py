@@ -45,6 +45,8 @@ class SampleMetric(Metric):
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     oracle: ClassVar[str] = ""
+    whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
+    scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
 
     @abstractmethod
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -72,28 +74,32 @@ class SampleMetric(Metric):
     def required_fields(self) -> list[str]:
         return list(self.requires)
 
+    def unscorable(self, batch: Batch) -> dict[int, Note]:
+        """The places that lack a required field (skipped), and those where the system failed."""
+        return batch.unscorable(self.requires, scores_failures=self.scores_failures)
+
     def score_all(self, batch: Batch) -> Scores:
         """Score a whole batch; override for a faster way to the same scores.
 
-        What is returned at a place that `batch.unscorable(self.requires)` names does not count.
+        What is returned at a place that `unscorable` names does not count.
         """
-        unscorable = batch.unscorable(self.requires)
+        unscorable = self.unscorable(batch)
         return Scores.of(
             SampleScore(None) if place in unscorable else self._guarded(sample, output)
             for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
         )
 
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
-        batch = Batch(samples, outputs)
-        return self.summarise(batch, self.score_batch(batch))
+        return self.summarise(self.score_batch(Batch(samples, outputs)))
 
     def score_batch(self, batch: Batch) -> Scores:
         """A score for each sample, in order: a value, or the reason why there is none."""
         import numpy as np
 
         scores = self.score_all(batch)
-        scores.sample_ids = [sample.sample_id for sample in batch.samples]
-        unscorable = batch.unscorable(self.requires)
+        scores.sample_ids = batch.sample_ids()
+        scores.clusters = batch.clusters()
+        unscorable = self.unscorable(batch)
         scores.notes |= unscorable
         scores.values[list(unscorable)] = math.nan
         for place in np.flatnonzero(~np.isfinite(scores.values)).tolist():
@@ -101,9 +107,16 @@ class SampleMetric(Metric):
                 text = f"the metric returned {scores.values[place]}, which is not a number to average"
                 scores.notes[place] = Note(text, failed=True)
                 scores.values[place] = math.nan
+        failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
+        if failed:
+            low, high = (
+                Scores.of(self.score_if_failed(sample, high=best) for sample in failed).rows()
+                for best in (False, True)
+            )
+            scores.if_failed = (low, high)
         return scores
 
-    def summarise(self, batch: Batch, scores: Scores, *, seed: int = 0) -> MetricResult:
+    def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
         """Aggregate scores that are known already, with their coverage and interval."""
         details: dict[str, Any] = dict(scores.coverage())
         details["higher_is_better"] = self.higher_is_better
@@ -112,11 +125,10 @@ class SampleMetric(Metric):
         if details["num_samples"]:
             rows = scores.rows()
             value = float(self.aggregate(rows))
-            scored = [cluster for n, cluster in enumerate(batch.clusters()) if n not in scores.notes]
-            interval = self.interval(rows, shared_or_none(scored), seed=seed)
+            interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()), seed=seed)
         details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
         details["interval_method"] = "not estimable" if interval is None else interval.method
-        details["bounds_if_failed"] = self._bounds_if_failed(batch, scores)
+        details["bounds_if_failed"] = self._bounds_if_failed(scores)
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
 
@@ -127,19 +139,17 @@ class SampleMetric(Metric):
             return SampleScore(None, str(error), failed=True)
         return score if isinstance(score, SampleScore) else SampleScore(float(score))
 
-    def _bounds_if_failed(self, batch: Batch, scores: Scores) -> list[float | None] | None:
-        """The value if every failure had scored worst, and best: no system gains by crashing."""
+    def _bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+        """The value if every failure had scored lowest, and highest: no system gains by crashing."""
         import numpy as np
 
-        failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
-        if not failed:
+        if scores.if_failed is None:
             return None
         known = scores.rows()
-        values = []
-        for high in (False, True):
-            filled = Scores.of(self.score_if_failed(sample, high=high) for sample in failed).rows()
-            rows = np.concatenate([known, filled]) if len(known) else filled
-            values.append(float(self.aggregate(rows)))
+        values = [
+            float(self.aggregate(np.concatenate([known, filled]) if len(known) else filled))
+            for filled in scores.if_failed
+        ]
         # An unbounded metric (seconds) has no worst value, and JSON has no infinity.
         return [value if math.isfinite(value) else None for value in values]
 

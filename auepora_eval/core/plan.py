@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import PlanError
@@ -32,26 +32,32 @@ class EvaluationPlan:
 
     def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
         """Refuse a metric that no sample has the fields for; warn where only some have them."""
+        needed = {name for metric in self.metrics for name in metric.required_fields()}
+        counts = {name: sum(has_field(sample, name) for sample in samples) for name in needed}
+        self.validate_counts(counts, len(samples))
+
+    def validate_counts(self, counts: Mapping[str, int], total: int) -> None:
+        """The same, from how many of the samples have each field."""
         self._check_names()
-        if not samples:
+        if not total:
             return
         users: dict[str, list[str]] = {}
         for metric in self.metrics:
             for field_name in metric.required_fields():
                 users.setdefault(field_name, []).append(metric.name)
         for field_name, metrics in users.items():
-            present = sum(has_field(sample, field_name) for sample in samples)
+            present = counts[field_name]
             if present == 0:
                 raise PlanError(
                     f"Dataset missing required field '{field_name}' for metric '{metrics[0]}': none of the "
-                    f"{len(samples)} samples has it. Add the field, or leave out {_listed(metrics)}."
+                    f"{total} samples has it. Add the field, or leave out {_listed(metrics)}."
                 )
-            if present < len(samples):
+            if present < total:
                 warnings.warn(
-                    f"{present} of {len(samples)} samples have {field_name}: {_listed(metrics)} "
+                    f"{present} of {total} samples have {field_name}: {_listed(metrics)} "
                     "will score only those.",
                     PartialCoverageWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
 
     def _check_names(self) -> None:

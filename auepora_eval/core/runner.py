@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import os
-import platform
-import re
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
@@ -18,13 +13,12 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, TooManyFailuresError
-from .batch import Batch
 from .dataset import EvaluationDataset, checked_samples
 from .executor import Executor, SerialExecutor
-from .fingerprint import dataset_fingerprint, plain
-from .metrics_base import SampleMetric
+from .fingerprint import plain
 from .plan import EvaluationPlan
 from .rag_interface import RAGSystemProtocol, as_outputs, as_system
+from .scoring import now, scored_run, utc_text
 from .types import (
     EvaluationRun,
     EvaluationSample,
@@ -93,7 +87,7 @@ class AueporaEvaluator:
             configuration=self.configuration,
             validated=True,
         )
-        return replace(run, started_at=_utc(started), seconds=perf_counter() - clock)
+        return replace(run, started_at=utc_text(started), seconds=perf_counter() - clock)
 
     def _outputs(self, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
         outputs: list[SystemOutputs | None] = [None] * len(samples)
@@ -129,64 +123,6 @@ class AueporaEvaluator:
                 "so the ranks below count as misses. Raise top_k to measure them.",
                 stacklevel=3,
             )
-
-
-def scored_run(
-    plan: EvaluationPlan,
-    samples: list[EvaluationSample],
-    outputs: list[SystemOutputs],
-    *,
-    system_name: str,
-    dataset_name: str,
-    top_k: int = 5,
-    seed: int = 0,
-    evaluation_id: str | None = None,
-    configuration: dict[str, Any] | None = None,
-    validated: bool = False,
-) -> EvaluationRun:
-    """A run from outputs that are there already: no system is called."""
-    if not validated:
-        plan.validate_dataset(checked_samples(dataset_name, samples))
-    started, clock = now(), perf_counter()
-    return EvaluationRun(
-        evaluation_id=evaluation_id or new_evaluation_id(system_name, dataset_name, started),
-        system_name=system_name,
-        dataset_name=dataset_name,
-        dataset_fingerprint=dataset_fingerprint(samples),
-        results=score_outputs(plan, samples, outputs, seed=seed),
-        samples=samples,
-        outputs=outputs,
-        top_k=top_k,
-        seed=seed,
-        started_at=_utc(started),
-        seconds=perf_counter() - clock,
-        environment=environment(),
-        configuration=configuration or {},
-    )
-
-
-def score_outputs(
-    plan: EvaluationPlan,
-    samples: list[EvaluationSample],
-    outputs: list[SystemOutputs],
-    *,
-    seed: int = 0,
-) -> list[MetricResult]:
-    """Compute every metric of a plan on outputs that are there already."""
-    results = []
-    batch = Batch(samples, outputs)
-    for metric in plan.metrics:
-        if isinstance(metric, SampleMetric):
-            results.append(metric.summarise(batch, metric.score_batch(batch), seed=seed))
-        else:
-            results.append(_with_failures(metric.compute(samples, outputs), outputs))
-    return results
-
-
-def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
-    """A result of somebody else's metric, which knows nothing of failures: the table must tell of them."""
-    failed = sum(output.error is not None for output in outputs)
-    return replace(result, details={"num_total": len(outputs), "num_failed": failed, **result.details})
 
 
 def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:
@@ -246,37 +182,6 @@ def name_of(system: RAGSystemProtocol) -> str:
     """The system's `name` if it has one, else the name of its class."""
     name = getattr(system, "name", None)
     return name if isinstance(name, str) and name else type(system).__name__
-
-
-def new_evaluation_id(system_name: str, dataset_name: str, started: datetime) -> str:
-    """An id that sorts by time within a system and is a safe file name."""
-    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{system_name}-{dataset_name}").strip("-").lower()[:60]
-    return f"{words or 'run'}-{started.strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
-
-
-def now() -> datetime:
-    """The time, with its zone."""
-    return datetime.now(UTC)
-
-
-def _utc(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def environment() -> dict[str, Any]:
-    """What the numbers may depend on; no host or user names."""
-    versions = {}
-    for package in ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
-    return {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "cpu_count": os.cpu_count(),
-        "packages": versions,
-    }
 
 
 def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample], Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from .types import SampleScore
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Rows = NDArray[np.float64]
+
+
+def alone(sample_id: str) -> Hashable:
+    """The cluster of a sample that shares none."""
+    return ("alone", sample_id)
 
 
 class Note(NamedTuple):
@@ -42,6 +47,8 @@ class Scores(Sequence[SampleScore]):
         self.values: Rows = np.asarray(values, dtype=np.float64)
         self.parts: Rows | None = None if parts is None else np.asarray(parts, dtype=np.float64)
         self.notes = dict(notes or {})
+        self.clusters: list[Hashable] | None = None
+        self.if_failed: tuple[Rows, Rows] | None = None  # what the failed ones could have scored: low, high
         if len(self.values) != len(sample_ids):
             raise ValueError(f"{len(sample_ids)} samples but {len(self.values)} scores")
 
@@ -58,6 +65,42 @@ class Scores(Sequence[SampleScore]):
             else None,
             notes={n: Note(s.reason, s.failed) for n, s in enumerate(scores) if s.value is None},
         )
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Scores]) -> Scores:
+        """The scores of batches that were scored one after the other."""
+        import numpy as np
+
+        notes: dict[int, Note] = {}
+        start = 0
+        for piece in pieces:
+            notes |= {start + place: note for place, note in piece.notes.items()}
+            start += len(piece)
+        width = max((piece.parts.shape[1] for piece in pieces if piece.parts is not None), default=0)
+        # A batch in which nothing was scored has no parts of its own.
+        parts = [np.zeros((len(piece), width)) if piece.parts is None else piece.parts for piece in pieces]
+        whole = cls(
+            [sample_id for piece in pieces for sample_id in piece.sample_ids],
+            np.concatenate([piece.values for piece in pieces]) if pieces else [],
+            parts=np.concatenate(parts) if width else None,
+            notes=notes,
+        )
+        if any(piece.clusters is not None for piece in pieces):
+            whole.clusters = [
+                cluster
+                for piece in pieces
+                for cluster in piece.clusters or [alone(sample_id) for sample_id in piece.sample_ids]
+            ]
+        failed = [piece.if_failed for piece in pieces if piece.if_failed is not None]
+        if failed:
+            whole.if_failed = (np.concatenate([f[0] for f in failed]), np.concatenate([f[1] for f in failed]))
+        return whole
+
+    def clusters_of_scored(self) -> list[Hashable] | None:
+        """The cluster of each row of `rows()`; None where no sample names one."""
+        if self.clusters is None:
+            return None
+        return [cluster for place, cluster in enumerate(self.clusters) if place not in self.notes]
 
     def rows(self) -> Rows:
         """What was scored, as an array: the value first, its parts behind it."""

@@ -23,19 +23,20 @@ from .atomic import written
 from .records import read_sample, sample_record
 
 MAX_LINE_BYTES = 8_000_000
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_decode = msgspec.json.Decoder().decode
 MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
 
 
 def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
     """Load a dataset with one sample a line; a bad line is an error that names it."""
     path = Path(path)
-    return InMemoryDataset(name=_stem(path) if name is None else name, samples=read_samples(path))
+    return InMemoryDataset(name=_stem(path) if name is None else name, samples=list(read_samples(path)))
 
 
-def read_samples(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> list[EvaluationSample]:
-    """The samples of a file with one a line."""
+def read_samples(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[EvaluationSample]:
+    """The samples of a file with one a line, as they come; an id that comes again is an error."""
     places: dict[str, str] = {}
-    samples: list[EvaluationSample] = []
     for where, record in read_records(path, max_line_bytes=max_line_bytes):
         sample = read_sample(record, where)
         if sample.sample_id in places:
@@ -45,8 +46,27 @@ def read_samples(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> list[Ev
                 fix="Scores are matched by id: give each sample its own.",
             )
         places[sample.sample_id] = where
-        samples.append(sample)
-    return samples
+        yield sample
+
+
+class JsonlDataset(EvaluationDataset):
+    """A dataset that stays in its file: each walk reads it anew, and no more than a line is held."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size: int | None = None
+
+    def __iter__(self) -> Iterator[EvaluationSample]:
+        return read_samples(self._path)
+
+    @property
+    def name(self) -> str:
+        return _stem(self._path)
+
+    def __len__(self) -> int:
+        if self._size is None:
+            self._size = sum(1 for _ in self)
+        return self._size
 
 
 def save_jsonl_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
@@ -85,21 +105,24 @@ def read_records(
     A byte order mark and CRLF line ends are accepted, and so is gzip, whatever the file is called.
     """
     path = Path(path)
-    decode = msgspec.json.Decoder().decode
-    for number, line in enumerate(_lines(path, max_line_bytes), start=1):
-        where = f"{path.name}:{number}"
+    for number, line in enumerate(read_lines(path, max_line_bytes), start=1):
         if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if not line.strip():
-            continue
-        try:
-            record = decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _not_json(where, line, error) from error
-        if not isinstance(record, dict):
-            raise DataError(f"{where}: $", f"an object was expected, not {_kind(record)}.{_ONE_OBJECT}")
-        refuse_extremes(record, line, where)
-        yield where, record
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if line.strip():
+            where = f"{path.name}:{number}"
+            yield where, parse_line(line, where)
+
+
+def parse_line(line: bytes, where: str) -> dict[str, Any]:
+    """The record on a line; DataError if it is none, or one that could do harm."""
+    try:
+        record = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(where, line, error) from error
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: $", f"an object was expected, not {_kind(record)}.{_ONE_OBJECT}")
+    refuse_extremes(record, line, where)
+    return record
 
 
 _ONE_OBJECT = " Write one JSON object a line."
@@ -145,7 +168,8 @@ def _walk(document: Any) -> Iterator[tuple[str, int, Any]]:
             rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
 
 
-def _lines(path: Path, limit: int) -> Iterator[bytes]:
+def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
+    """The lines of a file, unpacked if need be; a line beyond the limit is an error."""
     with opened(path) as file:
         number = 0
         while True:
@@ -185,6 +209,12 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 _DAMAGED = "Is it damaged or cut off? Get it again."
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is gzip, whatever its name."""
+    with _opened(path) as file:
+        return file.peek(2)[:2] == b"\x1f\x8b"
 
 
 def _opened(path: Path) -> BufferedReader:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
-from .jsonl import MAX_LINE_BYTES, read_records, save_records
+from .jsonl import (
+    BYTE_ORDER_MARK,
+    MAX_LINE_BYTES,
+    is_packed,
+    opened,
+    parse_line,
+    read_lines,
+    read_records,
+    refuse_extremes,
+    save_records,
+)
 from .records import prediction_record, read_prediction
 
 
@@ -17,11 +29,7 @@ def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) 
     for where, record in read_records(path, max_line_bytes=max_line_bytes):
         sample_id, output = read_prediction(record, where)
         if sample_id in outputs:
-            raise DataError(
-                f"{where}: $.sample_id",
-                f"{sample_id!r:.80} was used already.",
-                fix="Keep one prediction a sample.",
-            )
+            raise _used_already(where, sample_id)
         outputs[sample_id] = output
     return outputs
 
@@ -34,6 +42,82 @@ def save_predictions(
     save_records((prediction_record(sample.sample_id, output) for sample, output in pairs), path, force=force)
 
 
+class PredictionFile:
+    """Predictions that are looked up in their file: only ids and places are kept in memory.
+
+    A packed file cannot be entered in the middle; its predictions are kept whole.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.longest = 0  # documents retrieved for a sample, at the most
+        self._places: dict[str, tuple[int, int]] = {}
+        self._loaded: dict[str, SystemOutputs] | None = None
+        if is_packed(self.path):
+            self._loaded = load_predictions(self.path)
+            self.longest = max((len(output.retrieved) for output in self._loaded.values()), default=0)
+        else:
+            self._survey()
+
+    def __contains__(self, sample_id: str) -> bool:
+        return sample_id in (self._places if self._loaded is None else self._loaded)
+
+    def refuse_strangers(self, known: Container[str]) -> None:
+        """DataError if there are predictions for samples that the data do not have."""
+        ids = self._places if self._loaded is None else self._loaded
+        strangers = [sample_id for sample_id in ids if sample_id not in known]
+        if strangers:
+            raise _strangers(self.path.name, strangers)
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
+        """An output for each sample, in order; a sample without a prediction has failed."""
+        if self._loaded is not None:
+            yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
+            return
+        decode = msgspec.json.Decoder().decode
+        with opened(self.path) as file:
+            for sample_id in sample_ids:
+                number, start = self._places.get(sample_id, (0, -1))
+                if start < 0:
+                    yield missing_output()
+                    continue
+                if file.tell() != start:
+                    file.seek(start)
+                line = file.readline()
+                where = f"{self.path.name}:{number}"
+                record = decode(line.removeprefix(BYTE_ORDER_MARK))
+                refuse_extremes(record, line, where)
+                yield read_prediction(record, where)[1]
+
+    def _survey(self) -> None:
+        start = 0
+        decode = msgspec.json.Decoder(_Head).decode
+        for number, line in enumerate(read_lines(self.path), start=1):
+            place, start = start, start + len(line)
+            line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            if not line.strip():
+                continue
+            try:
+                head = decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                # The careful reader knows what is wrong, and says it.
+                head = self._carefully(line, number)
+            if head.sample_id in self._places:
+                raise _used_already(f"{self.path.name}:{number}", head.sample_id)
+            self._places[head.sample_id] = (number, place)
+            self.longest = max(self.longest, len(head.retrieved or ()))
+
+    def _carefully(self, line: bytes, number: int) -> _Head:
+        where = f"{self.path.name}:{number}"
+        sample_id, output = read_prediction(parse_line(line, where), where)
+        return _Head(sample_id, [msgspec.Raw()] * len(output.retrieved))
+
+
+class _Head(msgspec.Struct):
+    sample_id: str
+    retrieved: list[msgspec.Raw] | None = None
+
+
 def matched_outputs(
     samples: Sequence[EvaluationSample], outputs: dict[str, SystemOutputs], where: str
 ) -> list[SystemOutputs]:
@@ -41,10 +125,24 @@ def matched_outputs(
     known = {sample.sample_id for sample in samples}
     strangers = [sample_id for sample_id in outputs if sample_id not in known]
     if strangers:
-        raise DataError(
-            where,
-            f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}.",
-            fix="Is this the right dataset?",
-        )
-    missing = Failure("MissingPrediction", "the predictions have no line for this sample")
-    return [outputs.get(s.sample_id) or SystemOutputs([], Response(""), error=missing) for s in samples]
+        raise _strangers(where, strangers)
+    return [outputs.get(sample.sample_id) or missing_output() for sample in samples]
+
+
+def missing_output() -> SystemOutputs:
+    """What stands for a prediction that is not there."""
+    failure = Failure("MissingPrediction", "the predictions have no line for this sample")
+    return SystemOutputs([], Response(""), error=failure)
+
+
+def _strangers(where: str, strangers: Sequence[str]) -> DataError:
+    return DataError(
+        where,
+        f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}.",
+        fix="Is this the right dataset?",
+    )
+
+
+def _used_already(where: str, sample_id: str) -> DataError:
+    what = f"{sample_id!r:.80} was used already."
+    return DataError(f"{where}: $.sample_id", what, fix="Keep one prediction a sample.")

@@ -90,12 +90,26 @@ def read_sample(record: Record, where: str) -> EvaluationSample:
 
 def sample_record(sample: EvaluationSample) -> Record:
     """A sample as a record, without the fields that it does not have."""
-    record = asdict(sample)
-    optional = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
-    for name in optional:
-        if not record[name]:
-            del record[name]
+    record: Record = {"sample_id": sample.sample_id, "query": sample.query}
+    if sample.relevant_docs:
+        record["relevant_docs"] = [_document_record(doc) for doc in sample.relevant_docs]
+    if sample.candidate_docs:
+        record["candidate_docs"] = [_document_record(doc) for doc in sample.candidate_docs]
+    if sample.reference_answer is not None:
+        record["reference_answer"] = _response_record(sample.reference_answer)
+    if sample.labels:
+        record["labels"] = sample.labels
+    if sample.metadata:
+        record["metadata"] = sample.metadata
     return record
+
+
+def _document_record(doc: Document) -> Record:
+    return {"doc_id": doc.doc_id, "text": doc.text, "metadata": doc.metadata}
+
+
+def _response_record(response: Response) -> Record:
+    return {"text": response.text, "structured": response.structured, "metadata": response.metadata}
 
 
 def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
@@ -137,7 +151,11 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
         }
         for hit in output.retrieved
     ]
-    record: Record = {"sample_id": sample_id, "retrieved": hits, "response": asdict(output.response)}
+    record: Record = {
+        "sample_id": sample_id,
+        "retrieved": hits,
+        "response": _response_record(output.response),
+    }
     if output.timings:
         record["timings"] = output.timings
     if output.extra:

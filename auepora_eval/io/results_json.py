@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 import msgspec
 
 from ..core.scores import Scores
+from ..core.scoring import Tally
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -42,16 +43,22 @@ SECTIONS = (*dict.fromkeys(_SECTIONS.values()), _OTHER_SECTION)
 
 def run_to_results(run: EvaluationRun) -> Results:
     """A run as the document that is stored."""
-    failures = [output.error for output in run.outputs if output.error is not None]
-    latencies = [
-        o.timings["end_to_end"] for o in run.outputs if o.error is None and "end_to_end" in o.timings
-    ]
+    scores = {result.name: result.scores for result in run.results if result.scores}
+    rows = query_results(run.samples, run.outputs, scores)
+    return {**results_head(run, Tally().add(run.outputs)), "query_results": list(rows)}
+
+
+def results_head(run: EvaluationRun, tally: Tally) -> Results:
+    """The document without its rows: what the run was, what it found, what became of the calls."""
     sections: Results = {name: {} for name in SECTIONS}
-    if latencies:
-        sections["performance_metrics"]["latency_stats"] = _latency_stats(latencies)
+    if tally.seconds:
+        sections["performance_metrics"]["latency_stats"] = _latency_stats(tally.seconds)
     for place, result in enumerate(run.results):
         section = _SECTIONS.get(result.target, _OTHER_SECTION)
         sections[section][result.name] = {"order": place, **metric_entry(result)}
+    by_type: Counter[str] = Counter()
+    for (kind, _), count in tally.failures.items():
+        by_type[kind] += count
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": run.evaluation_id,
@@ -64,15 +71,14 @@ def run_to_results(run: EvaluationRun) -> Results:
             **run.configuration,
         },
         "summary": {
-            "total_queries": len(run.samples),
-            "successful_queries": len(run.samples) - len(failures),
-            "failed_queries": len(failures),
-            "failures_by_type": dict(Counter(failure.type for failure in failures).most_common()),
-            "average_latency_ms": fmean(latencies) * 1000 if latencies else None,
+            "total_queries": tally.total,
+            "successful_queries": tally.total - tally.failed,
+            "failed_queries": tally.failed,
+            "failures_by_type": dict(by_type.most_common()),
+            "average_latency_ms": fmean(tally.seconds) * 1000 if tally.seconds else None,
             "total_evaluation_time_seconds": run.seconds,
         },
         **sections,
-        "query_results": _query_results(run),
         "statistical_analysis": {"confidence_intervals": {"confidence_level": 0.95}},
         "metadata": {
             "dataset_sha256": run.dataset_fingerprint,
@@ -221,15 +227,14 @@ def _scores(rows: Sequence[Mapping[str, Any]], name: str) -> Scores:
     return Scores.of(scores)
 
 
-def _query_results(run: EvaluationRun) -> list[Results]:
-    by_sample: list[dict[str, SampleScore]] = [{} for _ in run.samples]
-    for result in run.results:
-        for place, score in enumerate(result.scores):
-            by_sample[place][result.name] = score
-    return [
-        _query_result(sample, output, scores)
-        for sample, output, scores in zip(run.samples, run.outputs, by_sample, strict=True)
-    ]
+def query_results(
+    samples: Sequence[EvaluationSample],
+    outputs: Sequence[SystemOutputs],
+    scores: Mapping[str, Sequence[SampleScore]],
+) -> Iterator[Results]:
+    """A row for each sample: its answer, what was retrieved, and its scores."""
+    for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
+        yield _query_result(sample, output, {name: column[place] for name, column in scores.items()})
 
 
 def _query_result(

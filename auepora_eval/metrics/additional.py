@@ -55,7 +55,7 @@ class LatencyQuantile(TimingMetric):
     def __post_init__(self) -> None:
         if not 0 < self.q < 1:
             raise ValueError(f"q must lie between 0 and 1, not {self.q}")
-        self.name = f"latency@{self.q:g}[{self.timing_key}]"
+        self.name = f"latency@{self.q:.15g}[{self.timing_key}]"
 
     def aggregate(self, rows: Rows) -> Rows:
         import numpy as np

@@ -16,10 +16,32 @@ from ..core.batch import has_field
 from ..core.metrics_base import METRICS, Metric, SampleMetric
 from ..core.types import EvaluationSample
 from ..errors import UnknownNameError
-from . import additional, generation_text, retrieval_basic
+from . import (
+    additional,
+    counterfactual,
+    generation_text,
+    grounding,
+    load,
+    noise,
+    rejection,
+    relevance,
+    retrieval_basic,
+    retrieval_more,
+)
 
 # The families are imported for their registration; naming them keeps the imports from looking unused.
-FAMILIES = (additional, generation_text, retrieval_basic)
+FAMILIES = (
+    additional,
+    counterfactual,
+    generation_text,
+    grounding,
+    load,
+    noise,
+    rejection,
+    relevance,
+    retrieval_basic,
+    retrieval_more,
+)
 
 SHORT_NAMES = {f"p{percent}_latency": f"latency@{percent / 100:g}" for percent in (50, 90, 95, 99)}
 SHORT_NAMES["rougeL"] = "rougeL_answer"

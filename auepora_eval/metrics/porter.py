@@ -64,37 +64,55 @@ _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion"),
     *("ou", "ism", "ate", "iti", "ous", "ive", "ize"),
 )
+# One look at a word's end tells whether a step concerns it at all: most words need no step.
+_STEP_2_ENDS = tuple(suffix for suffix, _ in _STEP_2)
+_STEP_3_ENDS = tuple(suffix for suffix, _ in _STEP_3)
+
+# Letters to v and c; what y is depends on the letter before it.
+_VOWELS_AND_CONSONANTS = {
+    **dict.fromkeys(map(ord, "bcdfghjklmnpqrstvwxz0123456789"), "c"),
+    **dict.fromkeys(map(ord, "aeiou"), "v"),
+}
+_LONGEST_KEPT = 64  # nobody needs the stem of a longer word twice
 
 
-@lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """The stem of a lower-case word.
 
     >>> stem("relational"), stem("flies"), stem("dies")
     ('relat', 'fli', 'die')
     """
+    return _kept(word) if len(word) <= _LONGEST_KEPT else _stem(word)
+
+
+def _stem(word: str) -> str:
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) <= 2:
         return word
     word = _plural(word)
     word = _past_and_gerund(word)
-    if word.endswith("y") and len(word) > 2 and _is_consonant(word, len(word) - 2):
+    if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c":
         word = word[:-1] + "i"
     word = _double_suffix(word)
-    word = _replace_first(word, _STEP_3)
-    word = _single_suffix(word)
+    if word.endswith(_STEP_3_ENDS):
+        word = _replace_first(word, _STEP_3)
+    if word.endswith(_STEP_4):
+        word = _single_suffix(word)
     return _final_e_and_l(word)
 
 
+_kept = lru_cache(maxsize=1 << 16)(_stem)
+
+
 def _plural(word: str) -> str:
+    if not word.endswith("s"):
+        return word
     if word.endswith("ies"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("sses"):
         return word[:-2]
-    if word.endswith("s") and not word.endswith("ss"):
-        return word[:-1]
-    return word
+    return word if word.endswith("ss") else word[:-1]
 
 
 def _past_and_gerund(word: str) -> str:
@@ -108,13 +126,14 @@ def _past_and_gerund(word: str) -> str:
         base = word[:-3]
     else:
         return word
-    if not _has_vowel(base):
+    shape = _shape(base)
+    if "v" not in shape:
         return word
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
-    if len(base) >= 2 and base[-1] == base[-2] and _is_consonant(base, len(base) - 1):
+    if base[-2:-1] == base[-1] and shape[-1] == "c":
         return base if base[-1] in "lsz" else base[:-1]
-    return base + "e" if _measure(base) == 1 and _ends_cvc(base) else base
+    return base + "e" if shape.count("vc") == 1 and _ends_cvc(base, shape) else base
 
 
 def _double_suffix(word: str) -> str:
@@ -123,7 +142,7 @@ def _double_suffix(word: str) -> str:
     if word.endswith("logi"):
         # Measured with its l: "analogi" becomes "analog", as without a rule of its own it would not.
         return word[:-1] if _measure(word[:-3]) > 0 else word
-    return _replace_first(word, _STEP_2)
+    return _replace_first(word, _STEP_2) if word.endswith(_STEP_2_ENDS) else word
 
 
 def _single_suffix(word: str) -> str:
@@ -138,8 +157,9 @@ def _single_suffix(word: str) -> str:
 def _final_e_and_l(word: str) -> str:
     if word.endswith("e"):
         base = word[:-1]
-        measure = _measure(base)
-        if measure > 1 or (measure == 1 and not _ends_cvc(base)):
+        shape = _shape(base)
+        measure = shape.count("vc")
+        if measure > 1 or (measure == 1 and not _ends_cvc(base, shape)):
             word = base
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
@@ -152,35 +172,29 @@ def _replace_first(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     return word
 
 
-def _is_consonant(word: str, place: int) -> bool:
-    letter = word[place]
-    if letter in "aeiou":
-        return False
-    return letter != "y" or place == 0 or not _is_consonant(word, place - 1)
+def _shape(word: str) -> str:
+    """A v for each vowel and a c for each consonant; y is a consonant at the start and after a vowel.
 
-
-def _has_vowel(word: str) -> bool:
-    return any(not _is_consonant(word, place) for place in range(len(word)))
+    >>> _shape("syzygy"), _shape("toy")
+    ('cvcvcv', 'cvc')
+    """
+    shape = word.translate(_VOWELS_AND_CONSONANTS)
+    if "y" not in shape:
+        return shape
+    letters, before = list(shape), "v"
+    for place, letter in enumerate(letters):
+        if letter == "y":
+            letters[place] = letter = "c" if before == "v" else "v"
+        before = letter
+    return "".join(letters)
 
 
 def _measure(word: str) -> int:
     """How many times a vowel is followed by a consonant."""
-    count, after_vowel = 0, False
-    for place in range(len(word)):
-        consonant = _is_consonant(word, place)
-        count += after_vowel and consonant
-        after_vowel = not consonant
-    return count
+    return _shape(word).count("vc")
 
 
-def _ends_cvc(word: str) -> bool:
-    last = len(word) - 1
-    if last == 1:
-        return not _is_consonant(word, 0) and _is_consonant(word, 1)
-    return (
-        last >= 2
-        and _is_consonant(word, last - 2)
-        and not _is_consonant(word, last - 1)
-        and _is_consonant(word, last)
-        and word[last] not in "wxy"
-    )
+def _ends_cvc(word: str, shape: str) -> bool:
+    if len(word) == 2:
+        return shape == "vc"
+    return shape.endswith("cvc") and word[-1] not in "wxy"

@@ -4,14 +4,14 @@ Three tiers, the first that has something to say decides:
 
 1. a flag of the system's own: `declined`, `refused`, `abstained` or `no_answer`, true or false, in
    `response.structured` or `response.metadata`;
-2. the text: empty, or a phrase of refusal within its first 400 characters, in sixteen languages;
+2. the text: empty, or a phrase of refusal within its first 400 characters, in fifteen languages;
 3. neither: it is an answer.
 
 How far to trust the phrases: on the answers of five GPT-4 systems to FinanceBench, which people labelled,
-precision 0.91 and recall 0.99 on the three files that the phrases were checked on while they were written
-(450 answers), 0.98 and 0.98 on the two that were not looked at (300 answers). False alarms: 0 of 34,726 reference
-answers of SQuAD, 0 of 402 of RGB (English and Chinese), 2 of 135 human-written answers of MTRAG, nearly all
-of them answers that begin by saying what they cannot tell. The other languages have no such measurement.
+precision 0.91 and recall 0.99 on the three files that were looked at while the phrases were written (450
+answers), 0.98 and 0.98 on the two that were not (300 answers). False alarms, all looked at: none of 34,726
+reference answers of SQuAD and of 402 of RGB (English and Chinese), 2 of 135 human-written answers of MTRAG.
+Most false alarms are answers that begin with what they cannot tell. Other languages: not measured.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from ..core.types import Response
 
 FLAGS = ("declined", "refused", "abstained", "no_answer")
 WINDOW = 400  # a refusal comes first; further down, real answers note what they leave out
+
+DETECTOR = f"a flag, else no text, else phrases in 15 languages in the first {WINDOW} characters"
 
 _SOURCE = (
     r"(?:documents?|text|passages?|contexts?|evidence|filings?|articles?|sources?|excerpts?|materials?|data"
@@ -187,7 +189,8 @@ _PHRASES = {
         r"(?:記載|言及|記述|説明)(?:が|は|も)?(?:されて)?(?:い)?(?:ありません|ません|ない|なく)|^\W*申し訳|^\W*すみません",
     ),
     "Korean": (
-        r"모르겠|알 수 (?:없|가 없)|정보가? ?(?:없|부족|충분하지|제공되지|포함되)|(?:답변|대답|답)을? ?(?:드릴|할) 수 (?:없|가 없)",
+        r"모르겠|알 수 (?:없|가 없)|정보가? ?(?:없|부족|충분하지|제공되지|포함되)",
+        r"(?:답변|대답|답)을? ?(?:드릴|할) 수 (?:없|가 없)",
         r"(?:언급|명시|제공|기재)되(?:어 있)?지 않|^\W*죄송",
     ),
     "Arabic": (

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from functools import lru_cache
 
 from .porter import stem
 
-_WORD_ASCII = re.compile(r"[a-z0-9]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -21,6 +19,8 @@ _UNSPACED = (
     ("豈", "﫿"),
     ("\U00020000", "\U0003ffff"),
 )
+_IDEOGRAPH = re.compile("[" + "".join(f"{first}-{last}" for first, last in _UNSPACED) + "]")
+_FIRST_PICTURE = "☀"  # from here on, symbols are pictures or Braille: words in their own way
 
 
 class _WordCharacters(dict[int, str]):
@@ -28,9 +28,10 @@ class _WordCharacters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        if any(first <= character <= last for first, last in _UNSPACED):
+        category = unicodedata.category(character)
+        if _IDEOGRAPH.match(character) or (category == "So" and character >= _FIRST_PICTURE):
             kept = f" {character} "
-        elif character.isalnum() or unicodedata.category(character).startswith("M"):
+        elif character.isalnum() or category.startswith("M"):
             kept = character
         else:
             kept = " "
@@ -39,6 +40,8 @@ class _WordCharacters(dict[int, str]):
 
 
 _WORD_CHARACTERS = _WordCharacters()
+# The same for ASCII, with capitals made small: bytes.translate needs no look-up by character.
+_ASCII_WORDS = bytes(ord(chr(n).lower()) if n < 128 and chr(n).isalnum() else 32 for n in range(256))
 
 
 def words(text: str, *, stemmed: bool = False) -> list[str]:
@@ -49,15 +52,19 @@ def words(text: str, *, stemmed: bool = False) -> list[str]:
     >>> words("东京塔")
     ['东', '京', '塔']
     """
-    lowered = text.lower()
-    if lowered.isascii():
-        found = _WORD_ASCII.findall(lowered)
+    if text.isascii():
+        found = text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
     else:
-        found = unicodedata.normalize("NFC", lowered).translate(_WORD_CHARACTERS).split()
-    if not stemmed:
-        return found
-    # rouge-score leaves words of up to three letters alone; the stemmer knows English letters only.
-    return [stem(word) if len(word) > 3 and word.isascii() else word for word in found]
+        found = unicodedata.normalize("NFC", text.lower()).translate(_WORD_CHARACTERS).split()
+    return [stemmed_word(word) for word in found] if stemmed else found
+
+
+def stemmed_word(word: str) -> str:
+    """The stem of a word, as rouge-score takes it: words of up to three letters are left alone.
+
+    So are words in other letters than English ones, which the stemmer does not know.
+    """
+    return stem(word) if len(word) > 3 and word.isascii() else word
 
 
 def squad_normalised(text: str) -> str:
@@ -65,24 +72,48 @@ def squad_normalised(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-_13A_ENTITIES = (("<skipped>", ""), ("-\n", ""), ("\n", " "))
+def folded(text: str) -> str:
+    """Lower case, and single spaces; no spaces at all in a text with ideographs, where they mean nothing.
+
+    >>> folded(" North  Pier "), folded("东京 塔")
+    ('north pier', '东京塔')
+    """
+    return ("" if has_ideographs(text) else " ").join(text.lower().split())
+
+
+def has_ideographs(text: str) -> bool:
+    """Whether a text holds characters of a script that is written without spaces."""
+    return not text.isascii() and _IDEOGRAPH.search(text) is not None
+
+
 _13A_SPLITS = (
     (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
     (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
     (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
     (re.compile(r"([0-9])(-)"), r"\1 \2 "),
 )
+_13A_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 
 
-@lru_cache(maxsize=1 << 14)
-def tokens_13a(text: str) -> tuple[str, ...]:
+def tokens_13a(text: str) -> list[str]:
     """The tokens of mteval-v13a, sacrebleu's default."""
-    for old, new in _13A_ENTITIES:
-        text = text.replace(old, new)
+    return [token for word in words_13a(text) for token in tokens_of_word_13a(word)]
+
+
+def words_13a(text: str) -> list[str]:
+    """What 13a finds between spaces. None of its rules looks further, so each is cut by itself."""
+    text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
     if "&" in text:
-        for old, new in (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")):
+        for old, new in _13A_ENTITIES:
             text = text.replace(old, new)
-    text = f" {text} "
+    return text.split()
+
+
+def tokens_of_word_13a(word: str) -> tuple[str, ...]:
+    """The tokens of a text without spaces."""
+    if word.isalnum():
+        return (word,)
+    word = f" {word} "
     for pattern, replacement in _13A_SPLITS:
-        text = pattern.sub(replacement, text)
-    return tuple(text.split())
+        word = pattern.sub(replacement, word)
+    return tuple(word.split())

@@ -6,25 +6,30 @@ scored on the stored outputs without calling the system again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any, BinaryIO
 
 import msgspec
 
+from ..core.batch import Batch
 from ..core.runner import OnOutput
-from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..core.scoring import Tally
+from ..core.types import EvaluationRun, EvaluationSample, SampleScore, SystemOutputs
 from ..errors import DataError, StorageError
-from ..io.atomic import write_bytes
-from ..io.jsonl import encode, opened, read_samples, save_records
+from ..io.atomic import write_bytes, written
+from ..io.jsonl import encode, opened, read_samples
 from ..io.names import file_name
-from ..io.predictions import load_predictions, matched_outputs, save_predictions
+from ..io.predictions import load_predictions, matched_outputs
 from ..io.records import prediction_record, sample_record
-from ..io.results_json import results_to_run, run_to_results
+from ..io.results_json import query_results, results_head, results_to_run
 
 SUFFIX = ".results.json"
+RUN_FILES = ("samples.jsonl", "outputs.jsonl")
 _OWN_LINE_BYTES = 1_000_000_000
 
 
@@ -48,12 +53,23 @@ class EvaluationResultsStorage:
         path = self._results_path(run.evaluation_id)
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another id, or use --force to replace it.")
-        folder = self._run_folder(run.evaluation_id)
-        save_records(map(sample_record, run.samples), folder / "samples.jsonl", force=True)
-        save_predictions(run.samples, run.outputs, folder / "outputs.jsonl", force=True)
-        self._write(path, run_to_results(run), "standard", force=force)
-        (folder / "outputs.partial.jsonl").unlink(missing_ok=True)
-        return path
+        with self.writer(run.evaluation_id, force=force) as writer:
+            scores = {result.name: result.scores for result in run.results if result.scores}
+            writer.add(Batch(run.samples, run.outputs), scores)
+            return writer.finish(run)
+
+    @contextmanager
+    def writer(self, evaluation_id: str, *, force: bool = False) -> Iterator[RunWriter]:
+        """Store a run piece by piece; nothing carries its name before `finish`."""
+        path = self._results_path(evaluation_id)
+        if path.exists() and not force:
+            raise StorageError(f"{path} exists already. Choose another id, or use --force to replace it.")
+        folder = self._run_folder(evaluation_id)
+        with ExitStack() as stack:
+            files = [stack.enter_context(written(folder / name, force=True)) for name in RUN_FILES]
+            rows = stack.enter_context(TemporaryFile(dir=folder))
+            yield RunWriter(path, files[0], files[1], rows, force)
+        self.partial_outputs(evaluation_id).unlink(missing_ok=True)
 
     def load_run(self, name: str | Path) -> EvaluationRun:
         """A stored run, by its id or by the path of its results file."""
@@ -63,7 +79,7 @@ class EvaluationResultsStorage:
         if not folder.is_dir():
             raise StorageError(f"{folder} is missing: the run has results but no samples and outputs.")
         # Our own files: a system may have answered with more than a line of foreign data may hold.
-        samples = read_samples(folder / "samples.jsonl", max_line_bytes=_OWN_LINE_BYTES)
+        samples = list(read_samples(folder / "samples.jsonl", max_line_bytes=_OWN_LINE_BYTES))
         predictions = load_predictions(folder / "outputs.jsonl", max_line_bytes=_OWN_LINE_BYTES)
         outputs = matched_outputs(samples, predictions, str(folder / "outputs.jsonl"))
         return results_to_run(results, samples, outputs, path.name)
@@ -73,7 +89,8 @@ class EvaluationResultsStorage:
         now = datetime.now(UTC)
         evaluation_id = results.get("evaluation_id") or f"eval_{now.strftime('%Y%m%d_%H%M%S')}"
         path = self._results_path(evaluation_id)
-        self._write(path, {**results, "evaluation_id": evaluation_id}, evaluation_type, force=False)
+        document = _with_metadata({**results, "evaluation_id": evaluation_id}, evaluation_type)
+        write_bytes(path, _indented(document))
         return str(path)
 
     def load_results(self, evaluation_id: str) -> dict[str, Any]:
@@ -153,10 +170,49 @@ class EvaluationResultsStorage:
     def _run_folder(self, evaluation_id: str) -> Path:
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}.run"
 
-    def _write(self, path: Path, results: dict[str, Any], evaluation_type: str, *, force: bool) -> None:
-        saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        document = {**results, "_metadata": {"saved_at": saved_at, "evaluation_type": evaluation_type}}
-        write_bytes(path, msgspec.json.format(encode(document), indent=2) + b"\n", force=force)
+
+class RunWriter:
+    """A run on its way to the disk: samples, outputs and rows go by, the head comes last."""
+
+    def __init__(
+        self, path: Path, samples: BinaryIO, outputs: BinaryIO, rows: IO[bytes], force: bool
+    ) -> None:
+        self._path, self._samples, self._outputs, self._rows, self._force = (
+            path,
+            samples,
+            outputs,
+            rows,
+            force,
+        )
+        self.tally = Tally()
+
+    def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
+        """Write further samples with their outputs and scores."""
+        self.tally.add(batch.outputs)
+        for sample, output in zip(batch.samples, batch.outputs, strict=True):
+            self._samples.write(encode(sample_record(sample)) + b"\n")
+            self._outputs.write(encode(prediction_record(sample.sample_id, output)) + b"\n")
+        for row in query_results(batch.samples, batch.outputs, scores):
+            self._rows.write((b",\n" if self._rows.tell() else b"") + encode(row))
+
+    def finish(self, run: EvaluationRun) -> Path:
+        """Write the results file: the head of the run, and the rows that went by."""
+        head = _indented(_with_metadata(results_head(run, self.tally), "standard")).removesuffix(b"\n}\n")
+        self._rows.seek(0)
+        with written(self._path, force=self._force) as file:
+            file.write(head + b',\n  "query_results": [\n')
+            shutil.copyfileobj(self._rows, file)
+            file.write(b"\n  ]\n}\n")
+        return self._path
+
+
+def _with_metadata(results: dict[str, Any], evaluation_type: str) -> dict[str, Any]:
+    saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**results, "_metadata": {"saved_at": saved_at, "evaluation_type": evaluation_type}}
+
+
+def _indented(document: dict[str, Any]) -> bytes:
+    return msgspec.json.format(encode(document), indent=2) + b"\n"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Which one, by kind of score (95% unless asked otherwise):
     0/1 scores              Wilson; with clusters, on the effective number of samples
     equal, bounded scores   the share that could be different and yet unseen (Clopper-Pearson)
     other means             BCa bootstrap; above 2,000 units its closed form, which needs no draws
-    any other aggregate     BCa bootstrap of the aggregate; above 2,000 units the percentile bootstrap
+    any other aggregate     BCa bootstrap of the aggregate; above 2,000 units the percentile bootstrap; above
+                            20,000 the normal interval, with its error from 200 draws
     quantiles               order statistics (distribution-free)
 
 Samples that share a cluster (a conversation, a base question with its paraphrases) are resampled
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2_000
 CLOSED_FORM_ABOVE = 2_000
+NORMAL_ABOVE = 20_000
 _CELLS_AT_ONCE = 4_000_000  # what a stack of resamples may hold at a time: 32 MB
 
 
@@ -125,6 +127,8 @@ def bootstrap_interval(
         return None
     rng = np.random.default_rng(seed)
     value = float(aggregate(rows))
+    if len(groups) > NORMAL_ABOVE:
+        resamples = min(resamples, 200)
     drawn = np.array(_each_resample(rows, groups, aggregate, resamples, rng))
     drawn = drawn[np.isfinite(drawn)]
     if len(drawn) < resamples / 2 or not math.isfinite(value):
@@ -132,6 +136,11 @@ def bootstrap_interval(
     if float(np.ptp(drawn)) == 0.0:
         return Interval(value, value, "all resamples equal")
     unit = "" if clusters is None else " by cluster"
+    if len(groups) > NORMAL_ABOVE:
+        half = _normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
+        return Interval(
+            value - half, value + half, f"normal{unit}, error from {resamples} draws, seed {seed}"
+        )
     if len(groups) > CLOSED_FORM_ABOVE:
         low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
         return Interval(

@@ -14,7 +14,14 @@ import pytest
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 
-SLOW = "import time\n\ndef system(query):\n    print('hello from the system')\n    time.sleep({})\n    return 'x'\n"
+SLOW = """
+import time
+
+def system(query):
+    print("hello from the system")
+    time.sleep({})
+    return "x"
+"""
 DATA = "".join(f'{{"sample_id": "{n}", "query": "q", "reference_answer": "x"}}\n' for n in range(50))
 
 

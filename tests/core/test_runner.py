@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
-from auepora_eval.core.metrics_base import Metric
+from auepora_eval.core.metrics_base import Metric, SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import RAGSystem
 from auepora_eval.core.runner import AueporaEvaluator
@@ -323,12 +323,14 @@ def test_a_crashing_system_never_shows_the_better_headline_without_the_table_say
 
 
 def test_a_bug_in_a_metric_is_not_a_low_score() -> None:
-    class Broken(type(PLAN.metrics[0])):  # type: ignore[misc]
+    class Broken(SampleMetric):
+        name, target = "broken", PLAN.metrics[0].target
+
         def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
             return 1 / 0
 
     with pytest.raises(ZeroDivisionError):
-        AueporaEvaluator(Echo(), EvaluationPlan([Broken(5)])).run(a_world(2))
+        AueporaEvaluator(Echo(), EvaluationPlan([Broken()])).run(a_world(2))
 
 
 def test_a_run_says_what_it_was() -> None:

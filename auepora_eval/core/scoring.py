@@ -1,0 +1,174 @@
+"""Outputs to results: every metric of a plan, at once or chunk by chunk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from .batch import Batch
+from .dataset import checked_samples
+from .fingerprint import dataset_fingerprint
+from .metrics_base import SampleMetric
+from .plan import EvaluationPlan
+from .scores import Scores
+from .types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+
+OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
+
+
+def scored_run(
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    *,
+    system_name: str,
+    dataset_name: str,
+    top_k: int = 5,
+    seed: int = 0,
+    evaluation_id: str | None = None,
+    configuration: dict[str, Any] | None = None,
+    validated: bool = False,
+) -> EvaluationRun:
+    """A run from outputs that are there already: no system is called."""
+    if not validated:
+        plan.validate_dataset(checked_samples(dataset_name, samples))
+    started, clock = now(), perf_counter()
+    return EvaluationRun(
+        evaluation_id=evaluation_id or new_evaluation_id(system_name, dataset_name, started),
+        system_name=system_name,
+        dataset_name=dataset_name,
+        dataset_fingerprint=dataset_fingerprint(samples),
+        results=score_outputs(plan, samples, outputs, seed=seed),
+        samples=samples,
+        outputs=outputs,
+        top_k=top_k,
+        seed=seed,
+        started_at=utc_text(started),
+        seconds=perf_counter() - clock,
+        environment=environment(),
+        configuration=configuration or {},
+    )
+
+
+def score_outputs(
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    *,
+    seed: int = 0,
+) -> list[MetricResult]:
+    """Compute every metric of a plan on outputs that are there already."""
+    results = []
+    batch = Batch(samples, outputs)
+    for metric in plan.metrics:
+        if isinstance(metric, SampleMetric):
+            results.append(metric.summarise(metric.score_batch(batch), seed=seed))
+        else:
+            results.append(_with_failures(metric.compute(samples, outputs), outputs))
+    return results
+
+
+def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
+    """A result of somebody else's metric, which knows nothing of failures: the table must tell of them."""
+    failed = sum(output.error is not None for output in outputs)
+    return replace(result, details={"num_total": len(outputs), "num_failed": failed, **result.details})
+
+
+def score_in_chunks(
+    plan: EvaluationPlan,
+    pairs: Iterable[tuple[EvaluationSample, SystemOutputs]],
+    on_chunk: OnChunk,
+    *,
+    seed: int = 0,
+    size: int = 2_000,
+) -> list[MetricResult]:
+    """As `score_outputs`, for more samples than fit into memory: texts are let go, scores are kept.
+
+    A metric that looks at several samples at once (`whole_batch`), or one that is not a SampleMetric, needs
+    them all: then there is one chunk.
+    """
+    metrics = plan.metrics
+    if any(not isinstance(metric, SampleMetric) or metric.whole_batch for metric in metrics):
+        everything = list(pairs)
+        batch = Batch([sample for sample, _ in everything], [output for _, output in everything])
+        results = score_outputs(plan, list(batch.samples), list(batch.outputs), seed=seed)
+        on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
+        return results
+    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in metrics}
+    rest = iter(pairs)
+    while chunk := list(islice(rest, size)):
+        batch = Batch([sample for sample, _ in chunk], [output for _, output in chunk])
+        scores = {m.name: m.score_batch(batch) for m in metrics if isinstance(m, SampleMetric)}
+        on_chunk(batch, scores)
+        for name, piece in scores.items():
+            pieces[name].append(piece)
+    return [
+        metric.summarise(Scores.joined(pieces.pop(metric.name)), seed=seed)
+        for metric in metrics
+        if isinstance(metric, SampleMetric)
+    ]
+
+
+@dataclass
+class Tally:
+    """What a report says about the outputs of a run as a whole, counted as they go by."""
+
+    total: int = 0
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, outputs: Iterable[SystemOutputs]) -> Tally:
+        """Count further outputs."""
+        for output in outputs:
+            self.total += 1
+            if output.error is not None:
+                self.failures[output.error.type, output.error.message] += 1
+            elif "end_to_end" in output.timings:
+                self.seconds.append(output.timings["end_to_end"])
+        return self
+
+    @property
+    def failed(self) -> int:
+        return self.failures.total()
+
+
+def new_evaluation_id(system_name: str, dataset_name: str, started: datetime) -> str:
+    """An id that sorts by time within a system and is a safe file name."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{system_name}-{dataset_name}").strip("-").lower()[:60]
+    return f"{words or 'run'}-{started.strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
+
+
+def now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
+
+
+def utc_text(time: datetime) -> str:
+    """A time as the results format writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def environment() -> dict[str, Any]:
+    """What the numbers may depend on; no host or user names."""
+    versions = {}
+    for package in ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu_count": os.cpu_count(),
+        "packages": versions,
+    }

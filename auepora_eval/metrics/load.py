@@ -1,0 +1,217 @@
+"""How much a system gets through, and how often it does not: throughput, tokens, failures, time limits.
+
+Everything is read from what a run records for each call: `timings`, `extra["output_tokens"]` and `error`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..core.metrics_base import METRICS, SampleMetric, skip
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..errors import ScoringError
+from .additional import TimingMetric
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
+
+
+class AmountPerSecond(SampleMetric):
+    """An amount per second of system time: the sum of the amounts / the sum of the seconds.
+
+    A sample's own value is its amount / its seconds; the mean of those would be another number.
+    """
+
+    timing_key: str
+    target = TargetCategory.LATENCY
+    bounds = (0.0, math.inf)
+
+    def amount(self, output: SystemOutputs) -> float | None:
+        """What one call brought; None where the call does not say."""
+        raise NotImplementedError
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        amount, seconds = self.amount(output), output.timings.get(self.timing_key)
+        if seconds is None:
+            return skip(f"no timing {self.timing_key!r}")
+        if amount is None:
+            return skip("the output does not say how many output_tokens it has")
+        if seconds <= 0:
+            raise ScoringError(f"the timing {self.timing_key!r} is {seconds}: nothing takes no time")
+        return SampleScore(amount / seconds, parts=(amount, seconds))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        import numpy as np
+
+        amounts, seconds = rows[..., 1].sum(axis=-1), rows[..., 2].sum(axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(amounts / seconds)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        # The value is not a finite one, so that comparisons leave the sample out, as they do for latency.
+        return SampleScore(math.inf, parts=(math.inf, 1.0) if high else (0.0, math.inf))
+
+
+@METRICS.add("throughput")
+@dataclass
+class Throughput(AmountPerSecond):
+    """Answers per second of one worker: how many come out if calls are made one after another.
+
+    answers / Σ their seconds. Σ is over the system's own time, not over the clock on the wall: a run with c
+    calls at a time and no queue gets through up to c times as many, and timings that were taken under
+    load contain the waiting. Load generators (vLLM's, for one) divide by the clock on the wall.
+    """
+
+    timing_key: str = "end_to_end"
+
+    def __post_init__(self) -> None:
+        self.name = _name("throughput", self.timing_key)
+
+    def amount(self, output: SystemOutputs) -> float:
+        return 1.0
+
+
+@METRICS.add("tokens_per_second")
+@dataclass
+class TokensPerSecond(AmountPerSecond):
+    """Output tokens per second of one worker: Σ output tokens / Σ seconds.
+
+    Tokens are those that the system reports in `extra["output_tokens"]` (or the response's metadata), so
+    different tokenizers are not on one scale. tokens_per_second[generation] leaves retrieval out.
+    """
+
+    timing_key: str = "end_to_end"
+
+    def __post_init__(self) -> None:
+        self.name = _name("tokens_per_second", self.timing_key)
+
+    def amount(self, output: SystemOutputs) -> float | None:
+        return output_tokens(output)
+
+
+@METRICS.add("time_to_first_token")
+@dataclass
+class TimeToFirstToken(TimingMetric):
+    """Mean seconds until the first token of the answer is there: `timings["ttft"]`.
+
+    For its quantiles write latency@0.95[ttft].
+    """
+
+    timing_key = "ttft"
+
+    def __post_init__(self) -> None:
+        self.name = "time_to_first_token"
+
+
+@METRICS.add("time_per_output_token")
+@dataclass
+class TimePerOutputToken(SampleMetric):
+    """Mean seconds between two tokens of an answer, once it has begun.
+
+    (end_to_end - ttft) / (output tokens - 1), averaged over answers: a short answer weighs as much as a long
+    one. Answers of a single token have no second one to wait for and are skipped.
+    """
+
+    target = TargetCategory.LATENCY
+    higher_is_better = False
+    bounds = (0.0, math.inf)
+
+    def __post_init__(self) -> None:
+        self.name = "time_per_output_token"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        for key in ("end_to_end", "ttft"):
+            if output.timings.get(key) is None:
+                return skip(f"no timing {key!r}")
+        tokens = output_tokens(output)
+        if tokens is None:
+            return skip("the output does not say how many output_tokens it has")
+        if tokens < 2:
+            return skip("the answer has fewer than two tokens")
+        streaming = output.timings["end_to_end"] - output.timings["ttft"]
+        if streaming < 0:
+            raise ScoringError("the first token came after the end: ttft is larger than end_to_end")
+        return streaming / (tokens - 1)
+
+
+class CallRate(SampleMetric):
+    """A share of all calls, the failed ones among them: those are what it is about."""
+
+    target = TargetCategory.LATENCY
+    scores_failures = True
+
+
+@METRICS.add("failure_rate")
+@dataclass
+class FailureRate(CallRate):
+    """Share of the calls that failed: an exception, a time-out, an output that could not be read.
+
+    Denominator: all calls.
+    """
+
+    higher_is_better = False
+
+    def __post_init__(self) -> None:
+        self.name = "failure_rate"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(output.error is not None)
+
+
+@METRICS.add("timeout_rate")
+@dataclass
+class TimeoutRate(CallRate):
+    """Share of the calls that took too long and were given up: their error's type names a timeout.
+
+    TimeoutError, and what clients call theirs (ReadTimeout, APITimeoutError, ...). Denominator: all calls.
+    """
+
+    higher_is_better = False
+
+    def __post_init__(self) -> None:
+        self.name = "timeout_rate"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(output.error is not None and "timeout" in output.error.type.lower())
+
+
+@METRICS.add("slo_share")
+@dataclass
+class SloShare(CallRate):
+    """Share of the calls that were answered within so many seconds: slo_share@2 for a limit of 2 s.
+
+    Denominator: the calls that have the timing, and those that failed. A failed call is not within any
+    limit: a system does not gain by crashing early.
+    """
+
+    seconds: float
+    timing_key: str = "end_to_end"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < math.inf:
+            raise ValueError(f"the limit must be a number of seconds above 0, not {self.seconds}")
+        self.name = _name(f"slo_share@{self.seconds:.15g}", self.timing_key)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if output.error is not None:
+            return 0.0
+        seconds = output.timings.get(self.timing_key)
+        return skip(f"no timing {self.timing_key!r}") if seconds is None else float(seconds <= self.seconds)
+
+
+def output_tokens(output: SystemOutputs) -> float | None:
+    """How many tokens the answer has, by the system's own count; None if it does not say."""
+    for place in (output.extra, output.response.metadata):
+        count = place.get("output_tokens")
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < math.inf:
+            raise ScoringError(f"output_tokens is {count!r:.60}, not a count")
+        return float(count)
+    return None
+
+
+def _name(base: str, timing_key: str) -> str:
+    return base if timing_key == "end_to_end" else f"{base}[{timing_key}]"

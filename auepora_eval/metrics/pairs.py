@@ -1,0 +1,154 @@
+"""Answers beside their references, and texts as short strings: what the text metrics share in a batch.
+
+A sample may have several right answers: `reference_answer.text` and the list in
+`reference_answer.metadata["alternatives"]`. Each answer is scored against all of them, and the best counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.batch import Batch
+from ..core.scores import Note, Scores
+from ..core.types import EvaluationSample, SystemOutputs
+from ..errors import ScoringError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..core.scores import Rows
+
+_MOST_CODES = 0x110000  # as many characters as there are
+_MANY_CODES = 500_000
+
+
+def references(sample: EvaluationSample) -> list[str]:
+    """The right answers of a sample: the reference, then its alternatives."""
+    if sample.reference_answer is None:
+        raise ScoringError("the sample has no reference_answer")
+    text = sample.reference_answer.text
+    if not isinstance(text, str):
+        raise ScoringError(f"the reference must be a text, not {text!r:.80}")
+    alternatives = sample.reference_answer.metadata.get("alternatives")
+    if not alternatives:
+        return [text]
+    if not isinstance(alternatives, list | tuple) or not all(
+        isinstance(other, str) for other in alternatives
+    ):
+        raise ScoringError(
+            f"the alternatives of the reference must be a list of texts, not {alternatives!r:.80}"
+        )
+    return [text, *alternatives]
+
+
+def answer_text(output: SystemOutputs) -> str:
+    """The text of the answer."""
+    text = output.response.text
+    if not isinstance(text, str):
+        raise ScoringError(f"the answer must be a text, not {text!r:.80}")
+    return text
+
+
+class Pairs(NamedTuple):
+    """Every answer with each of its references, sample by sample; notes on samples that have none."""
+
+    answers: list[str]
+    golds: list[str]
+    places: list[int]
+    notes: dict[int, Note]
+
+    def firsts(self) -> NDArray[np.int64]:
+        """Where in the pairs each sample begins."""
+        import numpy as np
+
+        places = np.asarray(self.places, dtype=np.int64)
+        return np.flatnonzero(np.diff(places, prepend=-1))
+
+    def firsts_of_the_best(self, values: Rows) -> NDArray[np.int64]:
+        """For each sample the pair with its highest value; the first of several."""
+        import numpy as np
+
+        if not self.places:
+            return np.zeros(0, dtype=np.int64)
+        firsts = self.firsts()
+        highest = np.repeat(np.maximum.reduceat(values, firsts), np.diff(firsts, append=len(values)))
+        best = np.flatnonzero(values == highest)
+        return best[np.flatnonzero(np.diff(np.asarray(self.places)[best], prepend=-1))]
+
+    def best(self, batch: Batch, values: Rows) -> Scores:
+        """Each sample's score from those of its pairs: the highest."""
+        import numpy as np
+
+        scores = np.full(len(batch), np.nan)
+        if self.places:
+            firsts = self.firsts()
+            scores[np.asarray(self.places)[firsts]] = np.maximum.reduceat(values, firsts)
+        return Scores([sample.sample_id for sample in batch.samples], scores, notes=self.notes)
+
+
+def text_pairs(batch: Batch) -> Pairs:
+    """The pairs of a batch; for batch.once."""
+    pairs = Pairs([], [], [], {})
+    answers, golds, places, notes = pairs
+    for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+        if sample.reference_answer is None:
+            continue  # the house notes that
+        try:
+            right, answer = references(sample), answer_text(output)
+        except ScoringError as error:
+            notes[place] = Note(str(error), failed=True)
+            continue
+        for gold in right:
+            answers.append(answer)
+            golds.append(gold)
+            places.append(place)
+    return pairs
+
+
+class Codes(dict[str, str]):
+    """Words to characters, given out at first sight: a text becomes a string with one for each token.
+
+    Such strings are small, and comparing them takes no look at the words. They may be compared within
+    a pair only: between pairs, a vocabulary that has grown large is forgotten.
+    """
+
+    def __init__(self, tokens: Callable[[str], Iterable[str]]) -> None:
+        super().__init__()
+        self._tokens = tokens
+        self._characters: dict[str, str] = {}
+
+    def __missing__(self, word: str) -> str:
+        known = self._characters
+        code = ""
+        for token in self._tokens(word):
+            if token not in known:
+                if len(known) == _MOST_CODES:
+                    raise OverflowError("more different words than characters")
+                known[token] = chr(len(known))
+            code += known[token]
+        self[word] = code
+        return code
+
+    def of_pairs(self, pairs: Pairs, cut: Callable[[str], list[str]]) -> tuple[list[str], list[str]]:
+        """The answers and the references in code; OverflowError where one pair alone has too many words."""
+        given, right = [], []
+        before, code = None, ""
+        for answer, gold in zip(pairs.answers, pairs.golds, strict=True):
+            if len(self._characters) > _MANY_CODES:
+                self.clear()
+                self._characters.clear()
+                before = None
+            if answer is not before:
+                before, code = answer, "".join(map(self.__getitem__, cut(answer)))
+            given.append(code)
+            right.append("".join(map(self.__getitem__, cut(gold))))
+        return given, right
+
+
+def lengths(codes: list[str]) -> NDArray[np.int64]:
+    """How many tokens each coded text has."""
+    import numpy as np
+
+    return np.fromiter(map(len, codes), dtype=np.int64, count=len(codes))

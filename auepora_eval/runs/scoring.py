@@ -1,0 +1,107 @@
+"""Predictions in a file, scored against a dataset in a file: neither needs to fit into memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ..core.batch import Batch, has_field
+from ..core.dataset import EvaluationDataset
+from ..core.fingerprint import Fingerprint
+from ..core.plan import EvaluationPlan
+from ..core.runner import OnOutput
+from ..core.scores import Scores
+from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
+from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..io.predictions import PredictionFile
+from .storage import EvaluationResultsStorage
+
+FIELDS = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+
+
+@dataclass
+class Survey:
+    """What a dataset has, found out in one walk: enough to choose metrics and to check a plan."""
+
+    ids: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, EvaluationSample] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, dataset: EvaluationDataset, plan: EvaluationPlan | None = None) -> Survey:
+        """Walk through a dataset and count who has what the plan needs."""
+        names = {*FIELDS, *(name for m in (plan.metrics if plan else ()) for name in m.required_fields())}
+        survey = cls()
+        for sample in dataset:
+            survey.ids.add(sample.sample_id)
+            for name in names:
+                if has_field(sample, name):
+                    survey.counts[name] += 1
+                    survey.examples.setdefault(name, sample)
+        return survey
+
+
+def score_predictions(
+    dataset: EvaluationDataset,
+    predictions: PredictionFile,
+    plan: EvaluationPlan,
+    storage: EvaluationResultsStorage,
+    *,
+    system_name: str,
+    evaluation_id: str | None = None,
+    top_k: int = 5,
+    seed: int = 0,
+    limit: int | None = None,
+    configuration: dict[str, Any] | None = None,
+    force: bool = False,
+    on_output: OnOutput | None = None,
+) -> tuple[EvaluationRun, Tally, Path]:
+    """Score predictions chunk by chunk and store the run; its samples and outputs are on the disk only."""
+    started, clock = now(), perf_counter()
+    evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
+    fingerprint = Fingerprint()
+    with storage.writer(evaluation_id, force=force) as writer:
+
+        def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
+            fingerprint.add(batch.samples)
+            writer.add(batch, scores)
+            if on_output is not None:
+                for sample, output in zip(batch.samples, batch.outputs, strict=True):
+                    on_output(sample, output)
+
+        results = score_in_chunks(plan, _pairs(dataset, predictions, limit), keep, seed=seed)
+        run = EvaluationRun(
+            evaluation_id=evaluation_id,
+            system_name=system_name,
+            dataset_name=dataset.name,
+            dataset_fingerprint=fingerprint.hexdigest(),
+            results=results,
+            samples=[],
+            outputs=[],
+            top_k=top_k,
+            seed=seed,
+            started_at=utc_text(started),
+            seconds=perf_counter() - clock,
+            environment=environment(),
+            configuration=configuration or {},
+        )
+        return run, writer.tally, writer.finish(run)
+
+
+def _pairs(
+    dataset: EvaluationDataset, predictions: PredictionFile, limit: int | None
+) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+    waiting: list[EvaluationSample] = []
+
+    def ids() -> Iterator[str]:
+        for sample in islice(dataset, limit):
+            waiting.append(sample)
+            yield sample.sample_id
+
+    for output in predictions.outputs(ids()):
+        yield waiting.pop(), output

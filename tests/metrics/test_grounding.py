@@ -1,0 +1,272 @@
+"""Grounding: tables that can be checked by hand, then people's judgements as the measure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata, spearmanr
+
+from auepora_eval.core.types import (
+    Document,
+    EvaluationSample,
+    MetricResult,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+)
+from auepora_eval.metrics.content import content_words, names, numbers, sentences, without_marks
+from auepora_eval.metrics.parse import parse_metric
+from tests.builders import a_sample
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+ALL = ["grounding_overlap", "grounding_bigrams", "number_support", "name_support", "best_sentence_overlap"]
+
+PIER = "The Annet moors at the north pier. It was built in 1911 for 1,500 pounds by Ansel Brae."
+GULLS = "Three gulls sat on the lamp of Saint Agnes."
+
+
+def answered(text: str, *documents: str) -> SystemOutputs:
+    hits = [RetrievedDocument(Document(str(n), d), 1 / n, n) for n, d in enumerate(documents, 1)]
+    return SystemOutputs(hits, Response(text))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "expected"),
+    [
+        pytest.param("grounding_overlap", "The Annet moors at the pier.", 1.0, id="annet moors pier"),
+        pytest.param("grounding_overlap", "The Annet sank at the pier.", 2 / 3, id="sank is new"),
+        pytest.param("grounding_overlap", "Annet, Annet, sank", 2 / 3, id="repeats count"),
+        pytest.param("grounding_overlap", "The gulls of Annet", 1.0, id="over all documents"),
+        pytest.param(
+            "grounding_overlap", "The Annet never moors at the pier.", 3 / 4, id="a negation is a word"
+        ),
+        pytest.param("grounding_overlap", "The pier moors at the Annet [1].", 1.0, id="swapped: not seen"),
+        pytest.param("grounding_bigrams", "at the north pier", 1.0, id="quoted"),
+        pytest.param("grounding_bigrams", "the pier at the north", 2 / 4, id="at-the, the-north of four"),
+        pytest.param("number_support", "It cost 1500 in 1911.", 1.0, id="1500 is 1,500"),
+        pytest.param("number_support", "It cost 1,500.00 in 1944.", 0.5, id="1944 is new"),
+        pytest.param("number_support", "1. It cost 1500 [2, 3].", 1.0, id="marks are no numbers"),
+        pytest.param("name_support", "It was Ansel Brae.", 1.0, id="both words"),
+        pytest.param("name_support", "It was Ansel Smith.", 0.5, id="Smith is new"),
+        pytest.param("name_support", "Nobody but Brae did.", 1.0, id="Nobody begins a sentence"),
+        pytest.param("best_sentence_overlap", "The Annet moors at the pier.", 1.0, id="one sentence"),
+        pytest.param("best_sentence_overlap", "Annet built lamp.", 1 / 3, id="of three sentences"),
+        pytest.param("best_sentence_overlap", "Gulls sat. The Annet sank.", 0.75, id="mean of 1 and 1/2"),
+    ],
+)
+def test_the_share_that_is_found(name: str, answer: str, expected: float) -> None:
+    result = parse_metric(name).compute([a_sample()], [answered(answer, PIER, GULLS)])
+    assert result.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "reason"),
+    [
+        *(
+            pytest.param(name, answered("  ", PIER), "the answer is empty", id=f"{name}: empty")
+            for name in ALL
+        ),
+        *(pytest.param(name, answered("x"), "no document was retrieved", id=f"{name}: none") for name in ALL),
+        *(
+            pytest.param(
+                name, answered("x", "", " "), "the retrieved documents have no text", id=f"{name}: no text"
+            )
+            for name in ALL
+        ),
+        pytest.param(
+            "grounding_overlap", answered("It is.", PIER), "the answer has no content words", id="it is"
+        ),
+        pytest.param(
+            "grounding_bigrams", answered("Three", PIER), "the answer is shorter than two words", id="one"
+        ),
+        pytest.param(
+            "number_support", answered("Three", PIER), "the answer has no number in digits", id="digits"
+        ),
+        pytest.param(
+            "name_support", answered("Three gulls", PIER), "the answer has no capitalised name", id="first"
+        ),
+        pytest.param(
+            "best_sentence_overlap", answered("It is.", PIER), "the answer has no content words", id="is"
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_skipped_with_the_reason(
+    name: str, output: SystemOutputs, reason: str
+) -> None:
+    (score,) = parse_metric(name).compute([a_sample()], [output]).scores
+    assert (score.value, score.reason, score.failed) == (None, reason, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Who keeps the light?", ["keeps", "light"]),
+        ("Der Hund und die Katze sind nicht im Haus", ["hund", "katze", "haus"]),
+        ("Die Hard", ["die", "hard"]),
+        ("Le chat est dans la maison", ["chat", "maison"]),
+        ("El gato está en la casa", ["gato", "casa"]),
+        ("我的东京塔", ["我", "东", "京", "塔"]),
+        ("", []),
+    ],
+)
+def test_content_words(text: str, expected: list[str]) -> None:
+    assert content_words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,000 = 1000 = 1000.0 = 1'000", ["1000"] * 4),
+        ("3.50%, $12.05", ["3.5", "12.05"]),
+        ("1,2,3", ["1", "2", "3"]),
+        ("007 and 0.50", ["7", "0.5"]),
+        ("FY2018, 1st, A320", ["2018", "1", "320"]),
+        ("٣٤ ３５", ["34", "35"]),
+        ("10² three", ["10"]),
+    ],
+)
+def test_numbers(text: str, expected: list[str]) -> None:
+    assert numbers(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Annet moors.", ["annet"]),
+        ("Boats moor. Ansel Brae sees them.", ["brae", "ansel"]),
+        ("Ansel left. We miss Ansel.", ["ansel", "ansel"]),
+        ("NASA left.", ["nasa"]),
+        ("Boats left. I saw them.", []),
+        ("Marie Curie-Skłodowska", ["curie", "skłodowska", "marie"]),
+        ("мы видели Москву", ["москву"]),
+        ("东京塔", []),
+    ],
+)
+def test_names(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Dr. Brae met J. Smith. They left.", ["Dr. Brae met J. Smith.", "They left."]),
+        ("It cost 1.5 pounds.\nThen 2.", ["It cost 1.5 pounds.", "Then 2."]),
+        ("东京。塔！", ["东京。", "塔！"]),
+        (" \n ", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+def test_marks_are_taken_out() -> None:
+    assert (
+        without_marks("1. Boats [3] moor [1, 2].\n- at 5 piers").split() == "Boats moor . at 5 piers".split()
+    )
+
+
+@given(st.text(), st.text())
+def test_any_text_is_scored_or_explained(answer: str, document: str) -> None:
+    for name in ALL:
+        (score,) = parse_metric(name).compute([a_sample()], [answered(answer, document)]).scores
+        assert score.reason if score.value is None else 0 <= score.value <= 1
+
+
+@given(st.text(alphabet=st.characters(categories=("L", "N", "P", "Z")), min_size=1))
+def test_an_answer_that_is_its_document_is_fully_grounded(text: str) -> None:
+    quoted = without_marks(text)
+    for name in ALL:
+        (score,) = parse_metric(name).compute([a_sample()], [answered(quoted, quoted)]).scores
+        assert score.value is None or score.value == pytest.approx(1.0) or without_marks(quoted) != quoted
+
+
+@pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
+@pytest.mark.parametrize(
+    ("name", "answers", "correlation"),
+    [
+        ("grounding_overlap", 300, 0.71),
+        ("grounding_bigrams", 300, 0.69),
+        ("number_support", 132, 0.52),
+        ("name_support", 225, 0.47),
+        ("best_sentence_overlap", 300, 0.67),
+    ],
+)
+def test_agreement_with_people_on_mtrag(name: str, answers: int, correlation: float) -> None:
+    told = _mtrag()
+    texts = {document["document_id"]: document["text"] for document in told["documents"]}
+    contexts = {
+        task["task_id"]: [texts[context["document_id"]] for context in task["contexts"]]
+        for task in told["tasks"]
+    }
+    judged = [e for e in told["evaluations"] if e["model_id"] != "reference"]
+    outputs = [answered(e["model_response"], *contexts[e["task_id"]]) for e in judged]
+    scores = parse_metric(name).compute([EvaluationSample("", "q")] * len(judged), outputs).scores
+    pairs = [
+        (score.value, np.mean(_ratings(e)))
+        for score, e in zip(scores, judged, strict=True)
+        if score.value is not None
+    ]
+    assert len(pairs) == answers
+    assert spearmanr(*zip(*pairs, strict=True)).statistic == pytest.approx(correlation, abs=0.006)
+
+
+@pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
+def test_how_well_one_person_agrees_with_the_others() -> None:
+    ratings = [_ratings(e) for e in _mtrag()["evaluations"] if e["model_id"] != "reference"]
+    pairs = [
+        (one, np.mean(rated[:n] + rated[n + 1 :]))
+        for rated in ratings
+        if len(rated) > 1
+        for n, one in enumerate(rated)
+    ]
+    assert spearmanr(*zip(*pairs, strict=True)).statistic == pytest.approx(0.58, abs=0.006)
+
+
+@pytest.mark.skipif(not (DATA / "attributionbench").is_dir(), reason="needs ../shared/data/attributionbench")
+@pytest.mark.parametrize(
+    ("name", "part", "claims", "auroc"),
+    [
+        ("grounding_overlap", "", 1198, 0.71),
+        ("grounding_overlap", "LFQA", 110, 0.93),
+        ("grounding_overlap", "ExpertQA", 470, 0.58),
+        ("grounding_bigrams", "", 1196, 0.72),
+        ("number_support", "", 204, 0.71),
+        ("name_support", "", 546, 0.64),
+        ("best_sentence_overlap", "", 1198, 0.72),
+    ],
+)
+def test_agreement_with_people_on_attributionbench(name: str, part: str, claims: int, auroc: float) -> None:
+    path = DATA / "attributionbench" / "dev_all_subset_balanced.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if part in ("", row["src_dataset"])]
+    outputs = [answered(row["claim"], *row["references"]) for row in rows]
+    result = parse_metric(name).compute([EvaluationSample("", "q")] * len(rows), outputs)
+    assert result.details["num_samples"] == claims
+    assert _auroc(result, lambda n: rows[n]["attribution_label"] == "attributable") == pytest.approx(
+        auroc, abs=0.006
+    )
+
+
+def _mtrag() -> Any:
+    return json.loads((DATA / "mtrag" / "reference_subset_with_human_evaluations.json").read_text("utf-8"))
+
+
+def _ratings(evaluation: Any) -> list[float]:
+    return [float(rating["value"]) for rating in evaluation["annotations"]["faithfulness"].values()]
+
+
+def _auroc(result: MetricResult, is_positive: Callable[[int], bool]) -> float:
+    """The chance that a positive scores above a negative, ties half: Mann and Whitney's U / (m · n)."""
+    scored = [(n, score.value) for n, score in enumerate(result.scores) if score.value is not None]
+    ranks = rankdata([value for _, value in scored])
+    positive = np.array([is_positive(n) for n, _ in scored])
+    m, n = positive.sum(), (~positive).sum()
+    return float((ranks[positive].sum() - m * (m + 1) / 2) / (m * n))

@@ -1,0 +1,252 @@
+"""Negative rejection: a table of four cells, scikit-learn as the judge, and CLAP NQ from end to end."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import (  # type: ignore[import-untyped]
+    balanced_accuracy_score,
+    f1_score,
+    precision_score,
+)
+
+from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
+from auepora_eval.errors import UnknownNameError
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.rejection import is_answerable
+from tests.builders import a_failure, a_sample, an_output
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "clapnq"
+NO = "I don't know."
+
+
+def labelled(answerable: bool | None, reference: str | None = "pier") -> EvaluationSample:
+    return a_sample(reference=reference, labels={} if answerable is None else {"answerable": answerable})
+
+
+# Two unanswerable questions, one declined; four answerable ones: right, wrong, declined, without a word;
+# the last sample does not say whether it is answerable.
+SAMPLES = [labelled(False, None), labelled(False, None), *[labelled(True)] * 4, labelled(None)]
+OUTPUTS = [an_output("", answer) for answer in (NO, "pier", "pier", "boat", NO, "", NO)]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "samples"),
+    [
+        pytest.param("rejection_rate", 1 / 2, 2, id="of two unanswerable"),
+        pytest.param("over_refusal_rate", 2 / 4, 4, id="of four answerable"),
+        pytest.param("answer_rate", 3 / 6, 6, id="of six labelled"),
+        pytest.param("abstention_precision", 1 / 3, 6, id="of three declined"),
+        pytest.param("abstention_f1", 2 / 5, 6, id="2 / (2 + 2 + 1)"),
+        pytest.param("abstention_balanced_accuracy", 1 / 2, 6, id="(1/2 + 2/4) / 2"),
+        pytest.param("answered_accuracy", 1 / 2, 2, id="right and wrong"),
+        pytest.param("answered_accuracy[token_f1]", 1 / 2, 2, id="by another metric"),
+        pytest.param("conditioned_score", 2 / 6, 6, id="declined, and right"),
+        pytest.param("conditioned_score[token_f1]", 2 / 6, 6, id="the same, by another metric"),
+    ],
+)
+def test_the_table_of_six(name: str, expected: float, samples: int) -> None:
+    result = parse_metric(name).compute(SAMPLES, OUTPUTS)
+    assert result.value == pytest.approx(expected)
+    assert result.details["num_samples"] == samples
+    assert (
+        result.scores[-1].reason == "the sample has neither labels.answerable nor the scenario 'unanswerable'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, None),
+        ({"answerable": True}, True),
+        ({"answerable": False}, False),
+        ({"scenario": "unanswerable"}, False),
+        ({"scenario": "base"}, None),
+        ({"scenario": "noise", "answerable": True}, True),
+        ({"scenario": "unanswerable", "answerable": False}, False),
+    ],
+)
+def test_what_the_labels_say(labels: dict[str, Any], expected: bool | None) -> None:
+    assert is_answerable(a_sample(labels=labels)) is expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ({"answerable": "yes"}, "labels.answerable must be true or false, not 'yes'"),
+        (
+            {"answerable": True, "scenario": "unanswerable"},
+            "labels.answerable is true, but the scenario is 'unanswerable'",
+        ),
+    ],
+)
+def test_labels_that_cannot_be_used_fail_that_sample_only(labels: dict[str, Any], reason: str) -> None:
+    samples = [a_sample("1", labels=labels), labelled(False)]
+    result = parse_metric("rejection_rate").compute(samples, [an_output("", NO)] * 2)
+    assert result.value == 1.0
+    assert (result.scores[0].reason, result.scores[0].failed) == (reason, True)
+
+
+def test_the_systems_own_flag_decides() -> None:
+    flagged = SystemOutputs([], Response("north pier", {"declined": True}))
+    assert parse_metric("rejection_rate").compute([labelled(False)], [flagged]).value == 1.0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+@settings(deadline=None)
+def test_scikit_learn_agrees(decisions: list[tuple[bool, bool]]) -> None:
+    unanswerable = [not answerable for answerable, _ in decisions]
+    declined = [refused for _, refused in decisions]
+    samples = [labelled(answerable) for answerable, _ in decisions]
+    outputs = [an_output("", NO if refused else "pier") for refused in declined]
+
+    def value(name: str) -> float:
+        return parse_metric(name).compute(samples, outputs).value
+
+    nan = math.nan
+    assert value("abstention_precision") == pytest.approx(
+        precision_score(unanswerable, declined, zero_division=nan), nan_ok=True
+    )
+    expected_f1 = f1_score(unanswerable, declined, zero_division=nan)
+    assert value("abstention_f1") == pytest.approx(expected_f1, nan_ok=True)
+    balanced = value("abstention_balanced_accuracy")
+    if len(set(unanswerable)) == 2:
+        assert balanced == pytest.approx(balanced_accuracy_score(unanswerable, declined))
+        halves = value("rejection_rate") + 1 - value("over_refusal_rate")
+        assert balanced == pytest.approx(halves / 2)
+    else:
+        assert math.isnan(balanced)
+
+
+@pytest.mark.parametrize(
+    ("name", "answerable", "bounds"),
+    [
+        pytest.param("rejection_rate", False, [1 / 3, 2 / 3], id="it could have declined or not"),
+        pytest.param("rejection_rate", True, [1 / 2, 1 / 2], id="it plays no part"),
+        pytest.param("over_refusal_rate", True, [2 / 5, 3 / 5], id="it could have declined or not "),
+        pytest.param("abstention_precision", True, [1 / 4, 1 / 3], id="declined wrongly or answered"),
+        pytest.param("abstention_precision", False, [1 / 3, 2 / 4], id="answered or declined rightly"),
+        pytest.param("abstention_f1", False, [2 / 6, 4 / 7], id="1 of 3 or 2 of 3 found"),
+        pytest.param("abstention_f1", None, [2 / 5, 2 / 5], id="no label, no part"),
+        pytest.param("answered_accuracy", True, [1 / 3, 2 / 3], id="wrong or right"),
+        pytest.param("answered_accuracy", False, [1 / 2, 1 / 2], id="no answer to be right"),
+        pytest.param("conditioned_score", False, [2 / 7, 3 / 7], id="answered or declined"),
+        pytest.param("conditioned_score", None, [2 / 6, 2 / 6], id="no label, no part "),
+    ],
+)
+def test_a_failure_bounds_the_value(name: str, answerable: bool | None, bounds: list[float]) -> None:
+    samples, outputs = [*SAMPLES, labelled(answerable)], [*OUTPUTS, a_failure()]
+    details = parse_metric(name).compute(samples, outputs).details
+    assert details["bounds_if_failed"] == pytest.approx(bounds)
+
+
+def test_shares_have_wilsons_interval_and_ratios_are_resampled() -> None:
+    samples, outputs = SAMPLES * 10, OUTPUTS * 10
+    rate = parse_metric("rejection_rate").compute(samples, outputs)
+    assert rate.details["interval_method"] == "Wilson"
+    ratio = parse_metric("abstention_precision").compute(samples, outputs)
+    low, high = ratio.details["confidence_interval"]
+    assert "bootstrap" in ratio.details["interval_method"]
+    assert low < 1 / 3 < high
+
+
+@pytest.mark.parametrize("base", ["bleu", "mean_latency", "abstention_f1", "over_refusal_rate"])
+def test_a_base_that_cannot_be_mixed_with_0_and_1_is_refused(base: str) -> None:
+    for name in ("answered_accuracy", "conditioned_score"):
+        with pytest.raises(UnknownNameError, match="the base must be a mean of scores from 0 to 1"):
+            parse_metric(f"{name}[{base}]")
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("answered_accuracy[exact_match]", "answered_accuracy"),
+        ("answered_accuracy[rougeL]", "answered_accuracy[rougeL_answer]"),
+        ("conditioned_score[base=rouge1[stem=false]]", "conditioned_score[base=rouge1[stem=false]]"),
+    ],
+)
+def test_names_hold_names(written: str, name: str) -> None:
+    metric = parse_metric(written)
+    assert metric.name == name
+    assert parse_metric(name) == metric
+
+
+def test_a_base_that_lacks_its_field_is_skipped() -> None:
+    result = parse_metric("answered_accuracy").compute([labelled(True, None)], [an_output("", "pier")])
+    assert result.scores[0].reason == "the sample has no reference_answer"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/clapnq")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(
+            "The north pier.",
+            {
+                "rejection_rate": (0.0, 300),
+                "over_refusal_rate": (0.0, 300),
+                "answer_rate": (1.0, 600),
+                "abstention_precision": (math.nan, 600),
+                "abstention_f1": (0.0, 600),
+                "abstention_balanced_accuracy": (0.5, 600),
+                "conditioned_score": (0.0, 600),
+            },
+            id="always answers",
+        ),
+        pytest.param(
+            "Sorry, the passage does not say.",
+            {
+                "rejection_rate": (1.0, 300),
+                "over_refusal_rate": (1.0, 300),
+                "answer_rate": (0.0, 600),
+                "abstention_precision": (0.5, 600),
+                "abstention_f1": (2 / 3, 600),
+                "abstention_balanced_accuracy": (0.5, 600),
+                "conditioned_score": (0.5, 600),
+            },
+            id="always declines",
+        ),
+    ],
+)
+def test_clapnq_with_a_system_that_always_does_the_same(
+    answer: str, expected: dict[str, tuple[float, int]]
+) -> None:
+    samples = clapnq()
+    outputs = [an_output("a", answer)] * len(samples)
+    for name, (value, count) in expected.items():
+        result: MetricResult = parse_metric(name).compute(samples, outputs)
+        assert result.value == pytest.approx(value, nan_ok=True), name
+        assert result.details["num_samples"] == count
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/clapnq")
+def test_clapnq_with_its_own_answers_is_all_but_perfect() -> None:
+    samples = clapnq()
+    outputs = [an_output("a", s.reference_answer.text if s.reference_answer else NO) for s in samples]
+    result = parse_metric("conditioned_score").compute(samples, outputs)
+    assert result.value > 0.99
+    assert parse_metric("abstention_balanced_accuracy").compute(samples, outputs).value > 0.99
+
+
+def clapnq() -> list[EvaluationSample]:
+    """600 questions; a reference is the first answer that somebody wrote."""
+    samples = []
+    for kind in ("answerable", "unanswerable"):
+        lines = (DATA / f"clapnq_dev_{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+        for row in map(json.loads, lines):
+            written = [told["answer"] for told in row["output"] if len(told["answer"]) > 2]
+            samples.append(
+                a_sample(
+                    row["id"],
+                    row["input"],
+                    reference=written[0] if kind == "answerable" else None,
+                    labels={"answerable": kind == "answerable"},
+                )
+            )
+    return samples

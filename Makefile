@@ -26,8 +26,15 @@ check: lint test
 docs: $(VENV)/.installed-test
 	$(BIN)/python -m tests.generate_docs
 
-bench: $(VENV)/.installed-demo
+bench: $(VENV)/.installed-demo .venv-bench/.installed
 	$(BIN)/python benchmarks/footprint.py
+	.venv-bench/bin/python benchmarks/retrieval.py
+	.venv-bench/bin/python benchmarks/text.py
+
+.venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --editable . -r benchmarks/requirements.txt
+	@touch $@
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "auepora-eval needs Python 3.11 or newer; set PYTHON=python3.11")'
@@ -45,4 +52,4 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

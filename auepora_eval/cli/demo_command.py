@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from ..runs.compare import Comparison
     from ..runs.storage import EvaluationResultsStorage
 
-METRICS = "recall@5,hit@5,mrr,ndcg@5,exact_match,token_f1,rougeL_answer,mean_latency"
+METRICS = (
+    "recall@5,hit@5,mrr,ndcg@5,query_coverage,grounding_overlap,contains_answer,token_f1,rougeL_answer,"
+    "mean_latency,lexical_diversity@5,noise_retention,rejection_rate,over_refusal_rate,fake_adoption_rate"
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

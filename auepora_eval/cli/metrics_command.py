@@ -82,9 +82,12 @@ def _formula(text: str) -> str:
 
 def _usage(base: str, metric: type[SampleMetric]) -> str:
     """The name as one writes it: recall@k, mrr[@k], mean_latency[timing_key]."""
-    usage = base
+    from ..metrics.parse import kind_of
+
+    usage, numbered = base, False
     for field in fields(metric):  # type: ignore[arg-type]  # every registered metric is a dataclass
-        if field.name in ("k", "q"):
+        if not numbered and kind_of(field) in ("int", "float"):
+            numbered = True
             usage += f"@{field.name}" if field.default is MISSING else f"[@{field.name}]"
         else:
             usage += f"[{field.name}]"

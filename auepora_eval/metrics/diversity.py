@@ -42,8 +42,8 @@ class PairwiseMetric(SampleMetric):
 class LexicalDiversity(PairwiseMetric):
     """How different the retrieved documents are from each other, by their words.
 
-    Mean over all pairs of 1 - |shared words| / |words of both| (Jaccard distance of the sets of words): 0 for
-    copies, 1 where no two share a word. Also called intra-list distance. Long documents share more words.
+    Mean over all pairs of 1 - |shared words| / |words of both| (Jaccard distance of the sets of words): 0
+    for copies, 1 where no two share a word. Also called intra-list distance. Long documents share more words.
     """
 
     k: int | None = None
@@ -94,8 +94,8 @@ class EmbeddingDiversity(PairwiseMetric):
 class NearDuplicateRate(PairwiseMetric):
     """Share of the pairs of retrieved documents that are nearly the same text (lower is better).
 
-    Pairs whose sets of three-word shingles have a Jaccard similarity of at least `threshold` / all pairs. A text
-    of fewer than three words is one shingle.
+    Pairs whose sets of three-word shingles have a Jaccard similarity of at least `threshold` / all pairs.
+    A text of fewer than three words is one shingle.
     """
 
     k: int | None = None
@@ -147,7 +147,9 @@ class SubtopicMetric(SampleMetric):
             return skip("no relevant document of the sample names its subtopics")
         # A document that is retrieved twice counts at its first place; its second place is a miss.
         left = dict(gold)
-        return self.of_subtopics([left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]], gold)
+        return self.of_subtopics(
+            [left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]], gold
+        )
 
     def of_subtopics(
         self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
@@ -183,12 +185,13 @@ class AlphaNDCG(SubtopicMetric):
 
     A document gains (1 - alpha)^(times seen before) for each of its subtopics, divided by log2(rank + 1); the
     sum over the first k, relative to that of a greedy ideal list (Clarke et al. 2008). alpha 0 counts every
-    repeat in full. The best list is hard to find; the greedy one, ties broken by the higher document id,
-    is what ndeval uses, and a lucky list may score above it: such values are cut to 1.
+    repeat in full. The best list of all is hard to find; the greedy one, ties broken by the higher document
+    id, is what ndeval takes. A list that beats it scores above 1, here as there; never above e / (e - 1).
     """
 
     k: int | None = None
     alpha: float = 0.5
+    bounds = (0.0, math.e / (math.e - 1))
     oracle = "pyndeval alpha-nDCG@k"
 
     def __post_init__(self) -> None:
@@ -202,6 +205,9 @@ class AlphaNDCG(SubtopicMetric):
     ) -> float | SampleScore:
         return self._gain(found) / self._gain(self._ideal(gold))
 
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return SampleScore(float(high))  # at its best, the ideal list
+
     def _gain(self, ranked: Sequence[Collection[str]]) -> float:
         seen: dict[str, int] = {}
         total = 0.0
@@ -212,7 +218,7 @@ class AlphaNDCG(SubtopicMetric):
         return total
 
     def _ideal(self, gold: Mapping[str, Collection[str]]) -> list[Collection[str]]:
-        left = sorted(gold.items(), reverse=REVERSE)
+        left = sorted(gold.items(), reverse=True)
         seen: dict[str, int] = {}
         chosen: list[Collection[str]] = []
         while left and (self.k is None or len(chosen) < self.k):

@@ -18,7 +18,9 @@ from ..core.types import EvaluationSample
 from ..errors import UnknownNameError
 from . import (
     additional,
+    answer_diversity,
     counterfactual,
+    diversity,
     generation_text,
     grounding,
     load,
@@ -32,7 +34,9 @@ from . import (
 # The families are imported for their registration; naming them keeps the imports from looking unused.
 FAMILIES = (
     additional,
+    answer_diversity,
     counterfactual,
+    diversity,
     generation_text,
     grounding,
     load,
@@ -93,7 +97,7 @@ def _arguments(
 ) -> Iterable[tuple[str, Any]]:
     parameters = _parameters(metric)
     if number is not None:
-        parameter = next((p for p in parameters if _kind(p) in ("int", "float")), None)
+        parameter = next((p for p in parameters if kind_of(p) in ("int", "float")), None)
         if parameter is None:
             raise UnknownNameError(f"the metric {name!r} takes no number after @")
         yield parameter.name, _value(name, parameter, number)
@@ -104,7 +108,7 @@ def _arguments(
         if equals:
             parameter = next((p for p in parameters if p.name == key.strip()), None)
         else:
-            parameter, value = next((p for p in parameters if _kind(p) == "str"), None), key
+            parameter, value = next((p for p in parameters if kind_of(p) == "str"), None), key
         if parameter is None:
             known = ", ".join(p.name for p in parameters) or "none"
             raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {known}")
@@ -127,17 +131,18 @@ def _parameters(metric: type[SampleMetric]) -> tuple[Field[Any], ...]:
     return fields(metric)  # type: ignore[arg-type]  # every registered metric is a dataclass
 
 
-def _kind(parameter: Field[Any]) -> str:
+def kind_of(parameter: Field[Any]) -> str:
+    """What a parameter of a metric is: "int", "float", "bool" or "str"."""
     return str(parameter.type).split(" |")[0]  # annotations are text: "int | None" is an int here
 
 
 def _value(name: str, parameter: Field[Any], text: str) -> Any:
     readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": _flag, "str": str}
     try:
-        return readers[_kind(parameter)](text)
+        return readers[kind_of(parameter)](text)
     except ValueError:
         raise UnknownNameError(
-            f"the metric {name!r}: {parameter.name} must be of type {_kind(parameter)}, not {text!r}"
+            f"the metric {name!r}: {parameter.name} must be of type {kind_of(parameter)}, not {text!r}"
         ) from None
 
 

@@ -191,7 +191,7 @@ def test_fields_come_first_and_in_order(kind: type, fields: list[str]) -> None:
         (plan.EvaluationPlan.validate_dataset, "(self, samples)"),
         (plan.EvaluationPlan.grouped_by_target, "(self)"),
         (runner.AueporaEvaluator.evaluate, "(self, dataset)"),
-        (RecallAtK.__init__, "(self, k, level=1)"),
+        (RecallAtK.__init__, "(self, k, *, level=None)"),
         (MeanLatency.__init__, "(self, timing_key='end_to_end')"),
         (results_to_dict, "(results)"),
         (results_to_markdown, "(results)"),

@@ -1,0 +1,198 @@
+"""How varied a system's answers are: within each answer, and from one answer to the next.
+
+All of these move with the length of the answers: compare systems at similar lengths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core.batch import Batch
+from ..core.metrics_base import METRICS, SampleMetric, skip
+from ..core.scores import Scores
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from .bleu import ORDERS, bleu
+from .ngrams import ngrams
+from .text import tokens_13a, words
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
+
+REFERENCES = 100  # answers that each answer is compared with by self_bleu, at most
+_NEEDS_THE_OTHERS = "an answer is compared with the others: score them together"
+
+
+@METRICS.add("distinct_n")
+@dataclass
+class DistinctN(SampleMetric):
+    """How little an answer repeats itself: share of its n-grams that are different ones.
+
+    Different n-grams / n-grams of an answer, in words; the mean over the answers. Answers shorter than n words
+    are skipped. The distinct-n of Li et al. (2016) is taken over all answers at once: distinct_n_corpus.
+    """
+
+    n: int = 2
+    target = TargetCategory.DIVERSITY
+
+    def __post_init__(self) -> None:
+        self.name = _name("distinct_n", self.n)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        grams = ngrams(words(output.response.text), self.n)
+        return len(grams) / grams.total() if grams else skip(_too_short(self.n))
+
+
+@METRICS.add("distinct_n_corpus")
+@dataclass
+class DistinctNCorpus(SampleMetric):
+    """How little a system's answers repeat each other: share of all their n-grams that are different ones.
+
+    Different n-grams of all answers / n-grams of all answers (distinct-n, Li et al. 2016). It falls as
+    answers are added: compare on the same questions only. Each n-gram is shared out among the answers that
+    have it, which gives an answer its own value; the interval takes these shares as fixed.
+    """
+
+    n: int = 2
+    target = TargetCategory.DIVERSITY
+    whole_batch = True
+
+    def __post_init__(self) -> None:
+        self.name = _name("distinct_n_corpus", self.n)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        return self.score_all(Batch([sample], [output]))[0]
+
+    def score_all(self, batch: Batch) -> Scores:
+        unscorable = self.unscorable(batch)
+        answers = [
+            ngrams([] if place in unscorable else words(output.response.text), self.n)
+            for place, output in enumerate(batch.outputs)
+        ]
+        everywhere: Counter[Any] = Counter()
+        for grams in answers:
+            everywhere.update(grams)
+        scores = []
+        for grams in answers:
+            own, total = sum(times / everywhere[gram] for gram, times in grams.items()), grams.total()
+            scores.append(SampleScore(own / total, parts=(own, total)) if total else skip(_too_short(self.n)))
+        return Scores.of(scores)
+
+    def aggregate(self, rows: Rows) -> Rows:
+        import numpy as np
+
+        own, total = rows[..., 1].sum(axis=-1), rows[..., 2].sum(axis=-1)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(np.isinf(own), 1.0, own / total))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        # An answer without end, of nothing new or of new things only.
+        return SampleScore(float(high), parts=(float("inf") if high else 0.0, float("inf")))
+
+
+@METRICS.add("self_bleu")
+@dataclass
+class SelfBleu(SampleMetric):
+    """How alike a system's answers are: the mean BLEU of each answer against the others (lower is better).
+
+    0 to 100: sentence BLEU as sacrebleu computes it, with the other answers as references. With more than 101
+    answers the references are 100 of them, the same for all, chosen by a hash of sample id and text: no
+    order of the samples changes them. More references mean higher values: compare at equal numbers of samples.
+    Texygen's self-BLEU is NLTK's, from 0 to 1, with another smoothing. Answers that are compared with each other
+    are not independent, so that the interval is too narrow; bounds do not see what a failed answer would have done
+    to the others.
+    """
+
+    target = TargetCategory.DIVERSITY
+    higher_is_better = False
+    bounds = (0.0, 100.0)
+    whole_batch = True
+    oracle = "sacrebleu 2.6 sentence_bleu"
+
+    def __post_init__(self) -> None:
+        self.name = "self_bleu"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        return skip(_NEEDS_THE_OTHERS)
+
+    def score_all(self, batch: Batch) -> Scores:
+        import numpy as np
+
+        unscorable = self.unscorable(batch)
+        answers = [
+            () if place in unscorable else tokens_13a(output.response.text.rstrip())
+            for place, output in enumerate(batch.outputs)
+        ]
+        pool = _pool(batch, [place for place, tokens in enumerate(answers) if tokens])
+        if len(pool) < 2:
+            return Scores.of(skip("there is no other answer") for _ in answers)
+        counts = [
+            _most_and_second([ngrams(answers[place], n) for place in pool]) for n in range(1, ORDERS + 1)
+        ]
+        sizes = Counter(len(answers[place]) for place in pool)
+        members = {place: member for member, place in enumerate(pool)}
+        scores = []
+        for place, tokens in enumerate(answers):
+            if not tokens:
+                scores.append(skip("the answer is empty"))
+                continue
+            statistics = _against_the_others(tokens, members.get(place), counts, sizes)
+            scores.append(SampleScore(float(bleu(np.array(statistics), effective_order=True))))
+        return Scores.of(scores)
+
+    def signature(self) -> dict[str, Any]:
+        return {"signature": "case:mixed|eff:yes|tok:13a|smooth:exp", "references": f"at most {REFERENCES}"}
+
+
+_Most = dict[Any, tuple[int, int, int]]
+
+
+def _pool(batch: Batch, places: Sequence[int]) -> list[int]:
+    """The places that serve as references: one more than an answer needs, as it may be one of them itself."""
+
+    def key(place: int) -> bytes:
+        text = f"{batch.samples[place].sample_id}\0{batch.outputs[place].response.text}"
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+    return list(places) if len(places) <= REFERENCES + 1 else sorted(places, key=key)[: REFERENCES + 1]
+
+
+def _most_and_second(pool: Sequence[Counter[Any]]) -> _Most:
+    """For each n-gram how often the reference has it that has it most often, which that is, and the next."""
+    most: _Most = {}
+    for member, grams in enumerate(pool):
+        for gram, times in grams.items():
+            first, who, second = most.get(gram, (0, -1, 0))
+            most[gram] = (times, member, first) if times > first else (first, who, max(second, times))
+    return most
+
+
+def _against_the_others(
+    tokens: Sequence[str], member: int | None, counts: Sequence[_Most], sizes: Counter[int]
+) -> tuple[float, ...]:
+    """bleu_statistics of an answer against all references but itself, where it is one of them."""
+    matches, totals = [], []
+    for n, most in enumerate(counts, start=1):
+        grams = ngrams(tokens, n)
+        totals.append(float(grams.total()))
+        shared = 0
+        for gram, times in grams.items():
+            first, who, second = most.get(gram, (0, -1, 0))
+            shared += min(times, second if who == member else first)
+        matches.append(float(shared))
+    others = sizes - Counter({len(tokens): 1}) if member is not None else sizes
+    nearest = min(others, key=lambda size: (abs(size - len(tokens)), size))
+    return (*matches, *totals, float(len(tokens)), float(nearest))
+
+
+def _too_short(n: int) -> str:
+    return f"the answer is shorter than {n} words" if n > 1 else "the answer is empty"
+
+
+def _name(base: str, n: int) -> str:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"n must be a whole number of at least 1, not {n!r}")
+    return base if n == 2 else f"{base}@{n}"

@@ -85,6 +85,11 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
             {"text": "north pier", "importance": "vital", "assignment": "support"},
             {"text": "Annet", "importance": "okay", "assignment": "partial_support"},
         ],
+        "claims": {
+            "answer_in_reference": [True, False],
+            "reference_in_answer": [True],
+            "answer_in_documents": [[True, False, False], [False, False, False]],
+        },
     }
     first.candidate_docs = [a_document("a", 2), a_document("b", 1), a_document("z", 0), a_document("y", 0)]
     first.relevant_docs = [

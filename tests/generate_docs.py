@@ -45,7 +45,8 @@ def metrics_page() -> str:
             lines.append(
                 f"- needs: {', '.join(f'`{name}`' for name in metric['requires']) or 'only the outputs'}"
             )
-            lines.append(f"- range: {low:g} to {'∞' if high is None else f'{high:g}'}, {direction} is better")
+            ends = ("-∞" if low is None else f"{low:g}", "∞" if high is None else f"{high:g}")
+            lines.append(f"- range: {' to '.join(ends)}, {direction} is better")
             if metric["oracle"]:
                 lines.append(f"- equals: {metric['oracle']}")
     return "\n".join(lines) + "\n"

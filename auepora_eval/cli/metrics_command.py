@@ -59,13 +59,12 @@ def run(args: Namespace) -> int:
 def _described(base: str, metric: type[SampleMetric]) -> dict[str, Any]:
     from ..metrics.elsewhere import ELSEWHERE
 
-    low, high = metric.bounds
     text = inspect.cleandoc(metric.__doc__ or "")
     return {
         "name": _usage(base, metric),
         "target": metric.target.name,
         "requires": list(metric.requires),
-        "bounds": [low, None if math.isinf(high) else high],
+        "bounds": [bound if math.isfinite(bound) else None for bound in metric.bounds],
         "higher_is_better": metric.higher_is_better,
         "oracle": metric.oracle,
         "description": text,
@@ -127,4 +126,5 @@ def _direction(metric: dict[str, Any]) -> str:
 
 
 def _range(bounds: list[float | None]) -> str:
-    return " to ".join("∞" if bound is None else f"{bound:g}" for bound in bounds)
+    ends = zip(bounds, ("-∞", "∞"), strict=True)
+    return " to ".join(infinity if bound is None else f"{bound:g}" for bound, infinity in ends)

@@ -146,10 +146,10 @@ class SampleMetric(Metric):
         if scores.if_failed is None:
             return None
         known = scores.rows()
-        values = [
-            float(self.aggregate(np.concatenate([known, filled]) if len(known) else filled))
-            for filled in scores.if_failed
-        ]
+        filled = [np.concatenate([known, rows]) if len(known) else rows for rows in scores.if_failed]
+        if not all(map(len, filled)):  # no failed sample could have been scored
+            return None
+        values = [float(self.aggregate(rows)) for rows in filled]
         # An unbounded metric (seconds) has no worst value, and JSON has no infinity.
         return [value if math.isfinite(value) else None for value in values]
 

@@ -22,7 +22,7 @@ from .text import tokens_13a, words
 if TYPE_CHECKING:
     from ..core.scores import Rows
 
-REFERENCES = 100  # answers that each answer is compared with by self_bleu, at most
+REFERENCES = 101  # the answers that self_bleu compares each answer with, at most
 _NEEDS_THE_OTHERS = "an answer is compared with the others: score them together"
 
 
@@ -31,8 +31,8 @@ _NEEDS_THE_OTHERS = "an answer is compared with the others: score them together"
 class DistinctN(SampleMetric):
     """How little an answer repeats itself: share of its n-grams that are different ones.
 
-    Different n-grams / n-grams of an answer, in words; the mean over the answers. Answers shorter than n words
-    are skipped. The distinct-n of Li et al. (2016) is taken over all answers at once: distinct_n_corpus.
+    Different n-grams / n-grams of an answer, in words; the mean over the answers. Answers shorter than n
+    words are skipped. Li et al. (2016) take distinct-n over all answers at once: distinct_n_corpus.
     """
 
     n: int = 2
@@ -99,11 +99,11 @@ class SelfBleu(SampleMetric):
     """How alike a system's answers are: the mean BLEU of each answer against the others (lower is better).
 
     0 to 100: sentence BLEU as sacrebleu computes it, with the other answers as references. With more than 101
-    answers the references are 100 of them, the same for all, chosen by a hash of sample id and text: no
-    order of the samples changes them. More references mean higher values: compare at equal numbers of samples.
-    Texygen's self-BLEU is NLTK's, from 0 to 1, with another smoothing. Answers that are compared with each other
-    are not independent, so that the interval is too narrow; bounds do not see what a failed answer would have done
-    to the others.
+    answers the references are the same 101 for all (without the answer itself), chosen by a hash of sample
+    id and text, so that no order of the samples changes them. More references mean higher values: compare
+    at equal numbers of samples. Tools that take NLTK's BLEU print 0 to 1, with another smoothing. The
+    interval does not know that answers compared with each other are not independent, nor do the bounds know
+    what a failed answer would have done to the others.
     """
 
     target = TargetCategory.DIVERSITY
@@ -151,13 +151,13 @@ _Most = dict[Any, tuple[int, int, int]]
 
 
 def _pool(batch: Batch, places: Sequence[int]) -> list[int]:
-    """The places that serve as references: one more than an answer needs, as it may be one of them itself."""
+    """The places of the answers that serve as references."""
 
     def key(place: int) -> bytes:
         text = f"{batch.samples[place].sample_id}\0{batch.outputs[place].response.text}"
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
-    return list(places) if len(places) <= REFERENCES + 1 else sorted(places, key=key)[: REFERENCES + 1]
+    return list(places) if len(places) <= REFERENCES else sorted(places, key=key)[:REFERENCES]
 
 
 def _most_and_second(pool: Sequence[Counter[Any]]) -> _Most:

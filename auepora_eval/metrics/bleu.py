@@ -11,6 +11,7 @@ from ..core.batch import Batch
 from ..core.metrics_base import METRICS, SampleMetric
 from ..core.scores import Scores
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..errors import ScoringError
 from .ngrams import ngrams, shared_ngrams
 from .pairs import Codes, Pairs, answer_text, lengths, references, text_pairs
 from .text import tokens_13a, tokens_of_word_13a, words_13a
@@ -58,10 +59,13 @@ class Bleu(SampleMetric):
             places = np.asarray(pairs.places)[pairs.firsts()]
             parts[places] = statistics
             values[places] = bleu(statistics, effective_order=True)
-        return Scores([s.sample_id for s in batch.samples], values, parts=parts, notes=pairs.notes)
+        return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        golds = references(sample)
+        try:
+            golds = references(sample)
+        except ScoringError as error:  # the sample failed for its references: nothing can be said
+            return SampleScore(None, str(error))
         return self._scored(golds[0] if high else "", golds)
 
     def aggregate(self, rows: Rows) -> Rows:

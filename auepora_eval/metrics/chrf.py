@@ -11,6 +11,7 @@ from ..core.batch import Batch
 from ..core.metrics_base import METRICS, SampleMetric
 from ..core.scores import Scores
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..errors import ScoringError
 from .ngrams import ngrams, shared_ngrams
 from .pairs import Codes, answer_text, lengths, references, text_pairs
 
@@ -57,10 +58,13 @@ class CharacterF(SampleMetric):
         best = pairs.firsts_of_the_best(of_pairs)
         places = np.asarray(pairs.places, dtype=np.int64)[best]
         parts[places], values[places] = statistics[best], of_pairs[best]
-        return Scores([s.sample_id for s in batch.samples], values, parts=parts, notes=pairs.notes)
+        return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        golds = references(sample)
+        try:
+            golds = references(sample)
+        except ScoringError as error:  # the sample failed for its references: nothing can be said
+            return SampleScore(None, str(error))
         return self._scored(golds[0] if high else "", golds)
 
     def aggregate(self, rows: Rows) -> Rows:

@@ -18,7 +18,7 @@ from ..stats.intervals import Interval, mean_interval
 if TYPE_CHECKING:
     from ..core.scores import Rows
 
-DEFAULT_BASE = "token_f1"
+DEFAULT_BASE = "contains_answer"
 
 
 class Contrast(SampleMetric):
@@ -103,6 +103,11 @@ class ConditionalRate(SampleMetric):
         result.details["numerator"] = float(rows[:, 0].sum())
         result.details["denominator"] = float(rows[:, 1:2].sum())
         return result
+
+
+def with_spread(interval: Interval | None) -> Interval | None:
+    """The interval, unless all resamples agree: a few equal scores do not show that all are equal."""
+    return None if interval is None or interval.low == interval.high else interval
 
 
 def base_questions(batch: Batch) -> dict[int, int]:

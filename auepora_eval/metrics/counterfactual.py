@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,8 @@ from ..core.metrics_base import METRICS, SampleMetric, skip
 from ..core.scores import Note, Scores
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
-from .contrast import ConditionalRate, base_questions, scenario
+from ..stats.intervals import Interval
+from .contrast import ConditionalRate, base_questions, scenario, with_spread
 from .error_flags import flags_an_error
 from .text import words
 
@@ -193,6 +195,9 @@ class MistakeReappearanceRate(CounterfactualMetric):
 
         with np.errstate(invalid="ignore"):
             return np.asarray(rows[..., 1].sum(axis=-1) / rows[..., 2].sum(axis=-1))
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+        return with_spread(super().interval(rows, clusters, seed=seed))
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:

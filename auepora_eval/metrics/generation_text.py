@@ -13,8 +13,12 @@ from .answers import (
 )
 from .bleu import Bleu, bleu_statistics
 from .chrf import ChrF, ChrFPlusPlus
+from .claims import ClaimF1, ClaimFaithfulness, ClaimPrecision, ClaimRecall
+from .nuggets import NuggetRecall
+from .numbers import NumericF1, NumericMatch
 from .pairs import references
 from .rouge import Rouge1, Rouge2, RougeLAnswer, RougeLsum
+from .similarity import SemanticSimilarity
 
 __all__ = [
     "AnswerMetric",
@@ -22,12 +26,20 @@ __all__ = [
     "Bleu",
     "ChrF",
     "ChrFPlusPlus",
+    "ClaimF1",
+    "ClaimFaithfulness",
+    "ClaimPrecision",
+    "ClaimRecall",
     "ContainsAnswer",
     "ExactMatch",
+    "NuggetRecall",
+    "NumericF1",
+    "NumericMatch",
     "Rouge1",
     "Rouge2",
     "RougeLAnswer",
     "RougeLsum",
+    "SemanticSimilarity",
     "TokenF1",
     "TokenPrecision",
     "TokenRecall",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ from ..core.batch import Batch
 from ..core.metrics_base import METRICS
 from ..core.scores import Note, Scores
 from ..core.types import EvaluationSample, SampleScore, TargetCategory
-from .contrast import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario
+from ..stats.intervals import Interval
+from .contrast import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario, with_spread
 
 if TYPE_CHECKING:
     from ..core.scores import Rows
@@ -44,6 +45,9 @@ class ByRatio(Contrast):
     def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
         """What the aggregate needs beside a sample's score."""
         return ()
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+        return with_spread(super().interval(rows, clusters, seed=seed))
 
     def levels(self, batch: Batch) -> list[float]:
         """The different ratios of the samples that the base scores or failed on, in order."""

@@ -85,7 +85,7 @@ class Pairs(NamedTuple):
         if self.places:
             firsts = self.firsts()
             scores[np.asarray(self.places)[firsts]] = np.maximum.reduceat(values, firsts)
-        return Scores([sample.sample_id for sample in batch.samples], scores, notes=self.notes)
+        return Scores(batch.sample_ids(), scores, notes=self.notes)
 
 
 def text_pairs(batch: Batch) -> Pairs:

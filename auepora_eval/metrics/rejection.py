@@ -230,7 +230,7 @@ class BaseMetric(RejectionMetric):
         from .parse import parse_metric
 
         self._base = parse_metric(self.base)
-        averaged = type(self._base).aggregate is SampleMetric.aggregate
+        averaged = type(self._base).aggregate is SampleMetric.aggregate and not self._base.whole_batch
         if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:
             raise ValueError(f"the base must be a mean of scores from 0 to 1, 1 the best: {self.base} is not")
         self.base = self._base.name

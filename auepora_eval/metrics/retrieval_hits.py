@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.batch import Batch
 from ..core.scores import Note
@@ -107,58 +107,55 @@ def judged_hits(batch: Batch) -> Hits:
     )
 
 
-@dataclass
-class _Found:
+class _Found(NamedTuple):
     """The columns of Hits while they grow; what belongs to a sample ends at its `until`."""
 
-    ranks: list[int] = field(default_factory=list)
-    grades: list[float] = field(default_factory=list)
-    gold: list[float] = field(default_factory=list)
-    hits_until: list[int] = field(default_factory=lambda: [0])
-    gold_until: list[int] = field(default_factory=lambda: [0])
-    notes: dict[int, Note] = field(default_factory=dict)
+    ranks: list[int]
+    grades: list[float]
+    gold: list[float]
+    hits_until: list[int]
+    gold_until: list[int]
+    notes: dict[int, Note]
 
 
 def _read(batch: Batch, *, careful: bool) -> _Found:
     """One look at each document; without care, grades are taken as they are."""
-    found = _Found()
+    found = _Found([], [], [], [0], [0], {})
+    ranks, grades, gold, hits_until, gold_until, notes = found
     for number, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
         docs = sample.relevant_docs or ()
-        grades = {doc.doc_id: doc.metadata.get("relevance", 1) for doc in docs}
-        if careful or len(grades) < len(docs) or not _find(found, grades, output):
-            # Back to before this sample: `_find` may have stopped in the middle of its list.
-            del found.gold[found.gold_until[-1] :]
-            del found.ranks[found.hits_until[-1] :], found.grades[found.hits_until[-1] :]
+        left = {doc.doc_id: doc.metadata.get("relevance", 1) for doc in docs}
+        gold += left.values()
+        usual = not careful and len(left) == len(docs)
+        if usual:
+            rank = 0  # counted by hand: this loop is where the time goes, and enumerate is slower
+            for hit in output.retrieved:
+                rank += 1  # noqa: SIM113
+                if hit.rank != rank:
+                    usual = False
+                    break
+                if hit.doc.doc_id in left:
+                    ranks.append(rank)
+                    grades.append(left.pop(hit.doc.doc_id))
+        if not usual:
+            del gold[gold_until[-1] :], ranks[hits_until[-1] :], grades[hits_until[-1] :]
             try:
                 _find_carefully(found, sample, output)
             except ScoringError as error:
-                found.notes[number] = Note(str(error), failed=True)
-        found.hits_until.append(len(found.ranks))
-        found.gold_until.append(len(found.gold))
+                notes[number] = Note(str(error), failed=True)
+        hits_until.append(len(ranks))
+        gold_until.append(len(gold))
     return found
 
 
-def _find(found: _Found, grades: dict[str, float], output: SystemOutputs) -> bool:
-    """Append a sample's numbers; False where the list is not in the order of ranks 1, 2, 3, ..."""
-    found.gold += grades.values()
-    add_rank, add_grade = found.ranks.append, found.grades.append
-    for rank, hit in enumerate(output.retrieved, start=1):
-        if hit.rank != rank:
-            return False
-        doc_id = hit.doc.doc_id
-        if doc_id in grades:
-            add_rank(rank)
-            add_grade(grades.pop(doc_id))
-    return True
-
-
 def _find_carefully(found: _Found, sample: EvaluationSample, output: SystemOutputs) -> None:
-    grades = gold_grades(sample)
-    found.gold += grades.values()
+    """Append a sample's numbers, whatever the order of its list and however often a document is in it."""
+    left = gold_grades(sample)
+    found.gold.extend(left.values())
     for rank, doc_id in enumerate(in_order(output), start=1):
-        if doc_id in grades:
+        if doc_id in left:
             found.ranks.append(rank)
-            found.grades.append(grades.pop(doc_id))
+            found.grades.append(left.pop(doc_id))
 
 
 def _numbers(grades: list[float]) -> Floats | None:
@@ -240,8 +237,8 @@ def best_first(batch: Batch) -> tuple[Integers, Integers, Floats]:
     counts = hits.gold_grade > 0
     sample, grade = hits.gold_sample[counts], hits.gold_grade[counts]
     # Few grades are different: their numbers fit into one key with the sample, which sorts fast.
-    levels, number = np.unique(-grade, return_inverse=True)
-    key = np.sort(sample * len(levels) + number.astype(np.intp))
+    levels = np.unique(-grade)
+    key = np.sort(sample * len(levels) + np.searchsorted(levels, -grade))
     sample, number = np.divmod(key, max(1, len(levels)))
     first = np.searchsorted(sample, np.arange(hits.samples))
     return sample, np.arange(len(sample)) - first[sample], -levels[number]

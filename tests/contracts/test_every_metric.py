@@ -172,3 +172,12 @@ def test_hostile_output_is_scored_or_explained(metric: SampleMetric) -> None:
     for score in result.scores:
         assert score.value is not None or score.reason
         assert score.value is None or math.isfinite(score.value)
+
+
+@every_metric
+def test_a_failure_that_the_metric_is_not_about_has_no_bounds_and_no_noise(metric: SampleMetric) -> None:
+    samples, _ = small_world()
+    for sample in samples:
+        result = metric.compute([sample], [a_failure()])
+        bounds = result.details["bounds_if_failed"]
+        assert bounds is None or len(bounds) == 2

@@ -238,8 +238,8 @@ def as_label(answer: str | list[Any]) -> Any:
 @pytest.mark.parametrize(
     ("language", "field", "documents", "true", "fake"),
     [
-        # By plain substring (RGB's own way) 2 of 395 and 13 of 418 edited documents hold the true answer: ten of
-        # the thirteen are numbers within numbers, such as 70 in 170. Not found among the positives:
+        # By plain substring (RGB's own way) 2 of 395 and 13 of 418 edited documents hold the true answer: ten
+        # of the thirteen are numbers within numbers, such as 70 in 170. Not found among the positives:
         # "May 15, 2012.12:01 AM" and "05月12日".
         ("en", "positive", 395, 394, 0),
         ("en", "positive_wrong", 395, 2, 392),
@@ -260,11 +260,12 @@ def test_rgbs_documents_hold_what_they_should(
 @pytest.mark.parametrize(
     ("language", "copied", "expected"),
     [
-        # accuracy, adoption, detection, reappearance of systems that copy all their documents
-        ("en", "positive_wrong", (0,)),
-        ("en", "positive", (0,)),
-        ("zh", "positive_wrong", (0,)),
-        ("zh", "positive", (0,)),
+        # accuracy, adoption, detection, misleading, reappearance of systems that copy all their documents
+        # and know from the clean ones; only "2012.12:01" keeps the clean English copies from 1.00.
+        ("en", "positive_wrong", (0.02, 0.97, 0.0, 97 / 99, 181 / 181)),
+        ("en", "positive", (0.99, 0.0, 0.0, 0 / 99, 5 / 181)),
+        ("zh", "positive_wrong", (0.01, 0.99, 0.0, 99 / 100, 250 / 250)),
+        ("zh", "positive", (1.0, 0.0, 0.0, 0 / 100, 45 / 250)),
     ],
 )
 def test_parrots_of_rgb(language: str, copied: str, expected: tuple[float, ...]) -> None:
@@ -278,7 +279,7 @@ def test_parrots_of_rgb(language: str, copied: str, expected: tuple[float, ...])
         for row in rows
     ]
     found = [parse_metric(name).compute(samples, outputs).value for name in (*NAMES[:3], *NAMES[4:])]
-    assert found == pytest.approx(expected, abs=5e-4)
+    assert found == pytest.approx(expected)
 
 
 @needs_rgb

@@ -302,3 +302,17 @@ def test_failures_may_be_what_noise_brings() -> None:
     samples, outputs = noisy_world({0.0: [True, True], 0.8: [True, True]})
     result = parse_metric("noise_drop[failure_rate]").compute(samples, [*outputs[:3], a_failure()])
     assert (result.value, result.details["num_failed"]) == (-0.5, 0)
+
+
+@pytest.mark.parametrize("name", ["noise_slope", "noise_drop", "noise_retention", "noise_area"])
+def test_equal_scores_are_no_proof_that_noise_does_nothing(name: str) -> None:
+    details = computed(name, noisy_world({0.0: [True] * 3, 0.8: [True] * 3})).details
+    assert details["confidence_interval"] is None
+    assert details["interval_method"] == "not estimable"
+
+
+def test_streamed_samples_see_each_other() -> None:
+    assert parse_metric("noise_drop").whole_batch
+    assert parse_metric("flip_rate").whole_batch
+    assert parse_metric("misleading_rate").whole_batch
+    assert not parse_metric("noise_accuracy@0.8").whole_batch

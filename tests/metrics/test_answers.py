@@ -1,0 +1,208 @@
+"""Exact match, token overlap and required answers: by hand, then SQuAD's predictions and RGB's answers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.batch import Batch
+from auepora_eval.core.types import EvaluationSample, Response
+from auepora_eval.metrics.answers import AnswerShare, ContainsAnswer, ExactMatch, TokenF1
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.text import squad_normalised
+from tests.builders import a_sample, an_output
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def value(metric: Any, answer: str, reference: str, *alternatives: str) -> float:
+    sample = a_sample(reference=reference, alternatives=list(alternatives))
+    result: float = metric.compute([sample], [an_output(answer=answer)]).value
+    return result
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "exact", "precision", "recall", "f1"),
+    [
+        pytest.param("The cat.", "cat", 1, 1, 1, 1, id="case, punctuation and articles do not count"),
+        pytest.param("a cat sat", "the cat ran", 0, 0.5, 0.5, 0.5, id="one word of two shared"),
+        pytest.param("cat cat", "cat", 0, 0.5, 1, 2 / 3, id="a repeat counts against precision"),
+        pytest.param("cat", "cat dog fox", 0, 1, 1 / 3, 0.5, id="what is left out counts against recall"),
+        pytest.param("", "", 1, 1, 1, 1, id="both empty"),
+        pytest.param("", "cat", 0, 0, 0, 0, id="no answer"),
+        pytest.param("the", "a", 1, 1, 1, 1, id="nothing left of either"),
+        pytest.param("dog", "cat", 0, 0, 0, 0, id="nothing shared"),
+        pytest.param("a\x00b", "b", 0, 0, 0, 0, id="NUL is a character like any other"),
+    ],
+)
+def test_token_metrics(
+    answer: str, reference: str, exact: float, precision: float, recall: float, f1: float
+) -> None:
+    assert value(ExactMatch(), answer, reference) == exact
+    for name, expected in (("token_precision", precision), ("token_recall", recall), ("token_f1", f1)):
+        assert value(parse_metric(name), answer, reference) == pytest.approx(expected)
+
+
+def test_the_best_of_several_references_counts() -> None:
+    assert value(ExactMatch(), "42 days", "six weeks", "42 days") == 1.0
+    assert value(TokenF1(), "42 long days", "six weeks", "42 days") == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("pred_v1_bert_ensemble", (86.2062, 92.1956)), ("pred_v1_logreg", (40.1419, 50.9815))],
+)
+@pytest.mark.skipif(not (DATA / "squad").exists(), reason="no SQuAD predictions beside the repository")
+def test_squad_predictions_score_as_published(name: str, expected: tuple[float, float]) -> None:
+    # The values that SQuAD's own script prints for these predictions of the v1.1 dev set.
+    predictions = json.loads((DATA / "squad" / f"{name}.json").read_text(encoding="utf-8"))
+    samples, outputs = [], []
+    for line in (DATA / "squad" / "squad_v1_dev_qa.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        first, *others = row["answers"]
+        samples.append(a_sample(row["id"], row["question"], reference=first, alternatives=others))
+        outputs.append(an_output(answer=predictions.get(row["id"], "")))
+    batch = Batch(samples, outputs)
+    found = [100 * float(np.mean(metric.score_batch(batch).values)) for metric in (ExactMatch(), TokenF1())]
+    assert tuple(round(number, 4) for number in found) == expected
+
+
+words = st.sampled_from(
+    ["the", "a", "An", "cat", "Cat.", "it's", "x-y", "naïve", "猫", "\x00", "\x1c", "–a–", "\ud800"]
+)
+texts = st.one_of(
+    st.lists(words, max_size=8).map(" ".join),
+    st.text(alphabet="aA nthe.'\x00\x1f\t\u00a0é_", max_size=15),
+    st.text(),
+)
+NAMES = ("exact_match", "token_precision", "token_recall", "token_f1")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=2)), min_size=1, max_size=4))
+def test_a_batch_scores_as_its_samples_do_and_as_squad_does(rows: list[tuple[str, str, list[str]]]) -> None:
+    samples = [a_sample(reference=gold, alternatives=others) for _, gold, others in rows]
+    outputs = [an_output(answer=answer) for answer, _, _ in rows]
+    batch = Batch(samples, outputs)
+    for metric in map(parse_metric, NAMES):
+        plain = [metric.score(*pair) for pair in zip(samples, outputs, strict=True)]
+        assert metric.score_batch(batch).values.tolist() == plain
+    for (answer, gold, others), found in zip(rows, TokenF1().score_batch(batch).values, strict=True):
+        assert found == max(squad_f1(answer, text) for text in [gold, *others])
+
+
+def squad_f1(answer: str, gold: str) -> float:
+    """SQuAD's definition, written down once more."""
+    given, right = squad_normalised(answer).split(), squad_normalised(gold).split()
+    if not given or not right:
+        return float(given == right)
+    shared = sum((Counter(given) & Counter(right)).values())
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(given), shared / len(right)
+    return 2 * precision * recall / (precision + recall)
+
+
+@pytest.mark.parametrize("bad", ["not a list", [1], [None], {"a": 1}])
+@pytest.mark.parametrize(
+    "name", [*NAMES, "contains_answer", "rougeL_answer", "rougeLsum", "bleu", "chrf", "numeric_f1"]
+)
+def test_alternatives_that_are_no_texts_fail_the_sample(name: str, bad: Any) -> None:
+    sample = a_sample(reference="a")
+    assert sample.reference_answer is not None
+    sample.reference_answer.metadata["alternatives"] = bad
+    fine = a_sample(reference="a")
+    result = parse_metric(name).compute([sample, fine], [an_output(answer="a")] * 2)
+    assert (result.details["num_failed"], result.details["num_samples"]) == (1, 1)
+    assert "alternatives" in result.scores[0].reason
+
+
+@pytest.mark.parametrize(
+    "name", [*NAMES, "contains_answer", "rouge1", "bleu", "chrfpp", "semantic_similarity"]
+)
+def test_an_answer_or_a_reference_that_is_no_text_fails_the_sample(name: str) -> None:
+    samples = [a_sample(reference="a"), EvaluationSample("2", "q", reference_answer=Response(7))]  # type: ignore[arg-type]
+    result = parse_metric(name).compute(samples, [an_output(answer=None), an_output(answer="a")])  # type: ignore[arg-type]
+    assert result.details["num_failed"] == 2
+    assert [score.reason for score in result.scores] == [
+        "the answer must be a text, not None",
+        "the reference must be a text, not 7",
+    ]
+
+
+def required(answer: str, wanted: Any, *, structured: bool = True) -> tuple[float | None, float | None]:
+    sample = a_sample(reference="unused")
+    assert sample.reference_answer is not None
+    if structured:
+        sample.reference_answer.structured = {"required": wanted}
+    else:
+        sample.reference_answer.metadata["required"] = wanted
+    outputs = [an_output(answer=answer)]
+    contains, share = (
+        metric.compute([sample], outputs).scores[0] for metric in (ContainsAnswer(), AnswerShare())
+    )
+    return contains.value, share.value
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted", "contains", "share"),
+    [
+        pytest.param("It was in  PARIS, in May.", ["Paris", "May"], 1, 1, id="all"),
+        pytest.param("It was in Paris.", ["Paris", "May"], 0, 0.5, id="one of two"),
+        pytest.param("It was in Paree.", [["Paris", "Paree"], "May"], 0, 0.5, id="alternatives"),
+        pytest.param("New\n York", ["new york"], 1, 1, id="spaces are folded"),
+        pytest.param("在 2022 年 2月4日", ["2022年2月4日"], 1, 1, id="Chinese: spaces do not count"),
+        pytest.param("他在New York 工作", ["New York"], 1, 1, id="Latin among Chinese"),
+        pytest.param("newyork", ["new york"], 0, 0, id="in English they count"),
+        pytest.param("", ["Paris"], 0, 0, id="no answer"),
+        pytest.param("in 1911", "19", 1, 1, id="a text for a list; text, not words"),
+    ],
+)
+def test_required_answers(answer: str, wanted: Any, contains: float, share: float) -> None:
+    assert required(answer, wanted) == (contains, share)
+    assert required(answer, wanted, structured=False) == (contains, share)
+
+
+@pytest.mark.parametrize("wanted", [[""], [[]], [1], 5, [["a", None]], {"a": 1}, ["a", " "]])
+def test_what_cannot_be_required_fails_the_sample(wanted: Any) -> None:
+    assert required("a", wanted) == (None, None)
+
+
+def test_without_a_list_one_reference_is_enough() -> None:
+    assert value(ContainsAnswer(), "It is 42 days.", "six weeks", "42 days") == 1.0
+    assert value(AnswerShare(), "It is two months.", "six weeks", "42 days") == 0.0
+    score = ContainsAnswer().compute([a_sample(reference=" ")], [an_output(answer="x")]).scores[0]
+    assert (score.value, score.failed) == (None, False)
+
+
+def rgb_check(answer: str, wanted: Any) -> bool:
+    """RGB's rule: lower-case substrings, all of the list, one of an inner list."""
+    items = wanted if isinstance(wanted, list) else [wanted]
+    found = [
+        any(text.lower() in answer.lower() for text in (item if isinstance(item, list) else [item]))
+        for item in items
+    ]
+    return all(found)
+
+
+@pytest.mark.skipif(not (DATA / "rgb").exists(), reason="no RGB data beside the repository")
+@pytest.mark.parametrize(("name", "language"), [("en_fact.json", "en"), ("zh_fact.json", "zh")])
+def test_containment_equals_rgbs_on_its_documents(name: str, language: str) -> None:
+    checked = 0
+    for line in (DATA / "rgb" / name).read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        for text in [*row["positive"], *row["positive_wrong"], *row["negative"]]:
+            answer = text.replace(" ", "") if language == "zh" else text
+            assert required(text, row["answer"])[0] == float(rgb_check(answer, row["answer"])), (
+                row["answer"],
+                text,
+            )
+            checked += 1
+    assert checked > 1000

@@ -44,6 +44,7 @@ class SampleMetric(Metric):
     requires: ClassVar[tuple[str, ...]] = ()
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
@@ -120,6 +121,8 @@ class SampleMetric(Metric):
         """Aggregate scores that are known already, with their coverage and interval."""
         details: dict[str, Any] = dict(scores.coverage())
         details["higher_is_better"] = self.higher_is_better
+        details["unit"] = self.unit
+        details["bounds"] = [bound if math.isfinite(bound) else None for bound in self.bounds]
         value = math.nan
         interval: Interval | None = None
         if details["num_samples"]:

@@ -21,6 +21,7 @@ class TimingMetric(SampleMetric):
     timing_key: str
     target = TargetCategory.LATENCY
     higher_is_better = False
+    unit = "s"
     bounds = (0.0, math.inf)
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:

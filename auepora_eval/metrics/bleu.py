@@ -65,11 +65,13 @@ class Bleu(SampleMetric):
         try:
             golds = references(sample)
         except ScoringError as error:  # the sample failed for its references: nothing can be said
-            return SampleScore(None, str(error))
+            return SampleScore(None, str(error), parts=(0.0,) * (2 * ORDERS + 2))
         return self._scored(golds[0] if high else "", golds)
 
     def aggregate(self, rows: Rows) -> Rows:
-        return bleu(rows[..., 1:].sum(axis=-2))
+        import numpy as np
+
+        return bleu(rows[..., 1:].sum(axis=-2)) if rows.shape[-2] else np.full(rows.shape[:-2], np.nan)
 
     def signature(self) -> dict[str, Any]:
         return {

@@ -64,11 +64,13 @@ class CharacterF(SampleMetric):
         try:
             golds = references(sample)
         except ScoringError as error:  # the sample failed for its references: nothing can be said
-            return SampleScore(None, str(error))
+            return SampleScore(None, str(error), parts=(0.0,) * 3 * (CHARACTER_ORDERS + self.word_orders))
         return self._scored(golds[0] if high else "", golds)
 
     def aggregate(self, rows: Rows) -> Rows:
-        return chrf(rows[..., 1:].sum(axis=-2))
+        import numpy as np
+
+        return chrf(rows[..., 1:].sum(axis=-2)) if rows.shape[-2] else np.full(rows.shape[:-2], np.nan)
 
     def signature(self) -> dict[str, Any]:
         return {"signature": f"case:mixed|eff:yes|nc:{CHARACTER_ORDERS}|nw:{self.word_orders}|space:no"}

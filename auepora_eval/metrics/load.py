@@ -116,6 +116,7 @@ class TimePerOutputToken(SampleMetric):
 
     target = TargetCategory.LATENCY
     higher_is_better = False
+    unit = "s"
     bounds = (0.0, math.inf)
 
     def __post_init__(self) -> None:

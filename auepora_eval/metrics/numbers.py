@@ -87,7 +87,7 @@ class NumericF1(SampleMetric):
     """TAT-QA's F1: as numeric_match[whole=true] for numbers, shared words for texts.
 
     Where the reference is a number: 1 if the answer is that number, else 0. Where it is a text: 2PR / (P + R)
-    of the words of both, numbers among them compared by value. Unlike in token_f1, a repeated word counts once.
+    of the words of both, numbers compared by value. Unlike in token_f1, a repeated word counts once.
     """
 
     target = TargetCategory.GENERATION_CORRECTNESS
@@ -141,7 +141,7 @@ class _Given:
 
     def __init__(self, found: list[Quantity]) -> None:
         self._found = sorted(set(found))
-        self._sorted: dict[int | None, list[float]] = {}
+        self._sorted: dict[int | str | None, list[float]] = {}
 
     def has(self, gold: Quantity, tolerance: float | None) -> bool:
         """Whether one of the numbers is the gold one, within the tolerance or by rounding."""
@@ -151,18 +151,19 @@ class _Given:
         target = round(gold.number, digits) * gold.scale
         if self._near(digits, target, 1e-9 * abs(target)):
             return True
-        # 0.2212 for 22.12%: a number without a scale is compared as it is, to four decimals.
-        return self._near(0, target, min(5e-5, 5e-3 * abs(target)), unscaled=True)
+        # 0.2212 for 22.12%: where one of two has no scale, they are compared as they are, to four decimals.
+        if gold.scale == 1:
+            return self._near(None, gold.value, min(5e-5, 5e-3 * abs(gold.value)))
+        return self._near("unscaled", target, min(5e-5, 5e-3 * abs(target)))
 
-    def _near(self, digits: int | None, target: float, margin: float, *, unscaled: bool = False) -> bool:
-        key = -1 if unscaled else digits
-        if key not in self._sorted:
-            if unscaled or digits is None:
-                kept = [q for q in self._found if q.scale == 1.0 or not unscaled]
-                self._sorted[key] = sorted(q.value for q in kept)
+    def _near(self, rounding: int | str | None, target: float, margin: float) -> bool:
+        if rounding not in self._sorted:
+            if isinstance(rounding, int):
+                found = [round(q.number, rounding) * q.scale for q in self._found]
             else:
-                self._sorted[key] = sorted(round(q.number, digits) * q.scale for q in self._found)
-        values = self._sorted[key]
+                found = [q.value for q in self._found if rounding is None or q.scale == 1]
+            self._sorted[rounding] = sorted(found)
+        values = self._sorted[rounding]
         place = bisect_left(values, target - margin)
         return place < len(values) and values[place] <= target + margin
 

@@ -19,6 +19,7 @@ from ..errors import UnknownNameError
 from . import (
     additional,
     answer_diversity,
+    candidates,
     counterfactual,
     diversity,
     generation_text,
@@ -29,12 +30,15 @@ from . import (
     relevance,
     retrieval_basic,
     retrieval_more,
+    retrieval_text,
+    spans,
 )
 
 # The families are imported for their registration; naming them keeps the imports from looking unused.
 FAMILIES = (
     additional,
     answer_diversity,
+    candidates,
     counterfactual,
     diversity,
     generation_text,
@@ -45,6 +49,8 @@ FAMILIES = (
     relevance,
     retrieval_basic,
     retrieval_more,
+    retrieval_text,
+    spans,
 )
 
 SHORT_NAMES = {f"p{percent}_latency": f"latency@{percent / 100:g}" for percent in (50, 90, 95, 99)}
@@ -102,13 +108,14 @@ def _arguments(
             raise UnknownNameError(f"the metric {name!r} takes no number after @")
         yield parameter.name, _value(name, parameter, number)
     for option in _split_outside_brackets(options or ""):
-        key, equals, value = option.partition("=")
+        key, _, value = option.partition("=")
         if not option:
             continue
-        if equals:
+        # An = inside brackets belongs to a name within this name: noise_drop[rouge1[stem=false]].
+        if "=" in option and "[" not in key:
             parameter = next((p for p in parameters if p.name == key.strip()), None)
         else:
-            parameter, value = next((p for p in parameters if kind_of(p) == "str"), None), key
+            parameter, value = next((p for p in parameters if kind_of(p) == "str"), None), option
         if parameter is None:
             known = ", ".join(p.name for p in parameters) or "none"
             raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {known}")

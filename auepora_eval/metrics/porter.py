@@ -105,6 +105,11 @@ def _stem(word: str) -> str:
 _kept = lru_cache(maxsize=1 << 16)(_stem)
 
 
+def forget() -> None:
+    """Forget the stems of earlier calls, for fair timings."""
+    _kept.cache_clear()
+
+
 def _plural(word: str) -> str:
     if not word.endswith("s"):
         return word

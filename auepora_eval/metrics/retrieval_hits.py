@@ -236,12 +236,12 @@ def best_first(batch: Batch) -> tuple[Integers, Integers, Floats]:
     hits = batch.once(judged_hits)
     counts = hits.gold_grade > 0
     sample, grade = hits.gold_sample[counts], hits.gold_grade[counts]
-    # Few grades are different: their numbers fit into one key with the sample, which sorts fast.
+    # Few grades are different: their numbers fit into one key with the sample, which sorts fast. The
+    # samples are in order as they are, so that sorting does not change their column.
     levels = np.unique(-grade)
     key = np.sort(sample * len(levels) + np.searchsorted(levels, -grade))
-    sample, number = np.divmod(key, max(1, len(levels)))
     first = np.searchsorted(sample, np.arange(hits.samples))
-    return sample, np.arange(len(sample)) - first[sample], -levels[number]
+    return sample, np.arange(len(sample)) - first[sample], -levels[key - sample * len(levels)]
 
 
 def no_relevant(level: float | None) -> str:

@@ -180,9 +180,9 @@ class JudgedAtK(SampleMetric):
     """Share of the first k documents that anyone has judged: how far the other metrics can be trusted.
 
     A document is judged if it stands in `relevant_docs`, or in `candidate_docs` with a
-    `metadata["relevance"]`, and its grade is not below 0. The other metrics take a document without a judgement for
-    not relevant. Divided by the documents there are if the list is shorter than k; trec_eval's unj_k
-    divides by k.
+    `metadata["relevance"]`, and its grade is not below 0. The other metrics take a document without a
+    judgement for not relevant. Divided by the documents there are if the list is shorter than k;
+    trec_eval's unj_k, the share of the others, divides by k.
     """
 
     k: int

@@ -11,16 +11,17 @@ from .porter import stem
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
-# Scripts that are written without spaces: each character is a word.
+# Scripts that are written without spaces: each character is a word. By number, since an editor may
+# replace a compatibility ideograph by its twin thousands of places away.
 _UNSPACED = (
-    ("぀", "ヿ"),  # Hiragana, Katakana
-    ("㐀", "䶿"),
-    ("一", "鿿"),  # CJK ideographs
-    ("豈", "﫿"),
+    ("\u3040", "\u30ff"),  # Hiragana, Katakana
+    ("\u3400", "\u4dbf"),  # CJK ideographs
+    ("\u4e00", "\u9fff"),
+    ("\uf900", "\ufaff"),
     ("\U00020000", "\U0003ffff"),
 )
 _IDEOGRAPH = re.compile("[" + "".join(f"{first}-{last}" for first, last in _UNSPACED) + "]")
-_FIRST_PICTURE = "☀"  # from here on, symbols are pictures or Braille: words in their own way
+_FIRST_PICTURE = "\u2600"  # from here on, symbols are pictures or Braille: words in their own way
 
 
 class _WordCharacters(dict[int, str]):

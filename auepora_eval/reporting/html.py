@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs, TargetCategory
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..runs.compare import Comparison
 from .tables import (
     COMPARISON_HEADINGS,
@@ -17,6 +17,7 @@ from .tables import (
     interval_text,
     row,
     scored_text,
+    unit_of,
     value_text,
 )
 
@@ -91,18 +92,19 @@ def _dot(result: MetricResult, left: int, width: int, y: int, colour: str) -> st
     low, high = result.details.get("confidence_interval") or (result.value, result.value)
     x, start, end = (left + width * min(1.0, max(0.0, v)) for v in (result.value, low, high))
     failed = result.details.get("num_failed")
-    label = value_text(result.value, result.target) + (f", {failed} failed" if failed else "")
+    label = value_text(result.value, unit_of(result)) + (f", {failed} failed" if failed else "")
     return (
         f"<line x1='{start:.1f}' x2='{end:.1f}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='3' "
         f"stroke-opacity='.45' stroke-linecap='round'/><circle cx='{x:.1f}' cy='{y}' r='5' fill='{colour}'>"
-        f"<title>{escape(result.name)} {escape(interval_text((low, high), result.target))}</title></circle>"
+        f"<title>{escape(result.name)} {escape(interval_text((low, high), unit_of(result)))}</title></circle>"
         f"<text class='value' x='{left + width + 12}' y='{y + 4}'>{escape(label)}</text>"
     )
 
 
 def _fits_unit_scale(result: MetricResult) -> bool:
+    low, high = result.details.get("bounds") or (0.0, 1.0)  # who does not say is taken by its value
     in_range = not math.isfinite(result.value) or 0 <= result.value <= 1
-    return in_range and result.target is not TargetCategory.LATENCY and result.name != "bleu"
+    return in_range and low is not None and low >= 0 and high is not None and high <= 1
 
 
 def _comparison_table(comparison: Comparison) -> str:

@@ -21,7 +21,7 @@ from ..core.types import EvaluationRun, MetricResult, TargetCategory
 from ..errors import MissingDependencyError
 from ..io.atomic import written
 from ..metrics.retrieval_basic import RecallAtK
-from .tables import NOT_MEASURED, value_text
+from .tables import NOT_MEASURED, unit_of, value_text
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -210,7 +210,7 @@ def _scale(row: _Row) -> str:
 
     The samples' scores tell a BLEU of 0.6 out of 100 from a share of 0.6.
     """
-    if any(result.target is TargetCategory.LATENCY for result in row.present()):
+    if any(unit_of(result) == "s" for result in row.present()):
         return SECONDS
     scores = [s.value for result in row.present() for s in result.scores if s.value is not None]
     numbers = [number for number in scores if math.isfinite(number)] + _numbers([row])

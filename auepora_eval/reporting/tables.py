@@ -50,7 +50,7 @@ def comparison_in_words(comparison: Comparison) -> str:
     sentences = []
     for verdict in ("better", "worse"):
         found = [
-            f"{m.name} ({value_text(m.difference, m.target, signed=True)}, {_p_text(m.p_adjusted)})"
+            f"{m.name} ({value_text(m.difference, m.unit, signed=True)}, {_p_text(m.p_adjusted)})"
             for m in comparison.with_verdict(verdict)
         ]
         if found:
@@ -70,16 +70,16 @@ COMPARISON_HEADINGS = ("Metric", "Baseline", "Candidate", "Difference", "95% int
 
 def row(result: MetricResult) -> tuple[str, ...]:
     """The cells of one result, in the order of HEADINGS."""
-    details = result.details
+    details, unit = result.details, unit_of(result)
     return (
         result.target.name,
         result.name,
-        value_text(result.value, result.target),
-        interval_text(details.get("confidence_interval"), result.target),
+        value_text(result.value, unit),
+        interval_text(details.get("confidence_interval"), unit),
         scored_text(details),
         count_text(details.get("num_skipped")),
         count_text(details.get("num_failed")),
-        bounds_text(details.get("bounds_if_failed"), result.target),
+        bounds_text(details.get("bounds_if_failed"), unit),
     )
 
 
@@ -88,10 +88,10 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     return [
         (
             metric.name,
-            value_text(metric.baseline, metric.target) + _failed_note(metric.failed_baseline),
-            value_text(metric.candidate, metric.target) + _failed_note(metric.failed_candidate),
-            value_text(metric.difference, metric.target, signed=True),
-            interval_text(metric.interval, metric.target, signed=True),
+            value_text(metric.baseline, metric.unit) + _failed_note(metric.failed_baseline),
+            value_text(metric.candidate, metric.unit) + _failed_note(metric.failed_candidate),
+            value_text(metric.difference, metric.unit, signed=True),
+            interval_text(metric.interval, metric.unit, signed=True),
             "<0.001" if metric.p_adjusted < 0.001 else f"{metric.p_adjusted:.3f}",
             metric.verdict,
         )
@@ -99,28 +99,32 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     ]
 
 
-def value_text(value: float | None, target: TargetCategory | None = None, *, signed: bool = False) -> str:
+def unit_of(result: MetricResult) -> str:
+    """ "s" for seconds, else ""; a latency metric that does not say so is taken to be in seconds."""
+    unit: str = result.details.get("unit", "s" if result.target is TargetCategory.LATENCY else "")
+    return unit
+
+
+def value_text(value: float | None, unit: str = "", *, signed: bool = False) -> str:
     """A value in four decimals, seconds with their unit, "n/a" where nothing was measured."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     sign = "+" if signed else ""
-    if target is not TargetCategory.LATENCY:
+    if unit != "s":
         return f"{value:{sign}.4f}"
-    unit, factor = _time_unit(value)
-    return f"{value * factor:{sign}.3g} {unit}"
+    name, factor = _time_unit(value)
+    return f"{value * factor:{sign}.3g} {name}"
 
 
-def interval_text(
-    interval: Sequence[float] | None, target: TargetCategory | None = None, *, signed: bool = False
-) -> str:
+def interval_text(interval: Sequence[float] | None, unit: str = "", *, signed: bool = False) -> str:
     """The limits, in one decimal less than a value: they are not known better than that."""
     if not interval:
         return "-"
     sign = "+" if signed else ""
-    if target is not TargetCategory.LATENCY:
+    if unit != "s":
         return f"[{', '.join(f'{limit:{sign}.3f}' for limit in interval)}]"
-    unit, factor = _time_unit(max(interval, key=abs))
-    return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {unit}"
+    name, factor = _time_unit(max(interval, key=abs))
+    return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {name}"
 
 
 def _time_unit(seconds: float) -> tuple[str, float]:
@@ -141,11 +145,11 @@ def count_text(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
-def bounds_text(bounds: Sequence[float | None] | None, target: TargetCategory | None = None) -> str:
+def bounds_text(bounds: Sequence[float | None] | None, unit: str = "") -> str:
     """What the value could be, had the failures been scored: from the lowest to the highest."""
     if not bounds:
         return "-"
-    return " to ".join("unbounded" if bound is None else value_text(bound, target) for bound in bounds)
+    return " to ".join("unbounded" if bound is None else value_text(bound, unit) for bound in bounds)
 
 
 def escaped(text: str) -> str:

@@ -31,6 +31,7 @@ class MetricComparison:
     name: str
     target: TargetCategory
     higher_is_better: bool
+    unit: str
     baseline: float
     candidate: float
     difference: float
@@ -174,6 +175,7 @@ class _Pairing:
             name=self.a.name,
             target=self.a.target,
             higher_is_better=higher_is_better,
+            unit="" if self.metric is None else self.metric.unit,
             baseline=self.value_a,
             candidate=self.value_b,
             difference=difference,

@@ -75,7 +75,11 @@ def test_claims_by_hand(in_labels: bool) -> None:
 
 
 def test_an_answer_without_claims_leaves_everything_out() -> None:
-    claims = {"answer_in_reference": [], "reference_in_answer": [False], "answer_in_documents": []}
+    claims: dict[str, list[bool]] = {
+        "answer_in_reference": [],
+        "reference_in_answer": [False],
+        "answer_in_documents": [],
+    }
     assert [score.value for score in scores(claims)] == [None, 0.0, 0.0, None]
     assert not any(score.failed for score in scores(claims))
 

@@ -61,17 +61,24 @@ def test_a_name_cannot_break_the_table() -> None:
     ],
 )
 def test_seconds_have_a_unit(seconds: float, text: str) -> None:
-    assert value_text(seconds, T.LATENCY) == text
+    assert value_text(seconds, "s") == text
 
 
 @pytest.mark.parametrize(
-    ("interval", "target", "signed", "text"),
+    ("interval", "unit", "signed", "text"),
     [
-        ((0.1, 0.9), None, False, "[0.100, 0.900]"),
-        ((-0.1, 0.25), None, True, "[-0.100, +0.250]"),
-        ((0.9e-3, 2e-3), T.LATENCY, False, "[0.9, 2] ms"),
-        (None, None, False, "-"),
+        ((0.1, 0.9), "", False, "[0.100, 0.900]"),
+        ((-0.1, 0.25), "", True, "[-0.100, +0.250]"),
+        ((0.9e-3, 2e-3), "s", False, "[0.9, 2] ms"),
+        (None, "", False, "-"),
     ],
 )
-def test_intervals(interval: tuple[float, float] | None, target: T | None, signed: bool, text: str) -> None:
-    assert interval_text(interval, target, signed=signed) == text
+def test_intervals(interval: tuple[float, float] | None, unit: str, signed: bool, text: str) -> None:
+    assert interval_text(interval, unit, signed=signed) == text
+
+
+def test_a_rate_among_the_latency_metrics_is_not_a_time() -> None:
+    result = parse_metric("failure_rate").compute(
+        [a_sample("1"), a_sample("2")], [an_output("a"), a_failure()]
+    )
+    assert "| LATENCY | failure_rate | 0.5000 | [0.095, 0.905] |" in results_to_markdown([result])

@@ -1,0 +1,105 @@
+"""BLEU: by hand, and sacrebleu as the judge on text in several languages."""
+
+from __future__ import annotations
+
+import pytest
+import sacrebleu
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from auepora_eval.core.batch import Batch
+from auepora_eval.metrics import pairs
+from auepora_eval.metrics.bleu import Bleu
+from auepora_eval.metrics.text import tokens_13a
+from tests.builders import a_failure, a_sample, an_output
+
+Corpus = list[tuple[str, list[str]]]
+
+tokens = st.sampled_from(
+    [
+        *"the cat sat on a mat , . 3.5 it's U.S. 12-13 &amp; &quot;x&quot; (x) ... a.b,c <skipped>".split(),
+        *("naïve", "猫が", "고양이", "кошка", "-\n", "\t", ""),
+    ]
+)
+text = st.one_of(
+    st.lists(tokens, max_size=12).map(" ".join),
+    st.text(alphabet="ab.,-&;19 \n\u00a0\u2028\x1c\u3000猫é/{~", max_size=20),
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20),
+)
+
+
+def of(corpus: Corpus) -> tuple[list[object], list[object]]:
+    samples = [
+        a_sample(str(n), reference=golds[0], alternatives=golds[1:]) for n, (_, golds) in enumerate(corpus)
+    ]
+    return samples, [an_output(answer=answer) for answer, _ in corpus]  # type: ignore[return-value]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(1, 3).flatmap(
+        lambda n: st.lists(st.tuples(text, st.lists(text, min_size=n, max_size=n)), min_size=1, max_size=5)
+    )
+)
+def test_equal_to_sacrebleu(corpus: Corpus) -> None:
+    samples, outputs = of(corpus)
+    result = Bleu().compute(samples, outputs)  # type: ignore[arg-type]
+    answers = [answer for answer, _ in corpus]
+    streams = [list(stream) for stream in zip(*(golds for _, golds in corpus), strict=True)]
+    assert result.value == pytest.approx(sacrebleu.corpus_bleu(answers, streams).score, abs=1e-9)
+    for score, (answer, golds) in zip(result.scores, corpus, strict=True):
+        assert score.value == pytest.approx(sacrebleu.sentence_bleu(answer, golds).score, abs=1e-9)
+    for sample, output, score in zip(samples, outputs, result.scores, strict=True):
+        plain = Bleu().score(sample, output)  # type: ignore[arg-type]
+        assert plain.parts == score.parts
+        assert plain.value == pytest.approx(score.value, abs=1e-12)
+
+
+@settings(max_examples=500, deadline=None)
+@given(text)
+def test_tokens_equal_those_of_sacrebleu(line: str) -> None:
+    assert " ".join(tokens_13a(line)) == Tokenizer13a()(line)
+
+
+def test_the_cat_on_the_mat() -> None:
+    result = Bleu().compute(
+        [a_sample(reference="the cat sat on the mat")], [an_output(answer="the cat is on the mat")]
+    )
+    assert result.value == pytest.approx(37.991784, abs=1e-6)
+    assert result.details["signature"]["signature"] == "case:mixed|eff:no|tok:13a|smooth:exp"
+
+
+def test_a_failed_answer_is_bounded_by_silence_and_by_the_reference() -> None:
+    samples = [a_sample(str(n), reference="the cat sat on the mat") for n in range(2)]
+    result = Bleu().compute(samples, [an_output(answer="the cat sat on the mat"), a_failure()])
+    low, high = result.details["bounds_if_failed"]
+    silent = sacrebleu.corpus_bleu(["the cat sat on the mat", ""], [["the cat sat on the mat"] * 2]).score
+    assert (low, high) == (pytest.approx(silent), pytest.approx(100.0))
+
+
+def test_unusable_references_bound_nothing() -> None:
+    sample = a_sample(reference="a", alternatives=["b"])
+    assert sample.reference_answer is not None
+    sample.reference_answer.metadata["alternatives"] = 5
+    result = Bleu().compute([sample], [an_output(answer="a")])
+    assert result.details["bounds_if_failed"] is None
+
+
+def test_hostile_texts() -> None:
+    for answer in ("", "\x00", "\ud800", "a" * 1_000_000, "a b\n" * 250_000, "." * 100_000):
+        samples, outputs = (
+            [a_sample(reference=answer), a_sample(reference="x y")],
+            [an_output(answer=answer)] * 2,
+        )
+        for score in Bleu().score_batch(Batch(samples, outputs)):
+            assert score.value is not None
+            assert 0 <= score.value <= 100 + 1e-9
+
+
+def test_more_words_than_characters_take_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "_MOST_CODES", 2)
+    result = Bleu().compute(
+        [a_sample(reference="one two three four")], [an_output(answer="one two three four")]
+    )
+    assert result.value == pytest.approx(100.0)

@@ -1,0 +1,124 @@
+"""chrF and chrF++: sacrebleu as the judge; and the counting of n-grams beneath them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import CHRF
+
+from auepora_eval.core.batch import Batch
+from auepora_eval.metrics import ngrams
+from auepora_eval.metrics.chrf import ChrF, ChrFPlusPlus
+from auepora_eval.metrics.ngrams import shared_ngrams
+from tests.builders import a_failure, a_sample, an_output
+
+Corpus = list[tuple[str, list[str]]]
+BOTH: list[tuple[Any, Any]] = [(ChrF(), CHRF()), (ChrFPlusPlus(), CHRF(word_order=2))]
+both = pytest.mark.parametrize(("ours", "theirs"), BOTH, ids=["chrf", "chrfpp"])
+
+tokens = st.sampled_from("the cat sat on (mat) , . it's naïve 猫が 고양이 кошка! ... नमस्ते".split(" "))
+text = st.one_of(
+    st.lists(tokens, max_size=9).map(" ".join),
+    st.text(alphabet="ab.() \n\u3000猫\x00\ud800", max_size=20),
+    st.text(),
+)
+
+
+@both
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 3).flatmap(
+        lambda n: st.lists(st.tuples(text, st.lists(text, min_size=n, max_size=n)), min_size=1, max_size=5)
+    )
+)
+def test_equal_to_sacrebleu(ours: Any, theirs: Any, corpus: Corpus) -> None:
+    samples = [
+        a_sample(str(n), reference=golds[0], alternatives=golds[1:]) for n, (_, golds) in enumerate(corpus)
+    ]
+    outputs = [an_output(answer=answer) for answer, _ in corpus]
+    result = ours.compute(samples, outputs)
+    streams = [list(stream) for stream in zip(*(golds for _, golds in corpus), strict=True)]
+    expected = theirs.corpus_score([answer for answer, _ in corpus], streams).score
+    assert result.value == pytest.approx(expected, abs=1e-9)
+    for score, (answer, golds) in zip(result.scores, corpus, strict=True):
+        assert score.value == theirs.sentence_score(answer, golds).score
+    for sample, output, score in zip(samples, outputs, result.scores, strict=True):
+        plain = ours.score(sample, output)
+        assert (plain.parts, plain.value) == (score.parts, score.value)
+
+
+@pytest.mark.parametrize(("metric", "expected"), [(ChrF(), 61.925151), (ChrFPlusPlus(), 64.370341)])
+def test_the_cat_on_the_mat(metric: Any, expected: float) -> None:
+    result = metric.compute(
+        [a_sample(reference="the cat sat on the mat")], [an_output(answer="the cat is on the mat")]
+    )
+    assert result.value == pytest.approx(expected, abs=1e-6)
+
+
+@both
+@pytest.mark.parametrize("same", ["东京塔", "Москва", "नमस्ते दुनिया", "🙂", "?!", "\x00", "\ud800", "สวัสดี"])
+def test_identical_texts_agree_fully_in_any_script(ours: Any, theirs: Any, same: str) -> None:
+    assert ours.compute([a_sample(reference=same)], [an_output(answer=same)]).value == pytest.approx(100.0)
+
+
+@both
+def test_a_failed_answer_is_bounded_by_silence_and_by_the_reference(ours: Any, theirs: Any) -> None:
+    samples = [a_sample(str(n), reference="the cat sat on the mat") for n in range(2)]
+    result = ours.compute(samples, [an_output(answer="the cat sat on the mat"), a_failure()])
+    low, high = result.details["bounds_if_failed"]
+    silent = theirs.corpus_score(["the cat sat on the mat", ""], [["the cat sat on the mat"] * 2]).score
+    assert (low, high) == (pytest.approx(silent), pytest.approx(100.0))
+
+
+@both
+def test_signatures(ours: Any, theirs: Any) -> None:
+    theirs.corpus_score(["a"], [["a"]])
+    assert ours.signature()["signature"] in str(theirs.get_signature())
+
+
+@both
+def test_hostile_texts(ours: Any, theirs: Any) -> None:
+    alphabet = "".join(map(chr, range(0x4E00, 0x4E00 + 3000)))
+    for answer in ("", " \n", "a" * 1_000_000, "a b\n" * 100_000, alphabet * 3):
+        samples, outputs = (
+            [a_sample(reference=answer), a_sample(reference="x y")],
+            [an_output(answer=answer)] * 2,
+        )
+        for score in ours.score_batch(Batch(samples, outputs)):
+            assert score.value is not None
+            assert 0 <= score.value <= 100 + 1e-9
+
+
+def counted(given: str, gold: str, n: int) -> int:
+    ours, theirs = (Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (given, gold))
+    return (ours & theirs).total()
+
+
+few = st.text(alphabet="ab\x00", max_size=12)
+many = st.one_of(
+    few, st.text(max_size=30), st.text(alphabet=[chr(0x4E00 + n) for n in range(2000)], max_size=80)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(many, many), max_size=6), st.integers(1, 6), st.sampled_from([8, 64, 1 << 17]))
+def test_shared_ngrams_are_those_that_one_counts(
+    rows: list[tuple[str, str]], orders: int, chunk: int
+) -> None:
+    given_texts, gold_texts = [row[0] for row in rows], [row[1] for row in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ngrams, "_CHUNK", chunk)
+        found = shared_ngrams(given_texts, gold_texts, orders)
+    assert found.tolist() == [[counted(*row, n) for n in range(1, orders + 1)] for row in rows]
+
+
+def test_a_text_with_too_many_characters_to_pack_is_counted_one_by_one() -> None:
+    wide = "".join(map(chr, range(0x4E00, 0x4E00 + 5000)))
+    assert shared_ngrams([wide, "ab"], [wide[100:], "abc"], 6).tolist() == [
+        [4900 - n for n in range(6)],
+        [2, 1, 0, 0, 0, 0],
+    ]

@@ -1,0 +1,221 @@
+"""ROUGE: by hand, Perl ROUGE-1.5.5's stored values, rouge-score to the last bit, NLTK's stems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.stem.porter import PorterStemmer
+from rouge_score.rouge_scorer import RougeScorer
+
+from auepora_eval.core.batch import Batch
+from auepora_eval.metrics import pairs
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.porter import stem
+from auepora_eval.metrics.rouge import RougeLAnswer, RougeLsum
+from auepora_eval.metrics.text import words
+from tests.builders import a_sample, an_output
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "rouge_testdata"
+needs_data = pytest.mark.skipif(not DATA.exists(), reason="no ROUGE test data beside the repository")
+
+THEIRS = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL_answer": "rougeL", "rougeLsum": "rougeLsum"}
+SCORERS = {
+    "": RougeScorer(list(THEIRS.values()), use_stemmer=True),
+    "[stem=false]": RougeScorer(list(THEIRS.values()), use_stemmer=False),
+}
+
+
+def value(metric: Any, answer: str, reference: str, *alternatives: str) -> float:
+    sample = a_sample(reference=reference, alternatives=list(alternatives))
+    result: float = metric.compute([sample], [an_output(answer=answer)]).value
+    return result
+
+
+def mean(name: str, targets: list[str], predictions: list[str]) -> float:
+    samples = [a_sample(str(n), reference=target) for n, target in enumerate(targets)]
+    outputs = [an_output(answer=prediction) for prediction in predictions]
+    return float(parse_metric(name).score_batch(Batch(samples, outputs)).values.mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("rouge1", 0.818182), ("rouge2", 0.5), ("rougeL_answer", 0.454545), ("rougeLsum", 0.727273)],
+)
+def test_sentences_in_another_order(name: str, expected: float) -> None:
+    reference = "Paris is the capital of France.\nIt lies on the Seine."
+    answer = "It lies on the Seine.\nParis is France's capital city."
+    assert value(parse_metric(name), answer, reference) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "东京塔高333米",
+        "Москва — столица",
+        "नमस्ते दुनिया",
+        "café naïve",
+        "東京タワー",
+        "สวัสดี ชาวโลก",
+        "🙂 🙃",
+        "⠓⠑⠇⠇⠕ ⠺",
+    ],
+)
+@pytest.mark.parametrize("name", [*THEIRS, *(f"{name}[stem=false]" for name in THEIRS)])
+def test_identical_texts_agree_fully_in_any_script(name: str, text: str) -> None:
+    assert value(parse_metric(name), text, text) == 1.0
+    assert value(parse_metric(name), f"{text}\n{text}", f"{text}\n{text}") == 1.0
+
+
+def test_words_in_several_scripts() -> None:
+    assert words("नमस्ते, Welt!") == ["नमस्ते", "welt"]
+    assert words("cafe\u0301") == words("café")
+    assert words("고양이 두 마리, 猫2匹") == ["고양이", "두", "마리", "猫", "2", "匹"]
+    assert words("It's 20°C, 3.5 \x00 x_y\ud800z") == ["it", "s", "20", "c", "3", "5", "x", "y", "z"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("rouge1[stem=false]", "pairs_0_1_rouge1_no_stem"),
+        ("rouge1", "pairs_0_1_rouge1_stem"),
+        ("rouge2[stem=false]", "pairs_0_1_rouge2"),
+        ("rougeL_answer[stem=false]", "pairs_0_1_rougeL"),
+    ],
+)
+def test_values_of_perl_rouge_on_two_pairs(name: str, key: str) -> None:
+    expected = json.loads((DATA / "EXPECTED.json").read_text(encoding="utf-8"))[
+        f"target.txt_vs_prediction.txt_{key}"
+    ]
+    targets, predictions = (
+        (DATA / f"{side}.txt").read_text(encoding="utf-8").splitlines() for side in ("target", "prediction")
+    )
+    for target, prediction, stored in zip(targets, predictions, expected, strict=False):
+        assert value(parse_metric(name), prediction, target) == pytest.approx(stored["F"], abs=1e-5)
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("rouge1[stem=false]", "large_1000_mean_and_95ci_rouge1_no_stem"),
+        ("rouge1", "large_1000_rouge1_stem"),
+        ("rougeL_answer", "large_1000_rougeL_stem"),
+    ],
+)
+def test_values_of_perl_rouge_on_a_thousand_pairs(name: str, key: str) -> None:
+    low, middle, high = json.loads((DATA / "EXPECTED.json").read_text(encoding="utf-8"))[key]["F"]
+    targets, predictions = (
+        (DATA / f"{side}_large.txt").read_text(encoding="utf-8").splitlines()
+        for side in ("target", "prediction")
+    )
+    # Perl's bootstrap mean moves in the fourth decimal; rouge-score allows itself 0.005 there.
+    assert low < mean(name, targets, predictions) < high
+    assert mean(name, targets, predictions) == pytest.approx(middle, abs=1e-3)
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["rouge1", "rouge2", "rougeLsum"])
+def test_values_of_pyrouge_on_texts_of_several_lines(name: str) -> None:
+    stored = json.loads((DATA / "EXPECTED.json").read_text(encoding="utf-8"))["pyrouge_multi_250_stem"][name][
+        "F"
+    ]
+    rows = [
+        json.loads(line) for line in (DATA / "pyrouge_multi.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    keys = [key for key in rows[0] if key.startswith("pred")]
+    found = mean(name, [row["target"] for row in rows], [row[keys[0]] for row in rows])
+    assert found == pytest.approx(stored, abs=1e-3)
+
+
+SUFFIXES = st.sampled_from(
+    """ational tional enci anci izer bli abli alli entli eli ousli ization ation ator alism iveness fulness
+    ousness aliti iviti biliti fulli logi icate ative alize iciti ical ful ness al ance ence er ic able ible
+    ant ement ment ent sion tion ou ism ate iti ous ive ize ed ing eed ied ies sses s y e ll""".split()
+)
+few = st.sampled_from("the a cat cats sat ran running on mat relational relation it's 42 x".split())
+lines = st.lists(st.lists(few, max_size=7).map(" ".join), max_size=4).map("\n".join)
+ascii_text = st.one_of(lines, st.text(alphabet="aeiousrtlnmy ed.ing,tion's-0123\n\x00\t", max_size=60))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.tuples(ascii_text, ascii_text), min_size=1, max_size=4))
+def test_equal_to_rouge_score_to_the_last_bit(rows: list[tuple[str, str]]) -> None:
+    samples = [a_sample(reference=reference) for _, reference in rows]
+    outputs = [an_output(answer=answer) for answer, _ in rows]
+    batch = Batch(samples, outputs)
+    for option, scorer in SCORERS.items():
+        theirs = [scorer.score(reference, answer) for answer, reference in rows]
+        for ours, key in THEIRS.items():
+            metric = parse_metric(ours + option)
+            assert metric.score_batch(batch).values.tolist() == [found[key].fmeasure for found in theirs]
+            assert [metric.score(*pair) for pair in zip(samples, outputs, strict=True)] == [
+                found[key].fmeasure for found in theirs
+            ]
+
+
+any_text = st.one_of(st.text(max_size=40), st.text(alphabet="猫a b\nは\ud800é\u0301", max_size=30))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(any_text, any_text, st.lists(any_text, max_size=2)), min_size=1, max_size=4))
+def test_a_batch_scores_as_its_samples_do(rows: list[tuple[str, str, list[str]]]) -> None:
+    samples = [a_sample(reference=gold, alternatives=others) for _, gold, others in rows]
+    outputs = [an_output(answer=answer) for answer, _, _ in rows]
+    batch = Batch(samples, outputs)
+    for name in THEIRS:
+        metric = parse_metric(name)
+        plain = [metric.score(*pair) for pair in zip(samples, outputs, strict=True)]
+        assert metric.score_batch(batch).values.tolist() == plain
+        assert all(0 <= score <= 1 for score in plain if isinstance(score, float))
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.text("abcdefghilmnoprstuvwy9", max_size=6), st.lists(SUFFIXES, max_size=2))
+def test_stems_equal_those_of_nltk(start: str, suffixes: list[str]) -> None:
+    word = start + "".join(suffixes)
+    assert stem(word) == PorterStemmer().stem(word)
+
+
+def test_a_long_word_has_a_stem() -> None:
+    assert stem("y" * 1_000_000 + "ing").startswith("yy")
+
+
+def test_texts_of_a_megabyte() -> None:
+    long_text = "word " * 200_000
+    assert value(RougeLAnswer(), long_text, long_text) == 1.0
+    assert value(RougeLsum(), "word\n" * 200_000, "word\n" * 200_000) == 1.0
+    assert value(RougeLsum(), "word\n" * 200_000, "word\nword") == pytest.approx(2 * 2 / 200_002)
+
+
+def test_lines_that_take_too_long_to_compare_are_explained() -> None:
+    fine, long_text = a_sample(reference="a\nb"), "\n".join(f"w{n} x" for n in range(30_000))
+    result = RougeLsum().compute(
+        [a_sample(reference=long_text), fine], [an_output(answer=long_text + "\nz")] * 2
+    )
+    assert (result.details["num_failed"], result.details["num_samples"]) == (1, 1)
+    assert "too long" in result.scores[0].reason
+
+
+def test_more_words_than_characters_take_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "_MOST_CODES", 2)
+    for name in THEIRS:
+        assert value(parse_metric(name), "one two three", "one two three") == 1.0
+    monkeypatch.setattr(pairs, "_MANY_CODES", 1)
+    monkeypatch.setattr(pairs, "_MOST_CODES", 5)
+    samples = [a_sample(reference=text) for text in ("one two three", "four five six", "one seven")]
+    outputs = [an_output(answer=text) for text in ("one two three", "four five", "one eight")]
+    assert parse_metric("rouge1").compute(samples, outputs).value == pytest.approx((1 + 0.8 + 0.5) / 3)
+
+
+def test_stemming_is_in_the_name_and_in_the_signature() -> None:
+    for base in THEIRS:
+        plain = parse_metric(f"{base}[stem=false]")
+        assert plain.name == f"{base}[stem=false]"
+        assert plain.signature()["stemmer"] == "none"
+        assert parse_metric(base).signature()["stemmer"] == "porter (nltk)"

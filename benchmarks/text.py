@@ -4,8 +4,8 @@
     python benchmarks/text.py --quick     # a tenth of the pairs and best of 2, to see that it runs
 
 Each workload runs the reference tool and ours in turn, five times, and takes the best CPU time of each. Ours
-starts from samples and outputs as the library holds them, with empty caches. The texts are random with a fixed
-seed: words of a Zipf-like vocabulary with English suffixes, so that stemming has something to do.
+starts from samples and outputs as the library holds them, with empty caches. The texts are random, from a
+fixed seed: words of a Zipf-like vocabulary with English suffixes, so that stemming has something to do.
 
 Exits with 0 if all bars hold, 1 if one is missed. Needs rouge-score and sacrebleu (the extra `test`).
 """
@@ -24,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from auepora_eval.core.batch import Batch
@@ -212,7 +213,7 @@ def measure(workload: Workload, repeats: int) -> Row:
         for theirs_of, ours_of in zip(*found, strict=True)
         for a, b in zip(theirs_of, ours_of, strict=True)
     )
-    return Row(workload, *best, difference)
+    return Row(workload, best[0], best[1], difference)
 
 
 def workloads(scale: int) -> list[Workload]:
@@ -259,13 +260,12 @@ def peak_megabytes(metric: str, scale: int) -> float:
 
 def only_ours(metric: str, scale: int) -> None:
     """What peak_megabytes runs: one metric of ours, then print this process's peak."""
-    import resource
-
     nothing: Any = None
     pairs = random_pairs(10_000 // scale, 50)
     ours(Workload("", "", pairs, nothing, (metric,), 0, 0, corpus=True))(pairs)
-    unit = 1e6 if sys.platform == "darwin" else 1e3
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+    # Not getrusage: on Linux its peak includes that of the process that started this one.
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    print(int(peak[1]) / 1e3 if peak else "nan")
 
 
 def main() -> int:

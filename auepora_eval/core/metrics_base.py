@@ -72,6 +72,9 @@ class SampleMetric(Metric):
         """What beside the name decides whether two values may be compared."""
         return {}
 
+    def ready(self) -> None:
+        """Raise MissingDependencyError if scoring would: asked before the first system call."""
+
     def required_fields(self) -> list[str]:
         return list(self.requires)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..errors import PlanError
 from .batch import has_field
-from .metrics_base import Metric
+from .metrics_base import Metric, SampleMetric
 from .types import EvaluationSample, TargetCategory
 
 
@@ -39,6 +39,9 @@ class EvaluationPlan:
     def validate_counts(self, counts: Mapping[str, int], total: int) -> None:
         """The same, from how many of the samples have each field."""
         self._check_names()
+        for metric in self.metrics:
+            if isinstance(metric, SampleMetric):
+                metric.ready()
         if not total:
             return
         users: dict[str, list[str]] = {}

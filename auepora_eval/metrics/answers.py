@@ -276,17 +276,16 @@ def shared_tokens(batch: Batch) -> SharedTokens:
     import numpy as np
 
     pairs = batch.once(text_pairs)
-    counts = np.zeros((len(pairs.answers), 3), dtype=np.int64)
-    equal = np.zeros(len(pairs.answers))
+    counts: list[tuple[int, int, int, bool]] = []
     before: str | None = None
     given: list[str] = []
-    for place, (answer, gold) in enumerate(zip(pairs.answers, pairs.golds, strict=True)):
+    for answer, gold in zip(pairs.answers, pairs.golds, strict=True):
         if answer is not before:
             before, given = answer, _squad_words(answer)
         right = _squad_words(gold)
-        counts[place] = len(given), len(right), _shared(given, right)
-        equal[place] = given == right
-    return SharedTokens(counts[:, 0], counts[:, 1], counts[:, 2], equal)
+        counts.append((len(given), len(right), _shared(given, right), given == right))
+    columns = np.array(counts, dtype=np.int64).reshape(-1, 4)
+    return SharedTokens(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3].astype(np.float64))
 
 
 def _shared(given: list[str], gold: list[str]) -> int:
@@ -301,9 +300,15 @@ def _shared(given: list[str], gold: list[str]) -> int:
     return shared
 
 
-_SQUAD_CHARACTERS = bytes(
-    32 if chr(n).isspace() and n < 128 else ord(chr(n).lower()) if n < 128 else n for n in range(256)
-)
+def _squad_byte(code: int) -> int:
+    character = chr(code).lower()
+    if code >= 128 or not (character.isalnum() or character.isspace()):
+        return _STRANGE[0]
+    return ord(" " if character.isspace() else character)
+
+
+_STRANGE = b"\xff"
+_SQUAD_BYTES = bytes(map(_squad_byte, range(256)))
 _SQUAD_DELETED = string.punctuation.encode("ascii")
 _SQUAD_ARTICLES = frozenset({"a", "an", "the"})
 
@@ -311,8 +316,8 @@ _SQUAD_ARTICLES = frozenset({"a", "an", "the"})
 def _squad_words(text: str) -> list[str]:
     """squad_normalised(text).split(), without regular expressions where the text is plain."""
     if text.isascii():
-        plain = text.encode("ascii").translate(_SQUAD_CHARACTERS, _SQUAD_DELETED)
+        plain = text.encode("ascii").translate(_SQUAD_BYTES, _SQUAD_DELETED)
         # A control character ends a word and is no space: rare enough for the slow way.
-        if plain.replace(b" ", b"").isalnum():
+        if _STRANGE not in plain:
             return [word for word in plain.decode("ascii").split() if word not in _SQUAD_ARTICLES]
     return squad_normalised(text).split()

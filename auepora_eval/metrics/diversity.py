@@ -72,6 +72,11 @@ class EmbeddingDiversity(PairwiseMetric):
         option = "" if self.model == "wordllama" else f"[{self.model}]"
         self.name = f"embedding_diversity{_cutoff(self.k, least=2)}{option}"
 
+    def ready(self) -> None:
+        from ..judges.embeddings import embedder
+
+        embedder(self.model)
+
     def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
         import numpy as np
 

@@ -136,15 +136,23 @@ class Codes(dict[str, str]):
         given, right = [], []
         before, code = None, ""
         for answer, gold in zip(pairs.answers, pairs.golds, strict=True):
-            if len(self._characters) > _MANY_CODES:
-                self.clear()
-                self._characters.clear()
-                before = None
-            if answer is not before:
-                before, code = answer, "".join(map(self.__getitem__, cut(answer)))
+            if self.renew() or answer is not before:
+                before, code = answer, self.of_words(cut(answer))
             given.append(code)
-            right.append("".join(map(self.__getitem__, cut(gold))))
+            right.append(self.of_words(cut(gold)))
         return given, right
+
+    def of_words(self, words: Iterable[str]) -> str:
+        """Words in code."""
+        return "".join(map(self.__getitem__, words))
+
+    def renew(self) -> bool:
+        """Forget all words if they are many; call it between pairs."""
+        if len(self._characters) <= _MANY_CODES:
+            return False
+        self.clear()
+        self._characters.clear()
+        return True
 
 
 def lengths(codes: list[str]) -> NDArray[np.int64]:

@@ -65,6 +65,11 @@ class QueryAnswerSimilarity(SampleMetric):
         base = "query_answer_similarity"
         self.name = base if self.model == "wordllama" else f"{base}[{self.model}]"
 
+    def ready(self) -> None:
+        from ..judges.embeddings import embedder
+
+        embedder(self.model)
+
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         return self.score_all(Batch([sample], [output]))[0]
 

@@ -78,6 +78,9 @@ class QueryDocSimilarity(SampleMetric):
         if self.model != "wordllama":
             self.name += f"[{self.model}]"
 
+    def ready(self) -> None:
+        embedder(self.model)
+
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         texts = first_texts(output, self.k)
         if isinstance(texts, SampleScore):

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.batch import Batch
@@ -43,6 +44,7 @@ class CodedWords(NamedTuple):
     gold: list[str]
     given_lengths: Counts
     gold_lengths: Counts
+    codes: Codes
 
 
 class Rouge(AnswerMetric):
@@ -151,13 +153,13 @@ class RougeLsum(Rouge):
     def agreements(self, batch: Batch) -> Rows:
         pairs = batch.once(text_pairs)
         values = rouge_l(batch, self.stem).copy()
-        code = Codes(_stems if self.stem else _itself)
+        codes = coded_words(batch, self.stem).codes
         for place, (answer, gold) in enumerate(zip(pairs.answers, pairs.golds, strict=True)):
             if "\n" not in answer and "\n" not in gold:
                 continue
+            codes.renew()
             given, right = (
-                ["".join(map(code.__getitem__, words(line))) for line in text.split("\n")]
-                for text in (answer, gold)
+                [codes.of_words(words(line)) for line in text.split("\n")] for text in (answer, gold)
             )
             try:
                 values[place] = _of_lines(given, right, same=answer == gold)
@@ -182,8 +184,9 @@ def rouge_l(batch: Batch, stemmed: bool) -> Rows:
 
 
 def _coded_words(batch: Batch, stemmed: bool) -> CodedWords:
-    given, gold = Codes(_stems if stemmed else _itself).of_pairs(batch.once(text_pairs), words)
-    return CodedWords(given, gold, lengths(given), lengths(gold))
+    codes = Codes(_stems if stemmed else _itself)
+    given, gold = codes.of_pairs(batch.once(text_pairs), words)
+    return CodedWords(given, gold, lengths(given), lengths(gold), codes)
 
 
 def _shared_words(batch: Batch, stemmed: bool) -> Counts:
@@ -219,8 +222,7 @@ def _of_lines(given: Sequence[Line], gold: Sequence[Line], *, same: bool) -> flo
     work = max(size_given, longest) * size_gold + _WORK_OF_A_LINE * len(others) * len(set(gold))
     if work > _MOST_WORK:
         raise ScoringError(f"texts of {size_given} and {size_gold} words are too long to compare by lines")
-    left_given = Counter(token for line in given for token in line)
-    left_gold = Counter(token for line in gold for token in line)
+    left_given, left_gold = (Counter(chain.from_iterable(lines)) for lines in (given, gold))
     known: dict[Line, list[int]] = {}
     hits = 0
     for line in gold:
@@ -236,40 +238,48 @@ def _of_lines(given: Sequence[Line], gold: Sequence[Line], *, same: bool) -> flo
 
 
 def _in_common(line: Line, others: Iterable[Line]) -> list[int]:
-    """The places of a line that are in a longest common subsequence with any of the other lines.
+    """The places of a line that are in a longest common subsequence with any of the other lines."""
+    places_of: dict[str, int] = {}
+    for place, token in enumerate(line):
+        places_of[token] = places_of.get(token, 0) | 1 << place
+    found, full = 0, (1 << len(line)) - 1
+    for other in others:
+        found |= _one_in_common(other, places_of, full)
+    return [place for place in range(len(line)) if found >> place & 1]
+
+
+def _one_in_common(other: Line, places_of: dict[str, int], full: int) -> int:
+    """As bits: the places of a line in one longest common subsequence with another line.
 
     Which one of several longest ones decides the value: the one that rouge-score finds. It walks back from
     both ends, takes two equal words, and else drops the line's word unless that would shorten the rest.
     """
-    places_of: dict[str, int] = {}
-    for place, token in enumerate(line):
-        places_of[token] = places_of.get(token, 0) | 1 << place
-    found = 0
-    for other in others:
-        if not places_of.keys().isdisjoint(other):
-            found |= _one_in_common(line, other, places_of)
-    return [place for place in range(len(line)) if found >> place & 1]
-
-
-def _one_in_common(line: Line, other: Line, places_of: dict[str, int]) -> int:
-    """As bits: the places of a line in one longest common subsequence with another line."""
     # Bit-parallel (Hyyrö 2004): after each word of the other line, a 0 at a place of this line says that
-    # the longest common subsequence grows there.
-    flat, full = (1 << len(line)) - 1, (1 << len(line)) - 1
-    rows = []
+    # the longest common subsequence grows there. Words that are not in this line change nothing, and
+    # for the way back one row stands for any number of them.
+    flat, rows, gap = full, [], False
     for token in other:
-        matches = flat & places_of.get(token, 0)
-        if matches:
-            flat = (flat + matches | flat - matches) & full
-        rows.append(flat)
-    found, here, there = 0, len(line) - 1, len(other) - 1
-    while here >= 0 and there >= 0:
-        if line[here] == other[there]:
-            found |= 1 << here
-            here -= 1
-            there -= 1
-        elif rows[there] >> here & 1:
-            here -= 1
+        matches = places_of.get(token)
+        if matches is not None:
+            if gap:
+                rows.append((full ^ flat, 0))
+                gap = False
+            grown = flat & matches
+            flat = (flat + grown | flat - grown) & full
+            rows.append((full ^ flat | matches, matches))
+        elif rows:
+            gap = True
+    if gap:
+        rows.append((full ^ flat, 0))
+    found, below = 0, full
+    for stops, matches in reversed(rows):
+        stops &= below
+        if not stops:
+            break
+        last = 1 << stops.bit_length() - 1
+        if matches & last:
+            found |= last
+            below = last - 1
         else:
-            there -= 1
+            below = 2 * last - 1
     return found

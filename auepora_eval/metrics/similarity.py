@@ -37,6 +37,11 @@ class SemanticSimilarity(SampleMetric):
         base = "semantic_similarity"
         self.name = base if self.model == "wordllama" else f"{base}[{self.model}]"
 
+    def ready(self) -> None:
+        from ..judges.embeddings import embedder
+
+        embedder(self.model)
+
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
         return self.score_all(Batch([sample], [output]))[0]
 

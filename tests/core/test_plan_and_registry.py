@@ -17,7 +17,8 @@ from auepora_eval.core.targets import (
     parse_target,
 )
 from auepora_eval.core.types import TargetCategory
-from auepora_eval.errors import PlanError, UnknownNameError
+from auepora_eval.errors import MissingDependencyError, PlanError, UnknownNameError
+from auepora_eval.judges import embeddings
 from auepora_eval.metrics.parse import default_metrics, parse_metric, parse_metrics
 from tests.builders import a_sample
 
@@ -104,3 +105,18 @@ def test_whatever_metadata_holds_has_a_canonical_form() -> None:
     assert canonical_json({"v": np.arange(2), "p": Path("a/b")}) == b'{"p":"a/b","v":[0,1]}'
     assert canonical_json({"s": "\ud800"}) == b'{"s":"\\ud800"}'
     assert b"object" in canonical_json({"o": object()})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["semantic_similarity", "query_answer_similarity", "query_doc_similarity@5", "embedding_diversity@5"],
+)
+def test_a_missing_package_is_found_out_before_the_first_call(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "find_spec", lambda package: None)
+    embeddings.embedder.cache_clear()
+    with pytest.raises(MissingDependencyError, match="embeddings"):
+        EvaluationPlan(parse_metrics(name)).validate_dataset([a_sample(relevant="a", reference="b")])
+    monkeypatch.undo()
+    embeddings.embedder.cache_clear()

@@ -85,7 +85,8 @@ def test_an_answer_without_claims_leaves_everything_out() -> None:
 
 
 def test_missing_claims_are_skipped() -> None:
-    for claims in (None, {"something": []}):
+    nothing: tuple[Any, ...] = (None, {"something": []})
+    for claims in nothing:
         assert [(score.value, score.failed, bool(score.reason)) for score in scores(claims)] == [
             (None, False, True)
         ] * 4

@@ -20,6 +20,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from auepora_eval.core.batch import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
@@ -78,8 +79,7 @@ def as_dicts(world: World) -> tuple[dict[str, dict[str, int]], dict[str, dict[st
 
 def with_pytrec_eval(world: World) -> Means:
     """Eight of the nine: it has no F1 at a cutoff."""
-    import pytrec_eval
-
+    pytrec_eval = import_module("pytrec_eval")
     names = {
         "recall_10": "recall@10",
         "P_10": "precision@10",
@@ -101,27 +101,24 @@ def with_pytrec_eval(world: World) -> Means:
 
 def with_ir_measures(world: World) -> Means:
     """Eight of the nine: it has no F1 at a cutoff."""
-    import ir_measures
-    from ir_measures import AP, RR, P, R, Rprec, Success, nDCG
-
+    peer = import_module("ir_measures")
     names = {
-        R @ 10: "recall@10",
-        P @ 10: "precision@10",
-        Success @ 10: "hit@10",
-        RR: "mrr",
-        AP: "map",
-        nDCG @ 10: "ndcg@10",
-        Rprec: "r_precision",
-        nDCG: "ndcg",
+        peer.R @ 10: "recall@10",
+        peer.P @ 10: "precision@10",
+        peer.Success @ 10: "hit@10",
+        peer.RR: "mrr",
+        peer.AP: "map",
+        peer.nDCG @ 10: "ndcg@10",
+        peer.Rprec: "r_precision",
+        peer.nDCG: "ndcg",
     }
     qrels, run = as_dicts(world)
-    means = ir_measures.calc_aggregate(list(names), qrels, run)
+    means = peer.calc_aggregate(list(names), qrels, run)
     return {name: means[measure] for measure, name in names.items()}
 
 
 def with_ranx(world: World) -> Means:
-    from ranx import Qrels, Run, evaluate
-
+    peer = import_module("ranx")
     names = {
         "recall@10": "recall@10",
         "precision@10": "precision@10",
@@ -134,7 +131,7 @@ def with_ranx(world: World) -> Means:
         "ndcg": "ndcg",
     }
     qrels, run = as_dicts(world)
-    means = evaluate(Qrels(qrels), Run(run), list(names))
+    means = peer.evaluate(peer.Qrels(qrels), peer.Run(run), list(names))
     return {name: float(means[measure]) for measure, name in names.items()}
 
 

@@ -300,7 +300,7 @@ def normalised_gain(batch: Batch, hits: RelevantHits, k: int | None, *, exponent
     import numpy as np
 
     def gain(grade: Floats) -> Floats:
-        return np.exp2(grade) - 1 if exponential else grade
+        return np.expm1(grade * math.log(2)) if exponential else grade
 
     sample, place, grade = batch.once(best_first)
     by_place = discounts(1 + max(int(hits.place.max(initial=0)), int(place.max(initial=0))))

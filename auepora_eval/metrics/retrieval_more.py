@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -205,4 +206,4 @@ class JudgedAtK(SampleMetric):
 
 def exponential(grade: float) -> float:
     """2**grade - 1; infinite, not an error, where that is too large."""
-    return 2.0**grade - 1 if grade < 1024 else float("inf")
+    return math.expm1(grade * math.log(2)) if grade < 1024 else math.inf

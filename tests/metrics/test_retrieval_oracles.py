@@ -24,6 +24,7 @@ World = list[tuple[dict[str, int], dict[str, float]]]
 ORACLE_NAMES = {
     "recall@5": "recall_5",
     "precision@5": "P_5",
+    "f1@5": "f1_5",  # made of the two above it
     "hit@5": "success_5",
     "mrr": "recip_rank",
     "map": "map",
@@ -59,7 +60,8 @@ def trec_order(scores: dict[str, float]) -> list[str]:
 
 
 def trec_eval(world: World, level: int) -> dict[str, dict[str, float]]:
-    qrels = {f"q{n}": grades for n, (grades, _) in enumerate(world)}
+    # Judgements that are all below 0 crash it; those queries have nothing relevant, so nothing is compared.
+    qrels = {f"q{n}": grades for n, (grades, _) in enumerate(world) if max(grades.values()) >= 0}
     run = {f"q{n}": scores for n, (_, scores) in enumerate(world) if scores}
     answer = subprocess.run(
         [sys.executable, "-c", ORACLE],
@@ -69,6 +71,9 @@ def trec_eval(world: World, level: int) -> dict[str, dict[str, float]]:
         check=True,
     )
     values: dict[str, dict[str, float]] = json.loads(answer.stdout)
+    for query in values.values():
+        p, r = query["P_5"], query["recall_5"]
+        query["f1_5"] = 2 * p * r / (p + r) if p + r else 0.0
     return values
 
 
@@ -98,16 +103,6 @@ def test_equal_to_trec_eval_on_random_runs(world: World, level: int) -> None:
             else:  # a query without a run is dropped there unless -c asks for its zero
                 expected = theirs[f"q{number}"][oracle_name] if scores else 0.0
                 assert ours == pytest.approx(expected, abs=1e-9), (name, world[number])
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.lists(one_query, min_size=20, max_size=20))
-def test_f1_is_the_harmonic_mean_of_what_trec_eval_says(world: World) -> None:
-    theirs = trec_eval(world, 1)
-    for number, ours in enumerate(our_scores(world, "f1@5")):
-        if ours is not None and world[number][1]:
-            p, r = (theirs[f"q{number}"][name] for name in ("P_5", "recall_5"))
-            assert ours == pytest.approx(2 * p * r / (p + r) if p + r else 0.0, abs=1e-9)
 
 
 needs_trec_files = pytest.mark.skipif(
@@ -180,6 +175,6 @@ def _trec_files(qrels: str, run: str) -> dict[str, tuple[dict[str, int], dict[st
         topic, _, doc, grade = line.split()
         world.setdefault(topic, ({}, {}))[0][doc] = int(grade)
     for line in (TREC_TEST / run).read_text().splitlines():
-        topic, _, doc, _, score, _ = line.split()
+        topic, _, doc, _, score = line.split()[:5]
         world[topic][1][doc] = float(score)
     return world

@@ -163,7 +163,8 @@ def questions() -> list[EvaluationSample]:
 
 def perfect_retriever(sample: EvaluationSample, size: int) -> SystemOutputs:
     """Every chunk of that size that holds a gold character, and no other."""
-    (doc,) = sample.relevant_docs or ()
+    assert sample.relevant_docs is not None
+    (doc,) = sample.relevant_docs
     starts = {
         n * size
         for span in doc.metadata["spans"]

@@ -1,6 +1,7 @@
 """Text metrics against the reference tools: CPU time, equality of the scores, and memory.
 
     python benchmarks/text.py             # all workloads, a few minutes
+    python benchmarks/text.py --only EM   # the workloads whose name contains this
     python benchmarks/text.py --quick     # a tenth of the pairs and best of 2, to see that it runs
 
 Each workload runs the reference tool and ours in turn, five times, and takes the best CPU time of each. Ours
@@ -271,6 +272,7 @@ def only_ours(metric: str, scale: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the pairs, best of 2")
+    parser.add_argument("--only", default="", metavar="TEXT", help="workloads whose name contains this")
     parser.add_argument("--only-ours", metavar="METRIC", help=argparse.SUPPRESS)
     parser.add_argument("--scale", type=int, default=1, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -282,6 +284,8 @@ def main() -> int:
     print("|---|---|---:|---:|---:|---:|---:|---|")
     holds = True
     for workload in workloads(scale):
+        if args.only not in workload.name:
+            continue
         row = measure(workload, repeats)
         holds &= row.holds
         print(

@@ -282,22 +282,31 @@ def shared_tokens(batch: Batch) -> SharedTokens:
     for answer, gold in zip(pairs.answers, pairs.golds, strict=True):
         if answer is not before:
             before, given = answer, _squad_words(answer)
-        right = _squad_words(gold)
-        counts.append((len(given), len(right), _shared(given, right), given == right))
+        counts.append(_compared(given, _squad_words(gold)))
     columns = np.array(counts, dtype=np.int64).reshape(-1, 4)
     return SharedTokens(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3].astype(np.float64))
 
 
-def _shared(given: list[str], gold: list[str]) -> int:
-    """How many words two lists share, repeats counted."""
-    left = Counter(gold)
-    shared = 0
+def _compared(given: list[str], gold: list[str]) -> tuple[int, int, int, bool]:
+    """The words of two texts but articles: how many in each, in both, and whether they are the same."""
+    left: dict[str, int] = {}
+    for word in gold:
+        left[word] = left.get(word, 0) + 1
+    size_gold = len(gold) - sum(left.pop(article, 0) for article in _SQUAD_ARTICLES)
+    size_given, shared = len(given), 0
     for word in given:
         count = left.get(word)
         if count:
             left[word] = count - 1
             shared += 1
-    return shared
+        elif word in _SQUAD_ARTICLES:
+            size_given -= 1
+    equal = shared == size_given == size_gold and _but_articles(given) == _but_articles(gold)
+    return size_given, size_gold, shared, equal
+
+
+def _but_articles(words: list[str]) -> list[str]:
+    return [word for word in words if word not in _SQUAD_ARTICLES]
 
 
 def _squad_byte(code: int) -> int:
@@ -314,10 +323,10 @@ _SQUAD_ARTICLES = frozenset({"a", "an", "the"})
 
 
 def _squad_words(text: str) -> list[str]:
-    """squad_normalised(text).split(), without regular expressions where the text is plain."""
+    """The words of squad_normalised(text), and articles; no regular expressions where the text is plain."""
     if text.isascii():
         plain = text.encode("ascii").translate(_SQUAD_BYTES, _SQUAD_DELETED)
         # A control character ends a word and is no space: rare enough for the slow way.
         if _STRANGE not in plain:
-            return [word for word in plain.decode("ascii").split() if word not in _SQUAD_ARTICLES]
+            return plain.decode("ascii").split()
     return squad_normalised(text).split()

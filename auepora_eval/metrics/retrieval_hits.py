@@ -238,7 +238,9 @@ def best_first(batch: Batch) -> tuple[Integers, Integers, Floats]:
     sample, grade = hits.gold_sample[counts], hits.gold_grade[counts]
     # Few grades are different: their numbers fit into one key with the sample, which sorts fast. The
     # samples are in order as they are, so that sorting does not change their column.
-    levels = np.unique(-grade)
+    ordered = np.sort(-grade)
+    # What np.unique would give; its first call imports masked arrays, a tenth of a small evaluation's time.
+    levels = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     key = np.sort(sample * len(levels) + np.searchsorted(levels, -grade))
     first = np.searchsorted(sample, np.arange(hits.samples))
     return sample, np.arange(len(sample)) - first[sample], -levels[key - sample * len(levels)]

@@ -68,7 +68,7 @@ def mean_interval(
     """The interval of a mean of scores: Wilson if all are 0 or 1, else BCa; None where there is none."""
     import numpy as np
 
-    if len(values) and bool(np.isin(values, (0.0, 1.0)).all()):
+    if len(values) and bool(((values == 0.0) | (values == 1.0)).all()):
         return _share_interval(values, clusters, confidence)
     if len(values) and float(np.ptp(values)) == 0.0:
         units = len(values) if clusters is None else len(set(clusters))

@@ -85,7 +85,7 @@ def _usage(base: str, metric: type[SampleMetric]) -> str:
 
     usage, numbered = base, False
     for field in fields(metric):  # type: ignore[arg-type]  # every registered metric is a dataclass
-        if not numbered and kind_of(field) in ("int", "float"):
+        if not numbered and not field.kw_only and kind_of(field) in ("int", "float"):
             numbered = True
             usage += f"@{field.name}" if field.default is MISSING else f"[@{field.name}]"
         else:

@@ -23,7 +23,7 @@ class TargetCategory(Enum):
     COUNTERFACTUAL_ROBUSTNESS = auto()
 
 
-@dataclass
+@dataclass(slots=True)
 class Document:
     """A text with an id. `metadata["relevance"]` grades a gold document (1 when absent)."""
 
@@ -32,7 +32,7 @@ class Document:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(slots=True)
 class RetrievedDocument:
     """A document that a system found, at its place in the list; rank 1 is the best."""
 

@@ -23,7 +23,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "tools whose ideal list holds only what was retrieved print more; a miss then costs nothing.",
     ),
     "hit": ("trec_eval success: the same.",),
-    "bpref": ("trec_eval: the same. ranx 0.3 returned NaN on a list that ends in unjudged documents.",),
+    "bpref": ("trec_eval: the same.",),
     "rouge1": ("rouge-score: the same on ASCII; it drops every other letter.",),
     "rouge2": ("rouge-score: the same on ASCII; it drops every other letter.",),
     "rougeL_answer": (

@@ -103,7 +103,7 @@ def _arguments(
 ) -> Iterable[tuple[str, Any]]:
     parameters = _parameters(metric)
     if number is not None:
-        parameter = next((p for p in parameters if kind_of(p) in ("int", "float")), None)
+        parameter = next((p for p in parameters if kind_of(p) in ("int", "float") and not p.kw_only), None)
         if parameter is None:
             raise UnknownNameError(f"the metric {name!r} takes no number after @")
         yield parameter.name, _value(name, parameter, number)

@@ -312,7 +312,7 @@ def _closed_form_bca(values: Array, confidence: float) -> Interval:
     centred = values - values.mean()
     variance = float((centred**2).mean())
     error = math.sqrt(variance / n)
-    skew = float((centred**3).mean()) / variance**1.5 / (6 * math.sqrt(n))
+    skew = float((centred * centred * centred).mean()) / variance**1.5 / (6 * math.sqrt(n))
     limits = []
     for level in _bca_levels(skew, skew, confidence):
         z = _normal_quantile(level)

@@ -69,6 +69,7 @@ def test_every_target_is_grouped_and_asked_about() -> None:
         ("recall@5@6", "not a metric name"),
         ("", "not a metric name"),
         ("exact_match@5", "takes no number"),
+        ("r_precision@5", "takes no number"),
         ("mean_latency[a=b]", "its options are: timing_key"),
         ("rouge1[stem=perhaps]", "must be of type bool"),
     ],

@@ -18,7 +18,8 @@ from . import echo
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 1, 2, 4, 130, 143
 
-# One module of this folder a command; its docstring is the help, its first line the summary.
+# One module of this folder a command; its docstring is the help, its first line the summary. A command of
+# two words (`dataset info`) is one of a group.
 COMMANDS = ("demo", "run", "score", "rescore", "compare", "report", "metrics", "list", "show")
 
 
@@ -42,15 +43,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] in ("-V", "--version"):
         print(f"auepora {version('auepora-eval')}")
         return EXIT_OK
-    if words[0] not in COMMANDS:
-        return _refuse_command(words[0])
-    command = _command(words[0])
-    parser = _parser(words[0], command)
+    name, rest = _split(words)
+    if name in _groups() and (not rest or rest[0] in ("-h", "--help", "help")):
+        print(_overview(name))
+        return EXIT_OK
+    if name not in COMMANDS:
+        return _refuse_command(name)
+    command = _command(name)
+    parser = _parser(name, command)
     try:
-        args = parser.parse_args(words[1:])
+        args = parser.parse_args(rest)
     except SystemExit as stop:
         return int(stop.code or 0)
     return _guarded(command, args)
+
+
+def _groups() -> set[str]:
+    """The first words of the commands of two."""
+    return {name.split()[0] for name in COMMANDS if " " in name}
+
+
+def _split(words: list[str]) -> tuple[str, list[str]]:
+    """The command's name, of one word or two, and its arguments."""
+    if words[0] in _groups() and len(words) > 1 and words[1] not in ("-h", "--help", "help"):
+        return f"{words[0]} {words[1]}", words[2:]
+    return words[0], words[1:]
 
 
 def _guarded(command: Command, args: Namespace) -> int:
@@ -112,7 +129,7 @@ def _failed(error: Exception, code: int) -> int:
 
 
 def _command(name: str) -> Command:
-    return cast(Command, import_module(f".{name.replace('-', '_')}_command", __package__))
+    return cast(Command, import_module(f".{name.replace('-', '_').replace(' ', '_')}_command", __package__))
 
 
 def _parser(name: str, command: Command) -> ArgumentParser:
@@ -128,10 +145,13 @@ def _parser(name: str, command: Command) -> ArgumentParser:
     return parser
 
 
-def _overview() -> str:
-    lines = ["usage: auepora COMMAND [options]", "", "Evaluate retrieval-augmented generation.", ""]
-    for name in COMMANDS:
-        lines.append(f"  {name:<9} {_command(name).__doc__.splitlines()[0]}")
+def _overview(group: str = "") -> str:
+    """The commands and what they do; all of them, or those of a group."""
+    shown = [name for name in COMMANDS if not group or name.split()[0] == group]
+    about = "Make, check and look at datasets." if group else "Evaluate retrieval-augmented generation."
+    lines = [f"usage: auepora {group or 'COMMAND'} {'COMMAND ' if group else ''}[options]", "", about, ""]
+    width = max(len(name) for name in shown) + 1
+    lines += [f"  {name:<{width}} {_command(name).__doc__.splitlines()[0]}" for name in shown]
     lines += ["", "auepora COMMAND --help tells more; auepora demo shows it all on bundled data."]
     return "\n".join(lines)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ..errors import DataError
-from .types import EvaluationSample
+from .types import Document, EvaluationSample
 
 
 class EvaluationDataset(ABC):
@@ -21,6 +22,16 @@ class EvaluationDataset(ABC):
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What is known of the whole: dataset_id, name, version, description, created_at, metadata."""
+        return {}
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        """The corpus, where the dataset carries one; its samples' documents need not be in it."""
+        return ()
 
 
 class InMemoryDataset(EvaluationDataset):
@@ -39,6 +50,30 @@ class InMemoryDataset(EvaluationDataset):
 
     def __len__(self) -> int:
         return len(self._samples)
+
+
+class DescribedDataset(InMemoryDataset):
+    """A dataset that comes with a description of itself, and with its corpus."""
+
+    def __init__(
+        self,
+        name: str,
+        samples: list[EvaluationSample],
+        *,
+        info: dict[str, Any] | None = None,
+        documents: Sequence[Document] = (),
+    ) -> None:
+        super().__init__(name, samples)
+        self._info = info or {}
+        self._documents = documents
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._info
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        return self._documents
 
 
 def checked_samples(name: str, samples: Iterable[EvaluationSample]) -> list[EvaluationSample]:

@@ -99,6 +99,8 @@ def test_stopping_keeps_what_is_finished_and_says_what_to_do(here: Path, number:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     partial = here / "runs" / "x.run" / "outputs.partial.jsonl"
     for _ in range(200):

@@ -1,0 +1,1 @@
+"""How a dataset comes to be good: built from raw records, generated, checked."""

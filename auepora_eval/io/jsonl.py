@@ -1,44 +1,83 @@
-"""JSON Lines: one record a line, and the dataset format of one sample a line."""
+"""JSON Lines: one record a line, and the dataset format of one sample a line.
+
+Before the samples there may be a line `{"dataset": {...}}` that describes the whole, and lines
+`{"document": {...}}` with the corpus; a sample then names its documents by id.
+"""
 
 from __future__ import annotations
 
 import gzip
-import json
-import math
-import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from ..core.dataset import EvaluationDataset, InMemoryDataset
+from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset
 from ..core.fingerprint import plain
-from ..core.types import EvaluationSample
+from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
 from .atomic import written
-from .records import read_sample, sample_record
+from .json_text import kind_of, parse_json, refuse_repeated_keys
+from .names import stem
+from .records import document_record, read_document_record, read_sample, sample_record
 
 MAX_LINE_BYTES = 8_000_000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_decode = msgspec.json.Decoder().decode
-MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
+
+
+@dataclass
+class Head:
+    """What stands before the samples of a file."""
+
+    info: dict[str, Any] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+
+    def name(self, path: Path) -> str:
+        """The dataset's id, or else what its file is called."""
+        named = self.info.get("dataset_id")
+        return named if isinstance(named, str) and named else stem(path)
+
+    def take(self, record: dict[str, Any], where: str) -> bool:
+        """Whether a record is not a sample but part of the head."""
+        if "sample_id" in record or not ("dataset" in record or "document" in record):
+            return False
+        if isinstance(record.get("dataset"), dict):
+            self.info = record["dataset"]
+            return True
+        doc = read_document_record(record.get("document"), f"{where}: $.document")
+        if doc.doc_id in self.documents:
+            raise DataError(
+                f"{where}: $.document", f"{doc.doc_id!r:.80} was used already.", fix="Keep one of them."
+            )
+        self.documents[doc.doc_id] = doc
+        return True
 
 
 def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
     """Load a dataset with one sample a line; a bad line is an error that names it."""
-    path = Path(path)
-    return InMemoryDataset(name=_stem(path) if name is None else name, samples=list(read_samples(path)))
+    path, head = Path(path), Head()
+    samples = list(read_samples(path, head=head))
+    documents = list(head.documents.values())
+    return DescribedDataset(
+        head.name(path) if name is None else name, samples, info=head.info, documents=documents
+    )
 
 
-def read_samples(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[EvaluationSample]:
+def read_samples(
+    path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[EvaluationSample]:
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
     places: dict[str, str] = {}
+    head = head or Head()
     for where, record in read_records(path, max_line_bytes=max_line_bytes):
-        sample = read_sample(record, where)
+        if not places and head.take(record, where):
+            continue
+        sample = read_sample(record, where, head.documents)
         if sample.sample_id in places:
             raise DataError(
                 f"{where}: $.sample_id",
@@ -55,13 +94,28 @@ class JsonlDataset(EvaluationDataset):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size: int | None = None
+        self._head: Head | None = None
 
     def __iter__(self) -> Iterator[EvaluationSample]:
         return read_samples(self._path)
 
+    def _what_comes_first(self) -> Head:
+        if self._head is None:
+            self._head = Head()
+            next(read_samples(self._path, head=self._head), None)
+        return self._head
+
     @property
     def name(self) -> str:
-        return _stem(self._path)
+        return self._what_comes_first().name(self._path)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._what_comes_first().info
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        return list(self._what_comes_first().documents.values())
 
     def __len__(self) -> int:
         if self._size is None:
@@ -71,7 +125,15 @@ class JsonlDataset(EvaluationDataset):
 
 def save_jsonl_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
     """Write a dataset with one sample a line; `load_jsonl_dataset` reads it back unchanged."""
-    save_records((sample_record(sample) for sample in dataset), Path(path), force=force)
+    save_records(_lines(dataset), Path(path), force=force)
+
+
+def _lines(dataset: EvaluationDataset) -> Iterator[dict[str, Any]]:
+    corpus = {doc.doc_id: doc for doc in dataset.documents}
+    if dataset.info:
+        yield {"dataset": dataset.info}
+    yield from ({"document": document_record(doc)} for doc in corpus.values())
+    yield from (sample_record(sample, corpus) for sample in dataset)
 
 
 def save_records(records: Iterable[dict[str, Any]], path: Path, *, force: bool = False) -> None:
@@ -115,57 +177,17 @@ def read_records(
 
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
     """The record on a line; DataError if it is none, or one that could do harm."""
-    try:
-        record = _decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_json(where, line, error) from error
+    record = parse_json(line, where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
-        raise DataError(f"{where}: $", f"an object was expected, not {_kind(record)}.{_ONE_OBJECT}")
-    refuse_extremes(record, line, where)
+        raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
+    if any(line.count(key) > 1 for key in _KEYS_OF_A_SAMPLE):
+        refuse_repeated_keys(record, line, where)
     return record
 
 
-_ONE_OBJECT = " Write one JSON object a line."
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_THREE_DIGITS = re.compile(rb"[0-9]{3}")
-
-
-def _is_suspect(line: bytes) -> bool:
-    """Whether a line may be nested too deeply or hold too large a number; seldom, so the look is quick."""
-    # 309 digits in a row, the least that a float cannot hold, are digits at three hundreds in a row.
-    if len(line) > 309 and _THREE_DIGITS.search(line[::100]):
-        return True
-    if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
-        return False
-    brackets = line.translate(None, _NO_BRACKETS)
-    for _ in range(8):  # each round takes away the innermost pairs
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-    return len(brackets) > MAX_DEPTH
-
-
-def refuse_extremes(record: Any, line: bytes, where: str) -> None:
-    """DataError if what a line says is nested too deeply, or holds a number that no float can hold."""
-    if not _is_suspect(line):
-        return
-    for path, depth, value in _walk(record):
-        if depth > MAX_DEPTH:
-            raise DataError(
-                f"{where}: {path:.80}", "the JSON is nested too deeply.", fix="Flatten the record."
-            )
-        if isinstance(value, int) and abs(value) > 2**1023:
-            raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
-
-
-def _walk(document: Any) -> Iterator[tuple[str, int, Any]]:
-    """(JSON path, depth, value) of everything in a document, without recursion."""
-    rest: list[tuple[str, int, Any]] = [("$", 0, document)]
-    while rest:
-        path, depth, value = rest.pop()
-        yield path, depth, value
-        if isinstance(value, dict):
-            rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
-        elif isinstance(value, list):
-            rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
+_ONE_OBJECT = "Write one JSON object a line."
+# A look for a repeated key costs as much as parsing; these four are looked for on every line.
+_KEYS_OF_A_SAMPLE = (b'"sample_id":', b'"query":', b'"relevant_docs":', b'"reference_answer":')
 
 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
@@ -234,56 +256,3 @@ def _opened(path: Path) -> BufferedReader:
             f"cannot be opened: {error.strerror or error}.",
             fix="Check the name and its rights.",
         ) from error
-
-
-def _not_json(where: str, line: bytes, error: Exception) -> DataError:
-    """What is wrong with a line, in words, and what to do; the parser's words where we know no better."""
-    try:
-        text = line.rstrip().decode("utf-8")
-    except UnicodeDecodeError as bad:
-        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
-        return DataError(where, what, fix="Save the file as UTF-8.")
-    message = str(error)
-    if isinstance(error, RecursionError):
-        return DataError(where, "the JSON is nested too deeply.", fix="Flatten the record.")
-    if _HALF_PAIR.search(text) and ("surrogate" in message or "truncated" in message):
-        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
-    if "out of range" in message or "invalid character" in message:
-        path = _path_of_no_number(text)
-        if path:
-            what = "NaN, Infinity and numbers beyond 1e308 are not JSON."
-            return DataError(f"{where}: {path:.80}", what, fix="Write null.")
-    if "out of range" in message:
-        return DataError(where, "a number is too large.", fix="Write it as a string.")
-    if "truncated" in message:
-        return DataError(
-            where,
-            "the JSON ends in the middle of a record.",
-            fix="Was the file cut off? Remove or complete the line.",
-        )
-    return DataError(where, f"not JSON: {message}.{_ONE_OBJECT}")
-
-
-_HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
-
-
-def _path_of_no_number(text: str) -> str:
-    """The JSON path of a NaN or an infinity, if the line would be JSON but for that."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    return next(
-        (path for path, _, value in _walk(document) if isinstance(value, float) and not math.isfinite(value)),
-        "",
-    )
-
-
-def _kind(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-    return "null" if value is None else names.get(type(value), type(value).__name__)
-
-
-def _stem(path: Path) -> str:
-    name = path.name.removesuffix(".gz")
-    return name.rsplit(".", 1)[0] if "." in name else name

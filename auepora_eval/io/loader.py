@@ -1,24 +1,41 @@
-"""Any dataset file to a dataset: the format is found by content, then by name."""
+"""Any dataset file to a dataset and back: the format is found by content and by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.registry import Registry
-from .jsonl import JsonlDataset, load_jsonl_dataset, opened
-from .parquet import load_parquet_dataset
+from ..errors import DataError
+from .detect import kind_of_file, not_a_dataset
+from .eval_csv import load_eval_csv, save_eval_csv
+from .eval_json import load_eval_json, save_eval_json
+from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
+from .parquet import load_parquet_dataset, save_parquet_dataset
 
-FORMATS: Registry[Callable[[Path], InMemoryDataset]] = Registry("format")
-FORMATS.add("jsonl")(load_jsonl_dataset)
-FORMATS.add("parquet")(load_parquet_dataset)
+
+@dataclass(frozen=True)
+class Format:
+    """A way to keep a dataset in a file."""
+
+    load: Callable[[Path], InMemoryDataset]
+    save: Callable[..., None]
+    endings: tuple[str, ...] = ()
+
+
+FORMATS: Registry[Format] = Registry("format")
+FORMATS.add("jsonl")(Format(load_jsonl_dataset, save_jsonl_dataset, (".jsonl", ".ndjson")))
+FORMATS.add("parquet")(Format(load_parquet_dataset, save_parquet_dataset, (".parquet",)))
+FORMATS.add("eval_json")(Format(load_eval_json, save_eval_json, (".eval.json", ".json", ".yaml", ".yml")))
+FORMATS.add("csv")(Format(load_eval_csv, save_eval_csv, (".csv",)))
 
 
 def load_dataset(path: str | Path, format: str | None = None) -> InMemoryDataset:  # noqa: A002 - the user's word
     """Load a dataset from a file of any known format."""
     path = Path(path)
-    return FORMATS.get(format or detected_format(path))(path)
+    return FORMATS.get(format or detected_format(path)).load(path)
 
 
 def open_dataset(path: str | Path, format: str | None = None) -> EvaluationDataset:  # noqa: A002
@@ -29,8 +46,35 @@ def open_dataset(path: str | Path, format: str | None = None) -> EvaluationDatas
     return load_dataset(path, format)
 
 
+def save_dataset(
+    dataset: EvaluationDataset,
+    path: str | Path,
+    format: str | None = None,  # noqa: A002
+    *,
+    force: bool = False,
+) -> None:
+    """Write a dataset in a format, by default the one that the name of the file says."""
+    path = Path(path)
+    FORMATS.get(format or format_of_name(path)).save(dataset, path, force=force)
+
+
 def detected_format(path: Path) -> str:
-    """The name of a file's format."""
-    with opened(path) as file:
-        start = file.read(4)
-    return "parquet" if start == b"PAR1" else "jsonl"
+    """The name of a file's format; DataError if the file is known to be something else."""
+    kind = kind_of_file(path)
+    if kind not in set(FORMATS):
+        raise not_a_dataset(path, kind)
+    return kind
+
+
+def format_of_name(path: Path) -> str:
+    """The format that a file of this name should have."""
+    name = path.name.lower().removesuffix(".gz")
+    for kind in FORMATS:
+        if name.endswith(FORMATS.get(kind).endings or ("\0",)):
+            return kind
+    endings = [ending for kind in FORMATS for ending in FORMATS.get(kind).endings]
+    raise DataError(
+        path.name,
+        "the name does not say which format to write.",
+        fix=f"End it in one of {', '.join(endings)}.",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
 from ..errors import DataError
 
@@ -21,3 +22,14 @@ def file_name(identifier: str, what: str = "id") -> str:
             fix="Use up to 128 letters, digits and . _ - + @, starting with a letter or digit.",
         )
     return identifier
+
+
+_ENDINGS = re.compile(
+    r"\.(?:eval|gt|results|benchmark|config)\.(?:json|yaml|yml|csv|parquet|h5)$|\.[^.]*$", re.IGNORECASE
+)
+
+
+def stem(path: PurePath) -> str:
+    """What a file is called without its endings: `policies.eval.json.gz` is `policies`."""
+    name = path.name.removesuffix(".gz")
+    return _ENDINGS.sub("", name) or name

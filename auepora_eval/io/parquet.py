@@ -1,7 +1,8 @@
 """Parquet: the same samples in columns, for datasets that other tools read too.
 
 One row a sample. Documents and the reference are nested columns; `labels`, `metadata` and `structured` have
-no fixed shape, so they are JSON text.
+no fixed shape, so they are JSON text. A dataset with a corpus has a row a document too, with nothing but the
+column `document`; its description is in the file's own metadata.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
-from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
+from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset, checked_samples
 from ..errors import DataError, MissingDependencyError
 from .atomic import written
-from .jsonl import encode, opened, refuse_extremes
-from .records import Record, read_sample, sample_record
+from .json_text import parse_json
+from .jsonl import Head, encode, opened
+from .records import Record, document_record, read_sample, sample_record
 
 _JSON_FIELDS = ("labels", "metadata")
+_DESCRIPTION = b"auepora.dataset"
 
 
 def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
@@ -29,14 +30,23 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
         try:
             table = parquet.read_table(pyarrow.PythonFile(file, mode="r"))
             rows = table.to_pylist()
+            described = (table.schema.metadata or {}).get(_DESCRIPTION, b"{}")
         except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
             what = " ".join(str(error).split()).rstrip(".")
             raise DataError(path.name, f"not a Parquet file: {what:.200}.", fix="Is it damaged?") from error
-    samples = []
+    head, samples = Head(), []
+    head.take({"dataset": parse_json(described, path.name)}, path.name)
     for number, row in enumerate(rows, start=1):
         where = f"{path.name}: row {number}"
-        samples.append(read_sample(_unpacked(row, where), where))
-    return InMemoryDataset(name or path.stem, checked_samples(path.name, samples))
+        record = _unpacked(row, where)
+        if not head.take(record, where):
+            samples.append(read_sample(record, where, head.documents))
+    return DescribedDataset(
+        name or head.name(path),
+        checked_samples(path.name, samples),
+        info=head.info,
+        documents=list(head.documents.values()),
+    )
 
 
 def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
@@ -58,6 +68,12 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
         ]
     )
     records = [_packed(sample_record(sample)) for sample in dataset]
+    if dataset.documents:
+        schema = schema.append(pyarrow.field("document", document))
+        rows = [{"document": _with_text(document_record(doc))} for doc in dataset.documents]
+        records = [*rows, *records]
+    if dataset.info:
+        schema = schema.with_metadata({_DESCRIPTION: encode(dataset.info)})
     try:
         table = pyarrow.Table.from_pylist(records, schema=schema)
     except UnicodeEncodeError:
@@ -73,7 +89,7 @@ def _packed(record: Record) -> Record:
     packed: Record = {name: _text(value) if name in _JSON_FIELDS else value for name, value in record.items()}
     for name in ("relevant_docs", "candidate_docs"):
         if name in packed:
-            packed[name] = [{**doc, "metadata": _text(doc["metadata"])} for doc in packed[name]]
+            packed[name] = [_with_text(doc) for doc in packed[name]]
     if "reference_answer" in packed:
         answer = packed["reference_answer"]
         packed["reference_answer"] = {
@@ -84,8 +100,15 @@ def _packed(record: Record) -> Record:
     return packed
 
 
+def _with_text(doc: Record) -> Record:
+    return {**doc, "metadata": _text(doc["metadata"])}
+
+
 def _unpacked(row: Record, where: str) -> Record:
     record = {name: value for name, value in row.items() if value is not None}
+    if isinstance(record.get("document"), dict):
+        doc = record["document"]
+        return {"document": doc | {"metadata": _parsed(doc.get("metadata"), f"{where}: $.document.metadata")}}
     for name in _JSON_FIELDS:
         record[name] = _parsed(record.get(name), f"{where}: $.{name}")
     for name in ("relevant_docs", "candidate_docs"):
@@ -112,12 +135,7 @@ def _text(value: Any) -> str:
 def _parsed(value: Any, where: str) -> Any:
     if not isinstance(value, str):
         return value
-    try:
-        parsed = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DataError(where, f"not JSON: {error}.", fix="Write an object as JSON text.") from error
-    refuse_extremes(parsed, value.encode(), where)
-    return parsed
+    return parse_json(value.encode(), where, hint="Write an object as JSON text.")
 
 
 def _arrow() -> tuple[ModuleType, ModuleType]:

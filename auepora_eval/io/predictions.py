@@ -9,6 +9,7 @@ import msgspec
 
 from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
+from .json_text import refuse_extremes
 from .jsonl import (
     BYTE_ORDER_MARK,
     MAX_LINE_BYTES,
@@ -17,7 +18,6 @@ from .jsonl import (
     parse_line,
     read_lines,
     read_records,
-    refuse_extremes,
     save_records,
 )
 from .records import prediction_record, read_prediction

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -66,8 +67,11 @@ class _Prediction(msgspec.Struct):
     error: _Failure | str | None = None
 
 
-def read_sample(record: Record, where: str) -> EvaluationSample:
-    """An EvaluationSample from a record; null and missing are the same, so are a text and {"text": it}."""
+def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
+    """An EvaluationSample from a record; null and missing are the same, so are a text and {"text": it}.
+
+    A document that is only named by its id is looked up in the corpus.
+    """
     raw = _converted(record, _Sample, where)
     _refuse_empty(raw.sample_id, f"{where}: $.sample_id")
     reference = raw.reference_answer
@@ -80,21 +84,22 @@ def read_sample(record: Record, where: str) -> EvaluationSample:
     return EvaluationSample(
         sample_id=raw.sample_id,
         query=raw.query,
-        relevant_docs=_documents(raw.relevant_docs),
-        candidate_docs=_documents(raw.candidate_docs),
+        relevant_docs=_documents(raw.relevant_docs, corpus or {}),
+        candidate_docs=_documents(raw.candidate_docs, corpus or {}),
         reference_answer=None if reference is None else _response(reference),
         labels=raw.labels or {},
         metadata=raw.metadata or {},
     )
 
 
-def sample_record(sample: EvaluationSample) -> Record:
-    """A sample as a record, without the fields that it does not have."""
+def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | None = None) -> Record:
+    """A sample as a record, without the fields that it does not have; documents of the corpus by id."""
+    known = corpus or {}
     record: Record = {"sample_id": sample.sample_id, "query": sample.query}
     if sample.relevant_docs:
-        record["relevant_docs"] = [_document_record(doc) for doc in sample.relevant_docs]
+        record["relevant_docs"] = [_named_or_whole(doc, known) for doc in sample.relevant_docs]
     if sample.candidate_docs:
-        record["candidate_docs"] = [_document_record(doc) for doc in sample.candidate_docs]
+        record["candidate_docs"] = [_named_or_whole(doc, known) for doc in sample.candidate_docs]
     if sample.reference_answer is not None:
         record["reference_answer"] = _response_record(sample.reference_answer)
     if sample.labels:
@@ -104,7 +109,22 @@ def sample_record(sample: EvaluationSample) -> Record:
     return record
 
 
-def _document_record(doc: Document) -> Record:
+def read_document_record(record: Any, where: str) -> Document:
+    """A document from a record."""
+    try:
+        raw = msgspec.convert(record, _Document)
+    except msgspec.ValidationError as error:
+        raise DataError(where, f"{_in_our_words(str(error))}.", fix="Change it.") from error
+    return Document(raw.doc_id, raw.text or "", raw.metadata or {})
+
+
+def _named_or_whole(doc: Document, corpus: Mapping[str, Document]) -> Record | str:
+    known = corpus.get(doc.doc_id)
+    return doc.doc_id if known is not None and (known is doc or known == doc) else document_record(doc)
+
+
+def document_record(doc: Document) -> Record:
+    """A document as a record."""
     return {"doc_id": doc.doc_id, "text": doc.text, "metadata": doc.metadata}
 
 
@@ -240,12 +260,12 @@ def _refuse_empty(sample_id: str, where: str) -> None:
         raise DataError(where, "the id is empty.", fix="Give each sample an id of its own.")
 
 
-def _documents(raw: list[_Document | str] | None) -> list[Document] | None:
-    """Documents, or None for none; a bare id is a document whose text we do not have."""
+def _documents(raw: list[_Document | str] | None, corpus: Mapping[str, Document]) -> list[Document] | None:
+    """Documents, or None for none; a bare id that the corpus lacks is a document without a text."""
     if not raw:
         return None
     return [
-        Document(doc, "", {"text_missing": True})
+        corpus.get(doc) or Document(doc, "", {"text_missing": True})
         if isinstance(doc, str)
         else Document(doc.doc_id, doc.text or "", doc.metadata or {})
         for doc in raw

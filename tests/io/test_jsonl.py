@@ -166,8 +166,14 @@ def test_a_very_long_id_is_kept_and_its_repetition_is_told_briefly(tmp_path: Pat
     assert len(str(caught.value)) < 300
 
 
-def test_of_a_repeated_key_the_last_counts(tmp_path: Path) -> None:
-    assert loaded(tmp_path, b'{"sample_id":"1","sample_id":"2","query":"q"}')[0].sample_id == "2"
+def test_a_repeated_key_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data.jsonl:1: \$: the key 'sample_id' occurs twice"):
+        loaded(tmp_path, b'{"sample_id":"1","sample_id":"2","query":"q"}')
+
+
+def test_a_text_may_say_a_key_again(tmp_path: Path) -> None:
+    line = b'{"sample_id":"1","query":"what is \\"query\\": and \\"sample_id\\":?"}'
+    assert loaded(tmp_path, line)[0].query == 'what is "query": and "sample_id":?'
 
 
 @pytest.mark.parametrize(

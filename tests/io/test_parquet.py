@@ -56,7 +56,7 @@ def test_columns_of_other_tools(tmp_path: Path) -> None:
             {"sample_id": ["1", "1"], "query": ["q", "q"]}, "sample 2: .* occurs twice", id="same id"
         ),
         pytest.param(
-            {"sample_id": ["1"], "query": ["q"], "metadata": ["{"]}, r"\$\.metadata: not JSON", id="not JSON"
+            {"sample_id": ["1"], "query": ["q"], "metadata": ["{"]}, r"\$\.metadata: the JSON ends", id="not JSON"
         ),
         pytest.param(
             {"sample_id": ["1"], "query": ["q"], "metadata": ["[1]"]}, r"\$\.metadata: expected", id="a list"

@@ -1,0 +1,114 @@
+"""What a file holds: told by its first bytes, its name, and a look at how it begins."""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+from .document_file import is_yaml, read_content
+from .jsonl import BYTE_ORDER_MARK, opened
+from .yaml_text import parse_yaml
+
+_START = 65_536
+_BY_NAME = {
+    ".eval.json": "eval_json",
+    ".eval.yaml": "eval_json",
+    ".eval.yml": "eval_json",
+    ".gt.json": "ground_truth",
+    ".gt.yaml": "ground_truth",
+    ".gt.yml": "ground_truth",
+    ".results.json": "results",
+    ".results.yaml": "results",
+    ".results.yml": "results",
+    ".results.csv": "results",
+    ".benchmark.json": "benchmark",
+    ".benchmark.parquet": "benchmark",
+    ".benchmark.h5": "benchmark",
+    ".config.yaml": "config",
+    ".config.yml": "config",
+    ".config.json": "config",
+    ".csv": "csv",
+}
+IN_WORDS = {
+    "ground_truth": "ground truth annotations",
+    "results": "the results of a run",
+    "benchmark": "benchmark data",
+    "config": "a configuration",
+    "predictions": "predictions of a system",
+    "manifest": "the manifest of a dataset",
+    "raw": "raw records of a generator",
+}
+
+
+def kind_of_file(path: Path) -> str:
+    """The name of a dataset format (jsonl, parquet, eval_json, csv, splits), or of another kind of file."""
+    start = _start(path)
+    name = path.name.lower().removesuffix(".gz")
+    by_name = next((kind for ending, kind in _BY_NAME.items() if name.endswith(ending)), None)
+    if start[:4] == b"PAR1":
+        return "benchmark" if by_name == "benchmark" else "parquet"
+    if start[:4] == b"\x89HDF":
+        return "benchmark"
+    if by_name is not None:
+        return by_name
+    if is_yaml(path):
+        return _kind_of_yaml(path)
+    return _kind_of_json(start)
+
+
+def _start(path: Path) -> bytes:
+    """The first line, and some more of what can be read: the format's own reader says where it breaks off."""
+    with opened(path) as file:
+        start = file.readline(_START)
+        with suppress(OSError, EOFError, zlib.error):
+            start += file.read(_START - len(start))
+    return start.removeprefix(BYTE_ORDER_MARK)
+
+
+def _kind_of_yaml(path: Path) -> str:
+    document = parse_yaml(read_content(path), path.name)
+    found = _kind_of_record(document) if isinstance(document, dict) else None
+    return found or "config"
+
+
+def _kind_of_json(start: bytes) -> str:
+    """A first line that is an object of its own makes JSON Lines; anything else is one document."""
+    first = start.lstrip().partition(b"\n")[0]
+    try:
+        record = msgspec.json.decode(first)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        record = None
+    if isinstance(record, dict):
+        return _kind_of_record(record) or "jsonl"
+    for key, kind in _KEYS_OF_DOCUMENTS:
+        if b'"%s"' % key.encode() in start:
+            return kind
+    return "jsonl" if first.strip() not in (b"{", b"[") else "eval_json"
+
+
+_KEYS_OF_DOCUMENTS = (
+    ("queries", "eval_json"),
+    ("annotation_id", "ground_truth"),
+    ("annotations", "ground_truth"),
+    ("evaluation_id", "results"),
+    ("source_offline_dataset", "manifest"),
+    ("operation", "benchmark"),
+)
+
+
+def _kind_of_record(record: dict[str, Any]) -> str | None:
+    if "sample_id" in record:
+        answered = {"retrieved", "response", "answer", "error"} & record.keys()
+        return "predictions" if answered and "query" not in record else "jsonl"
+    return next((kind for key, kind in _KEYS_OF_DOCUMENTS if key in record), None)
+
+
+def not_a_dataset(path: Path, kind: str) -> DataError:
+    """What to say where a dataset was asked for and another kind of file was given."""
+    what = f"this is {IN_WORDS.get(kind, kind)}, not a dataset."
+    return DataError(path.name, what, fix="Name a .jsonl, .parquet, .eval.json, .yaml or .csv file.")

@@ -1,0 +1,252 @@
+"""`.eval.json`: a dataset as one document with a description, queries and their corpus; YAML likewise.
+
+Both ways lose nothing. What the format has and a sample has no place for stays under the sample's
+`metadata["eval_json"]`; what a sample has and the format has no place for, under the query's
+`metadata["auepora"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ..core.dataset import DescribedDataset, EvaluationDataset
+from ..core.types import Document, EvaluationSample, Response
+from ..errors import DataError
+from .document_file import read_document, write_document
+
+Record = dict[str, Any]
+OF_THE_FORMAT = "eval_json"
+OF_THE_SAMPLE = "auepora"
+QUERY_TYPES = ("factual", "analytical", "comparative", "temporal")
+DIFFICULTIES = ("easy", "medium", "hard")
+_LABELS = {"query_type": QUERY_TYPES, "difficulty": DIFFICULTIES}
+_QUERY_FIELDS = {
+    "query_id",
+    "query_text",
+    "relevant_documents",
+    "ground_truth_answer",
+    "citations",
+    "metadata",
+}
+_DOCUMENT_FIELDS = {"document_id", "title", "content", "file_path", "metadata"}
+
+
+def load_eval_json(path: str | Path, *, lenient: bool = False) -> DescribedDataset:
+    """Load a dataset from `.eval.json` or `.eval.yaml`; `lenient` asks for no more than ids and texts."""
+    path = Path(path)
+    return dataset_from_record(read_document(path), path.name, lenient=lenient)
+
+
+def save_eval_json(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
+    """Write a dataset; `load_eval_json` reads it back unchanged."""
+    record = record_from_dataset(dataset)
+    _refuse_errors(record, Path(path).name, lenient=False)
+    write_document(record, path, force=force)
+
+
+def dataset_from_record(record: Any, where: str, *, lenient: bool = False) -> DescribedDataset:
+    """A dataset from a document that is in memory; DataError tells of all that is wrong with it."""
+    _refuse_errors(record, where, lenient=lenient)
+    documents = [_document(entry) for entry in record.get("documents") or ()]
+    by_id = {doc.doc_id: doc for doc in documents}
+    samples = [_sample(query, by_id) for query in record["queries"]]
+    info = {key: value for key, value in record.items() if key not in ("queries", "documents")}
+    if "documents" in record and not documents:
+        info[OF_THE_FORMAT] = {"documents": []}
+    return DescribedDataset(record["dataset_id"], samples, info=info, documents=documents)
+
+
+def record_from_dataset(dataset: EvaluationDataset) -> Record:
+    """A dataset as the document that is written."""
+    info = dict(dataset.info)
+    kept: Record = info.pop(OF_THE_FORMAT, {})
+    record: Record = {
+        "dataset_id": dataset.name,
+        "name": dataset.name,
+        "version": "1.0.0",
+        **info,
+        "queries": [],
+    }
+    samples = list(dataset)
+    corpus = _corpus(dataset.documents, samples)
+    record["queries"] = [_query(sample, corpus) for sample in samples]
+    if corpus:
+        record["documents"] = [_document_record(doc) for doc in corpus.values()]
+    return record | ({} if corpus else kept)
+
+
+def _refuse_errors(record: Any, where: str, *, lenient: bool) -> None:
+    from .validation import DataFormatValidator
+
+    errors = DataFormatValidator(lenient=lenient).validate_evaluation_dataset(record)
+    if errors:
+        more = f" And {len(errors) - 1} more: auepora dataset validate lists them." if len(errors) > 1 else ""
+        raise DataError(where, errors[0] + more)
+
+
+class _Citation(msgspec.Struct):
+    """A span such as the format can hold."""
+
+    file_name: str
+    start_char: Annotated[int, msgspec.Meta(ge=0)]
+    end_char: int
+    page_number: int = 0
+    confidence_score: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    context_text: str = ""
+
+
+class _Named(msgspec.Struct):
+    doc_id: str
+    text: str = ""
+    metadata: dict[str, Any] = {}
+
+
+class _Reference(msgspec.Struct):
+    structured: dict[str, Any] | None
+    metadata: dict[str, Any]
+
+
+class _Own(msgspec.Struct):
+    """What we leave under `metadata["auepora"]` of a query."""
+
+    labels: dict[str, Any] = {}
+    reference: _Reference | None = None
+    relevant_docs: list[_Named] = []
+    candidate_docs: list[_Named] = []
+
+
+def _sample(query: Record, corpus: Mapping[str, Document]) -> EvaluationSample:
+    metadata = dict(query.get("metadata") or {})
+    own = metadata.pop(OF_THE_SAMPLE) if _fits(metadata.get(OF_THE_SAMPLE), _Own) else {}
+    kept = {key: value for key, value in query.items() if key not in _QUERY_FIELDS and key not in _LABELS}
+    if query.get("metadata") == {} or ("citations" in metadata and "citations" in query):
+        kept["metadata"] = query["metadata"]
+    if "citations" in query:
+        metadata["citations"] = query["citations"]
+    if kept:
+        metadata[OF_THE_FORMAT] = kept
+    named = [{"doc_id": doc_id} for doc_id in query["relevant_documents"]]
+    answer = query.get("ground_truth_answer")
+    return EvaluationSample(
+        sample_id=query["query_id"],
+        query=query["query_text"],
+        relevant_docs=_found(own.get("relevant_docs") or named, corpus),
+        candidate_docs=_found(own.get("candidate_docs") or (), corpus),
+        reference_answer=None if answer is None else Response(answer, **own.get("reference", {})),
+        labels={name: query[name] for name in _LABELS if query.get(name) is not None} | own.get("labels", {}),
+        metadata=metadata,
+    )
+
+
+def _query(sample: EvaluationSample, corpus: Mapping[str, Document]) -> Record:
+    metadata = dict(sample.metadata)
+    kept: Record = metadata.pop(OF_THE_FORMAT, {})
+    labels = {name: sample.labels[name] for name in _LABELS if sample.labels.get(name) in _LABELS[name]}
+    query: Record = {"query_id": sample.sample_id, "query_text": sample.query, **labels}
+    query["relevant_documents"] = [doc.doc_id for doc in sample.relevant_docs or ()]
+    own: Record = {"labels": {k: v for k, v in sample.labels.items() if k not in labels}}
+    if sample.reference_answer is not None:
+        answer = sample.reference_answer
+        query["ground_truth_answer"] = answer.text
+        if answer.structured is not None or answer.metadata:
+            own["reference"] = {"structured": answer.structured, "metadata": answer.metadata}
+    if _are_citations(metadata.get("citations")):
+        query["citations"] = metadata.pop("citations")
+    if any(_is_other(doc, corpus) for doc in sample.relevant_docs or ()):
+        own["relevant_docs"] = _named(sample.relevant_docs or (), corpus)
+    own["candidate_docs"] = _named(sample.candidate_docs or (), corpus)
+    own = {name: value for name, value in own.items() if value}
+    if own:
+        metadata[OF_THE_SAMPLE] = own
+    if metadata:
+        query["metadata"] = metadata
+    return query | kept
+
+
+def _corpus(documents: Sequence[Document], samples: Iterable[EvaluationSample]) -> dict[str, Document]:
+    """The documents by id: those of the dataset, then those that only its samples have."""
+    corpus = {doc.doc_id: doc for doc in documents}
+    for sample in samples:
+        for doc in (*(sample.relevant_docs or ()), *(sample.candidate_docs or ())):
+            if not doc.metadata.get("text_missing"):
+                corpus.setdefault(doc.doc_id, doc)
+    return corpus
+
+
+def _is_other(doc: Document, corpus: Mapping[str, Document]) -> bool:
+    """Whether a document differs from what its id says."""
+    known = corpus.get(doc.doc_id)
+    return doc != _missing(doc.doc_id) if known is None else known is not doc and known != doc
+
+
+def _named(docs: Sequence[Document], corpus: Mapping[str, Document]) -> list[Record]:
+    """Documents by their id, and by what differs from the corpus: a grade, another text."""
+    named = []
+    for doc in docs:
+        entry: Record = {"doc_id": doc.doc_id}
+        known = corpus.get(doc.doc_id) or _missing(doc.doc_id)
+        if doc.text != known.text:
+            entry["text"] = doc.text
+        if doc.metadata != known.metadata:
+            entry["metadata"] = doc.metadata
+        named.append(entry)
+    return named
+
+
+def _found(entries: Iterable[Record], corpus: Mapping[str, Document]) -> list[Document] | None:
+    docs = []
+    for entry in entries:
+        known = corpus.get(entry["doc_id"]) or _missing(entry["doc_id"])
+        if len(entry) == 1:
+            docs.append(known)
+        else:
+            text, metadata = entry.get("text", known.text), entry.get("metadata", known.metadata)
+            docs.append(Document(known.doc_id, text, dict(metadata)))
+    return docs or None
+
+
+def _missing(doc_id: str) -> Document:
+    return Document(doc_id, "", {"text_missing": True})
+
+
+def _document(entry: Record) -> Document:
+    given = entry.get("metadata")
+    metadata: Record = {name: entry[name] for name in ("title", "file_path") if name in entry}
+    kept = {key: value for key, value in entry.items() if key not in _DOCUMENT_FIELDS}
+    if given == {} or any(name in metadata for name in given or ()):
+        kept["metadata"] = given
+    metadata = {**(given or {}), **metadata}
+    if kept:
+        metadata[OF_THE_FORMAT] = kept
+    return Document(entry["document_id"], entry["content"], metadata)
+
+
+def _document_record(doc: Document) -> Record:
+    metadata = dict(doc.metadata)
+    kept: Record = metadata.pop(OF_THE_FORMAT, {})
+    entry: Record = {"document_id": doc.doc_id}
+    if isinstance(metadata.get("title"), str):
+        entry["title"] = metadata.pop("title")
+    entry["content"] = doc.text
+    if isinstance(metadata.get("file_path"), str):
+        entry["file_path"] = metadata.pop("file_path")
+    if metadata:
+        entry["metadata"] = metadata
+    return entry | kept
+
+
+def _are_citations(value: Any) -> bool:
+    """Whether a sample's citations are such as the format can hold."""
+    return _fits(value, list[_Citation]) and all(each["start_char"] < each["end_char"] for each in value)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

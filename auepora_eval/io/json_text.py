@@ -1,0 +1,186 @@
+"""JSON text to plain data: what is wrong with it, in words; and nothing that could do harm."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+
+MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
+TOO_DEEP = "the JSON is nested too deeply."
+FLATTEN = "Flatten the record."
+_decode = msgspec.json.Decoder().decode
+
+
+def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
+    """The value that a text holds; DataError if it is none, or one that could do harm."""
+    try:
+        value = _decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(where, content, error, hint) from error
+    refuse_extremes(value, content, where)
+    return value
+
+
+def refuse_extremes(value: Any, content: bytes, where: str) -> None:
+    """DataError if a value is nested too deeply, or holds a number that no float can hold."""
+    if not _is_suspect(content):
+        return
+    for path, depth, part in walk(value):
+        if depth > MAX_DEPTH:
+            raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
+        if isinstance(part, int) and abs(part) > 2**1023:
+            raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
+
+
+def refuse_repeated_keys(value: Any, content: bytes, where: str) -> None:
+    """DataError if an object has a key twice: parsers keep one of the two, and not all the same one."""
+    # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
+    if len(_KEY_END.findall(content)) == _count_keys(value):
+        return
+    document = json.loads(content, object_pairs_hook=_Pairs)
+    for path, _, part in walk(document):
+        if isinstance(part, _Pairs) and part.repeated is not None:
+            raise DataError(
+                f"{where}: {path:.80}",
+                f"the key {part.repeated!r:.60} occurs twice.",
+                fix="Keep one of them.",
+            )
+
+
+_KEY_END = re.compile(rb'"[ \t\r\n]*:')
+
+
+class _Pairs(dict[str, Any]):
+    """An object that remembers a key that came twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated: str | None = None
+        if len(self) < len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    self.repeated = key
+                    break
+                seen.add(key)
+
+
+def _count_keys(value: Any) -> int:
+    count, rest = 0, [value]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, dict):
+            count += len(part)
+            rest.extend(child for child in part.values() if isinstance(child, dict | list))
+        elif isinstance(part, list):
+            rest.extend(child for child in part if isinstance(child, dict | list))
+    return count
+
+
+def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
+    """(JSON path, depth, value) of everything in a document, without recursion."""
+    rest: list[tuple[str, int, Any]] = [("$", 0, document)]
+    while rest:
+        path, depth, value = rest.pop()
+        yield path, depth, value
+        if isinstance(value, dict):
+            rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
+        elif isinstance(value, list):
+            rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
+
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_THREE_DIGITS = re.compile(rb"[0-9]{3}")
+
+
+def _is_suspect(content: bytes) -> bool:
+    """Whether a text may be nested too deeply or hold too large a number; seldom, so the look is quick."""
+    # 309 digits in a row, the least that a float cannot hold, are digits at three hundreds in a row.
+    if len(content) > 309 and _THREE_DIGITS.search(content[::100]):
+        return True
+    if content.count(b"{") + content.count(b"[") <= MAX_DEPTH:
+        return False
+    brackets = content.translate(None, _NO_BRACKETS)
+    for _ in range(8):  # each round takes away the innermost pairs
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return len(brackets) > MAX_DEPTH
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in the words of JSON."""
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return "null" if value is None else names.get(type(value), type(value).__name__)
+
+
+def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataError:
+    """What is wrong with a text, in words, and what to do; the parser's words where we know no better."""
+    try:
+        text = content.rstrip().decode("utf-8")
+    except UnicodeDecodeError as bad:
+        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
+        return DataError(where, what, fix="Save the file as UTF-8.")
+    if not text:
+        return DataError(where, "there is nothing in it.", fix=hint)
+    message = str(error)
+    if isinstance(error, RecursionError):
+        return DataError(where, TOO_DEEP, fix=FLATTEN)
+    if _HALF_PAIR.search(text) and ("surrogate" in message or "truncated" in message):
+        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
+    if "out of range" in message or "invalid character" in message:
+        path = _path_of_no_number(text)
+        if path:
+            what = "NaN, Infinity and numbers beyond 1e308 are not JSON."
+            return DataError(f"{where}: {path:.80}", what, fix="Write null.")
+    if "out of range" in message:
+        return DataError(where, "a number is too large.", fix="Write it as a string.")
+    if "truncated" in message:
+        return DataError(
+            where,
+            "the JSON ends in the middle of a record.",
+            fix="Was the file cut off? Remove or complete the line.",
+        )
+    return DataError(
+        _line_of(where, content, message),
+        f"not JSON: {message.removeprefix('JSON is malformed: ')}.",
+        fix=hint,
+    )
+
+
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
+_BYTE = re.compile(r"\(byte ([0-9]+)\)")
+
+
+def _line_of(where: str, content: bytes, message: str) -> str:
+    """The place with its line, where the text has several."""
+    byte = _BYTE.search(message)
+    lines = content.rstrip().count(b"\n")
+    if byte is None or not lines:
+        return where
+    line = content.count(b"\n", 0, int(byte[1])) + 1
+    return f"{where}:{line}"
+
+
+def _path_of_no_number(text: str) -> str:
+    """The JSON path of a NaN or an infinity, if the text would be JSON but for that."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return next(
+        (path for path, _, value in walk(document) if isinstance(value, float) and not math.isfinite(value)),
+        "",
+    )

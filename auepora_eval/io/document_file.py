@@ -9,7 +9,7 @@ import msgspec
 
 from ..errors import DataError
 from .atomic import write_bytes
-from .json_text import parse_json, refuse_repeated_keys
+from .json_text import parse_document
 from .jsonl import BYTE_ORDER_MARK, encode, opened
 from .yaml_text import parse_yaml, yaml_text
 
@@ -22,13 +22,6 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> A
     path = Path(path)
     content = read_content(path, max_bytes)
     return parse_yaml(content, path.name) if is_yaml(path) else parse_document(content, path.name)
-
-
-def parse_document(content: bytes, where: str) -> Any:
-    """The value of a JSON text in which no key may come twice."""
-    value = parse_json(content, where, hint="Write one JSON document.")
-    refuse_repeated_keys(value, content, where)
-    return value
 
 
 def read_content(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:

@@ -20,18 +20,40 @@ _decode = msgspec.json.Decoder().decode
 
 def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
     """The value that a text holds; DataError if it is none, or one that could do harm."""
-    try:
-        value = _decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_json(where, content, error, hint) from error
+    value = _decoded(content, where, hint)
     refuse_extremes(value, content, where)
     return value
 
 
+def parse_document(content: bytes, where: str) -> Any:
+    """The same for a whole file, and no object in it may have a key twice.
+
+    Parsers keep one of the two, and not all of them the same one.
+    """
+    value = _decoded(content, where, "Write one JSON document.")
+    keys, depth = _shape(value)
+    if depth > MAX_DEPTH or _may_be_huge(content):
+        _refuse_deep_and_huge(value, where)
+    # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
+    if len(_KEY_END.findall(content)) != keys:
+        refuse_repeated_keys(content, where)
+    return value
+
+
+def _decoded(content: bytes, where: str, hint: str) -> Any:
+    try:
+        return _decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(where, content, error, hint) from error
+
+
 def refuse_extremes(value: Any, content: bytes, where: str) -> None:
     """DataError if a value is nested too deeply, or holds a number that no float can hold."""
-    if not _is_suspect(content):
-        return
+    if _may_be_huge(content) or _may_be_deep(content):
+        _refuse_deep_and_huge(value, where)
+
+
+def _refuse_deep_and_huge(value: Any, where: str) -> None:
     for path, depth, part in walk(value):
         if depth > MAX_DEPTH:
             raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
@@ -39,11 +61,8 @@ def refuse_extremes(value: Any, content: bytes, where: str) -> None:
             raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
 
 
-def refuse_repeated_keys(value: Any, content: bytes, where: str) -> None:
-    """DataError if an object has a key twice: parsers keep one of the two, and not all the same one."""
-    # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
-    if len(_KEY_END.findall(content)) == _count_keys(value):
-        return
+def refuse_repeated_keys(content: bytes, where: str) -> None:
+    """DataError if an object of a JSON text has a key twice."""
     document = json.loads(content, object_pairs_hook=_Pairs)
     for path, _, part in walk(document):
         if isinstance(part, _Pairs) and part.repeated is not None:
@@ -72,16 +91,20 @@ class _Pairs(dict[str, Any]):
                 seen.add(key)
 
 
-def _count_keys(value: Any) -> int:
-    count, rest = 0, [value]
-    while rest:
-        part = rest.pop()
-        if isinstance(part, dict):
-            count += len(part)
-            rest.extend(child for child in part.values() if isinstance(child, dict | list))
-        elif isinstance(part, list):
-            rest.extend(child for child in part if isinstance(child, dict | list))
-    return count
+def _shape(value: Any) -> tuple[int, int]:
+    """(how many keys, how many levels) a value has."""
+    keys, depth, level = 0, 0, [value]
+    while level:
+        depth += 1
+        objects = [part for part in level if type(part) is dict]
+        arrays = [part for part in level if type(part) is list]
+        keys += sum(map(len, objects))
+        level = [part for each in objects for part in each.values() if type(part) in _CONTAINERS]
+        level += [part for each in arrays for part in each if type(part) in _CONTAINERS]
+    return keys, depth
+
+
+_CONTAINERS = (dict, list)
 
 
 def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
@@ -97,14 +120,21 @@ def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
 
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_THREE_DIGITS = re.compile(rb"[0-9]{3}")
+_THREE_DIGITS = re.compile(rb"[0-9](?=[0-9]{2})")
 
 
-def _is_suspect(content: bytes) -> bool:
-    """Whether a text may be nested too deeply or hold too large a number; seldom, so the look is quick."""
-    # 309 digits in a row, the least that a float cannot hold, are digits at three hundreds in a row.
-    if len(content) > 309 and _THREE_DIGITS.search(content[::100]):
-        return True
+def _may_be_huge(content: bytes) -> bool:
+    """Whether a text may hold a number that no float can hold; seldom, so the look is quick."""
+    # 309 digits in a row, the least that a float cannot hold, are digits at three hundreds in a row,
+    # and everything between these.
+    return len(content) > 309 and any(
+        content[100 * match.start() : 100 * match.start() + 201].isdigit()
+        for match in _THREE_DIGITS.finditer(content[::100])
+    )
+
+
+def _may_be_deep(content: bytes) -> bool:
+    """Whether a text may be nested too deeply."""
     if content.count(b"{") + content.count(b"[") <= MAX_DEPTH:
         return False
     brackets = content.translate(None, _NO_BRACKETS)

@@ -181,7 +181,7 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
     if any(line.count(key) > 1 for key in _KEYS_OF_A_SAMPLE):
-        refuse_repeated_keys(record, line, where)
+        refuse_repeated_keys(line, where)
     return record
 
 

@@ -13,7 +13,19 @@ from .detect import kind_of_file, not_a_dataset
 from .eval_csv import load_eval_csv, save_eval_csv
 from .eval_json import load_eval_json, save_eval_json
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
+from .library import EvaluationDatasetLoader
 from .parquet import load_parquet_dataset, save_parquet_dataset
+
+__all__ = [
+    "FORMATS",
+    "EvaluationDatasetLoader",
+    "Format",
+    "detected_format",
+    "format_of_name",
+    "load_dataset",
+    "open_dataset",
+    "save_dataset",
+]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""Everything that is wrong with a file, of any kind that we know."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from .detect import kind_of_file
+from .document_file import read_document
+from .jsonl import BYTE_ORDER_MARK, Head, parse_line, read_lines
+from .loader import FORMATS
+from .records import UnknownFieldWarning, read_prediction, read_sample
+from .validation import DataFormatValidator
+
+MAX_LISTED = 100
+_DOCUMENTS = {
+    "eval_json": DataFormatValidator.validate_evaluation_dataset,
+    "ground_truth": DataFormatValidator.validate_ground_truth,
+    "results": DataFormatValidator.validate_evaluation_results,
+    "benchmark": DataFormatValidator.validate_benchmark,
+    "config": DataFormatValidator.validate_config,
+}
+
+
+def file_errors(path: Path, kind: str | None = None, *, lenient: bool = False) -> list[str]:
+    """The errors of a file, each with its place; the first hundred, then how many more."""
+    kind = kind or kind_of_file(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnknownFieldWarning)
+        errors = _errors(path, kind, lenient)
+        listed = list(islice(errors, MAX_LISTED))
+        rest = sum(1 for _ in errors)
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return [*listed, f"{path.name}: ... and {rest} more."] if rest else listed
+
+
+def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
+    try:
+        if kind in _DOCUMENTS and not _is_table(path):
+            document = read_document(path)
+            for error in _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document):
+                yield f"{path.name}: {error}"
+        elif kind in ("jsonl", "predictions"):
+            yield from _line_errors(path, _samples if kind == "jsonl" else _predictions)
+        else:
+            _load(path, kind)
+    except DataError as error:
+        yield str(error)
+
+
+def _is_table(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5"))
+
+
+def _load(path: Path, kind: str) -> Any:
+    """Reading is checking, where a format's reader names the first thing that is wrong."""
+    if kind == "benchmark":
+        from .benchmark_json import load_benchmark
+
+        return load_benchmark(path)
+    if kind == "results":
+        from .results_tables import load_results_csv
+
+        return load_results_csv(path)
+    return FORMATS.get(kind).load(path)
+
+
+Reader = Callable[[dict[str, Any], str], str | None]
+
+
+def _line_errors(path: Path, reader: Callable[[], Reader]) -> Iterator[str]:
+    """Every line by itself: a bad one does not hide the next."""
+    read, places = reader(), dict[str, str]()
+    for number, line in enumerate(read_lines(path), start=1):
+        line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        where = f"{path.name}:{number}"
+        if not line.strip():
+            continue
+        try:
+            sample_id = read(parse_line(line, where), where)
+        except DataError as error:
+            yield str(error)
+            continue
+        if sample_id is not None:
+            if sample_id in places:
+                yield f"{where}: $.sample_id: {sample_id!r:.80} was used already, at {places[sample_id]}."
+            places.setdefault(sample_id, where)
+    if not places:
+        yield f"{path.name}: there are no samples in it. Write one JSON object a line."
+
+
+def _samples() -> Reader:
+    head = Head()
+
+    def read(record: dict[str, Any], where: str) -> str | None:
+        return None if head.take(record, where) else read_sample(record, where, head.documents).sample_id
+
+    return read
+
+
+def _predictions() -> Reader:
+    return lambda record, where: read_prediction(record, where)[0]

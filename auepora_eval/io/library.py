@@ -1,0 +1,134 @@
+"""A folder of datasets in versions, with their ground truth, found by id."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, NotFoundError
+from .document_file import read_document
+from .names import file_name
+from .refusal import refuse_errors
+from .validation import DataFormatValidator
+
+_ENCODINGS = ("json", "yaml", "yml", "json.gz", "yaml.gz", "yml.gz")
+_VERSION = re.compile(r"v?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9})*)(?:-(?P<before>[0-9A-Za-z.-]+))?(?:\+.*)?")
+
+
+class UnreadableFileWarning(UserWarning):
+    """A file in a folder of datasets cannot be read; the others are."""
+
+
+class EvaluationDatasetLoader:
+    """Datasets of a folder: `datasets/<id>.eval.json` and `ground_truth/<id>.gt.json`, or in versions."""
+
+    def __init__(self, data_directory: str | Path = "data/evaluation") -> None:
+        self.data_directory = Path(data_directory)
+
+    def load_dataset(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
+        """The document of a dataset, checked: that of the version, or of this very name, or the latest."""
+        path = self._find("datasets", ".eval", dataset_id, version)
+        document = read_document(path)
+        refuse_errors(DataFormatValidator().validate_evaluation_dataset(document), path.name)
+        return dict(document)
+
+    def load_ground_truth(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
+        """The annotations of a dataset, checked; those of several people are put together."""
+        try:
+            path = self._find("ground_truth", ".gt", dataset_id, version)
+        except NotFoundError:
+            return self._of_several_people(dataset_id, version)
+        document = read_document(path)
+        refuse_errors(DataFormatValidator().validate_ground_truth(document), path.name)
+        return {"annotations": document} if isinstance(document, list) else dict(document)
+
+    def get_available_datasets(self) -> list[dict[str, Any]]:
+        """What there is: id, name, version, description, size and file of each dataset."""
+        datasets = []
+        for path in self._files("datasets", ".eval"):
+            try:
+                document = read_document(path)
+                refuse_errors(
+                    DataFormatValidator(lenient=True).validate_evaluation_dataset(document), path.name
+                )
+            except DataError as error:
+                warnings.warn(f"left out: {error}", UnreadableFileWarning, stacklevel=2)
+                continue
+            names = ("dataset_id", "name", "version", "description")
+            entry = {name: document.get(name) for name in names}
+            datasets.append({**entry, "size": len(document["queries"]), "file_path": str(path)})
+        return datasets
+
+    def _find(self, folder: str, ending: str, dataset_id: str, version: str | None) -> Path:
+        """The file of a dataset: of the exact name, of the version asked for, or of the latest one."""
+        file_name(dataset_id, "dataset id")
+        candidates: list[tuple[Any, Path]] = []
+        for path in self._files(folder, ending):
+            name = path.name[: path.name.rindex(ending)]
+            if version is None and name == dataset_id:
+                return path
+            text = name.removeprefix(f"{dataset_id}_") if name.startswith(f"{dataset_id}_") else ""
+            if text and (found := version_key(text)) is not None:
+                candidates.append((found, path))
+        if version is not None:
+            asked = version_key(file_name(version, "version"))
+            candidates = [(found, path) for found, path in candidates if found == asked]
+        if not candidates:
+            what = f"{dataset_id} {version}" if version else dataset_id
+            raise NotFoundError(
+                str(self.data_directory / folder),
+                f"there is no {what!r:.100}.",
+                fix=self._nearest(folder, ending),
+            )
+        return max(candidates, key=lambda candidate: candidate[0])[1]
+
+    def _nearest(self, folder: str, ending: str) -> str:
+        names = [path.name for path in self._files(folder, ending)]
+        return f"There are {', '.join(names[:5])}." if names else "The folder is empty or not there."
+
+    def _files(self, folder: str, ending: str) -> Iterator[Path]:
+        for path in sorted((self.data_directory / folder).glob(f"*{ending}.*")):
+            if path.name.endswith(tuple(f"{ending}.{encoding}" for encoding in _ENCODINGS)):
+                yield path
+
+    def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
+        """What lies in `ground_truth/annotations/<annotator>/`, one file a person."""
+        annotations: list[Any] = []
+        people = sorted((self.data_directory / "ground_truth" / "annotations").glob("*/"))
+        for person in people:
+            loader = _OnePerson(person)
+            try:
+                document = loader.load_ground_truth(dataset_id, version)
+            except NotFoundError:
+                continue
+            annotations += document.get("annotations") or [document]
+        if not annotations:
+            self._find("ground_truth", ".gt", dataset_id, version)  # says what there is instead
+        return {"dataset_id": dataset_id, "annotations": annotations}
+
+
+class _OnePerson(EvaluationDatasetLoader):
+    """The folder of one annotator: files lie in it directly."""
+
+    def _files(self, folder: str, ending: str) -> Iterator[Path]:
+        yield from super()._files(".", ending)
+
+    def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
+        raise NotFoundError(str(self.data_directory), f"there is no {dataset_id!r:.100}.")
+
+
+def version_key(text: str) -> tuple[Any, ...] | None:
+    """What orders versions: 1.10.0 after 1.9.0, 2.0.0-rc.1 before 2.0.0; None if the text is no version."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    numbers = [int(number) for number in match["numbers"].split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()  # 1.0 and 1.0.0 are the same
+    if match["before"] is None:
+        return (tuple(numbers), 1, ())
+    parts = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in match["before"].split(".")]
+    return (tuple(numbers), 0, tuple(parts))

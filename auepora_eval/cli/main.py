@@ -20,7 +20,23 @@ EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED =
 
 # One module of this folder a command; its docstring is the help, its first line the summary. A command of
 # two words (`dataset info`) is one of a group.
-COMMANDS = ("demo", "run", "score", "rescore", "compare", "report", "metrics", "list", "show")
+COMMANDS = (
+    "demo",
+    "run",
+    "score",
+    "rescore",
+    "compare",
+    "report",
+    "metrics",
+    "list",
+    "show",
+    "verify",
+    "dataset validate",
+    "dataset check",
+    "dataset info",
+    "dataset diff",
+    "dataset sample",
+)
 
 
 class Command(Protocol):

@@ -1,0 +1,256 @@
+"""dataset check, info, diff and sample, as a user would type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.dataset import DescribedDataset
+from auepora_eval.core.types import Document
+from auepora_eval.demo.world import demo_corpus, demo_dataset
+from auepora_eval.io.loader import load_dataset, save_dataset
+from tests.builders import a_sample
+
+REAL_DATA = Path(__file__).parents[3] / "shared" / "data"
+BAD: dict[str, Any] = {
+    "dataset_id": "boats",
+    "name": "Boats",
+    "version": "1.0.0",
+    "metadata": {"size": 5},
+    "queries": [
+        {"query_id": "q1", "query_text": "Where does it moor?", "relevant_documents": ["d1", "d9"]},
+        {"query_id": "q1", "query_text": "\x1b[31mWho keeps it?", "relevant_documents": ["d1"]},
+    ],
+    "documents": [{"document_id": "d1", "content": "The Annet moors at the pier."}],
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.eval.json").write_text(json.dumps(BAD), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def boats() -> DescribedDataset:
+    corpus = [Document("d1", "The Annet moors at the north pier.", {"title": "Boats"})]
+    one = a_sample("q1", "Where does the Annet moor?", reference="at the north pier", labels={"kind": "a"})
+    one.relevant_docs = [corpus[0]]
+    one.metadata["citations"] = [{"file_name": "d1", "start_char": 4, "end_char": 9}]
+    two = a_sample("q2", "Who keeps the light?", reference="Gulls weigh seven hundred grams")
+    two.relevant_docs = [corpus[0]]
+    info = {"dataset_id": "boats", "name": "Boats", "version": "1.0.0"}
+    return DescribedDataset("boats", [one, two], info=info, documents=corpus)
+
+
+def test_check_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "check", "demo"]) == 0
+    assert capsys.readouterr().out == "demo: nothing found in 160 samples\n"
+
+
+def test_check_lists_what_is_wrong_worst_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "check", "bad.eval.json", "demo"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("bad.eval.json: 2 errors, 1 warning in 2 samples\n\nerror: query_uniqueness, 1\n")
+    assert "$.queries[0] (q1): duplicate query id: 'q1' is used 2 times, again at $.queries[1]." in out
+    assert out.index("error: document_references") < out.index("warning: declared")
+    assert "demo: nothing found" in out
+
+
+def test_check_as_json_and_its_thresholds(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dataset", "check", "bad.eval.json", "--json", "--min-severity", "error"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert not document["ok"]
+    assert document["files"][0]["counts"] == {"error": 2, "warning": 0, "note": 0}
+    assert document["files"][0]["issues"][0]["sample_id"] == "q1"
+    assert main(["dataset", "check", "bad.eval.json", "--fail-on", "never"]) == 0
+    other_size = {**BAD, "queries": BAD["queries"][1:]}
+    Path("size.eval.json").write_text(json.dumps(other_size), encoding="utf-8")
+    assert main(["dataset", "check", "size.eval.json"]) == 0
+    assert main(["dataset", "check", "size.eval.json", "--fail-on", "warning"]) == 1
+
+
+def test_check_shows_a_few_of_many(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(f'{{"sample_id": "{n}", "query": ""}}\n' for n in range(9))
+    Path("empty.jsonl").write_text(lines, encoding="utf-8")
+    assert main(["dataset", "check", "empty.jsonl"]) == 1
+    out = capsys.readouterr().out
+    assert "error: empty_queries, 9" in out
+    assert "... and 6 more (--all)" in out
+    assert main(["dataset", "check", "empty.jsonl", "--all"]) == 1
+    assert "sample 9 (8): the query is empty." in capsys.readouterr().out
+
+
+def test_info(here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    save_dataset(boats, "boats.eval.json")
+    assert main(["dataset", "info", "boats.eval.json"]) == 0
+    out = capsys.readouterr().out
+    assert "boats: 2 samples (eval_json, " in out
+    for text in (
+        "version:     1.0.0",
+        "1 in the corpus",
+        "reference answer",
+        "GENERATION_CORRECTNESS",
+        "kind",
+    ):
+        assert text in out
+    assert main(["dataset", "info", "demo", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["samples"], document["format"], document["bytes"]) == (160, "jsonl", None)
+    assert document["labels"]["difficulty"]["values"] == {"medium": 83, "hard": 48, "easy": 29}
+
+
+@pytest.mark.parametrize("name", ["boats.jsonl", "boats.parquet", "boats.yaml", "boats.jsonl.gz"])
+def test_diff_of_two_formats(
+    here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    save_dataset(boats, "boats.eval.json")
+    save_dataset(load_dataset("boats.eval.json"), name)
+    assert main(["dataset", "diff", "boats.eval.json", name]) == 0
+    assert capsys.readouterr().out == "the same: 2 samples\n"
+    changed = load_dataset(name)
+    next(iter(changed)).labels["kind"] = "b"
+    save_dataset(changed, f"changed-{name}")
+    assert main(["dataset", "diff", "boats.eval.json", f"changed-{name}"]) == 1
+    out = capsys.readouterr().out
+    assert "samples: 0 added, 0 removed, 1 changed, 1 unchanged" in out
+    assert 'labels.kind: "a" -> "b"' in out
+
+
+def test_diff_shows_where_long_texts_part(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, ending in (("a", "left"), ("b", "right")):
+        text = "word " * 200 + ending
+        Path(f"{name}.jsonl").write_text(json.dumps({"sample_id": "1", "query": text}) + "\n")
+    assert main(["dataset", "diff", "a.jsonl", "b.jsonl"]) == 1
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("      query: …")
+    assert 'left" -> …' in line
+    assert len(line) < 200
+    assert main(["dataset", "diff", "a.jsonl", "b.jsonl", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["samples"]["changed"][0]["fields"][0]["field"] == "query"
+
+
+def test_sample(here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    save_dataset(boats, "boats.eval.json")
+    assert main(["dataset", "sample", "boats.eval.json", "--id", "q1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "q1: Where does the Annet moor?",
+        "  reference: at the north pier",
+        "  support:   100% of its words are in the gold documents",
+        "  labels:    kind=a",
+        "  gold d1 (Boats):",
+        "    The Annet moors at the north pier.",
+        "  cites d1, 4-9",
+    ]
+    assert main(["dataset", "sample", "boats.eval.json", "--suspicious", "--n", "1", "--json"]) == 0
+    (worst,) = json.loads(capsys.readouterr().out)
+    assert worst["sample_id"] == "q2"
+    assert worst["support"] == {"share": 0.0, "missing": ["gulls", "weigh", "seven", "hundred", "grams"]}
+
+
+def test_a_sample_is_seeded(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for seed in ("1", "1", "2"):
+        assert main(["dataset", "sample", "demo", "--n", "3", "--seed", seed]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1] != shown[2]
+    assert main(["dataset", "sample", "demo", "--n", "9999", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 160
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
+        (["info", "."], "is a folder"),
+        (["diff", "demo", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
+        (["sample", "demo", "--id", "q999"], "demo: there is no sample 'q999'."),
+        (["sample", "empty.jsonl"], "empty.jsonl: there are no samples in it."),
+        (["sample", "bare.jsonl", "--suspicious"], "no sample has a reference and gold documents"),
+        (["check", "list.json"], "list.json"),
+    ],
+)
+def test_what_cannot_be_done(
+    here: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    Path("empty.jsonl").write_text("")
+    Path("bare.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
+    Path("list.json").write_text("[1, 2]")
+    assert main(["dataset", *words]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_what_a_file_says_cannot_steer_the_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = (
+        '{"sample_id": "\\u001b[2J1", "query": "\\u001b[31mred", "labels": {"\\u001b]0;x": "\\u202e"}}\n'
+    )
+    for name in ("a.jsonl", "b.jsonl"):
+        Path(name).write_text(hostile if name == "a.jsonl" else hostile.replace("red", "blue"))
+    for words in (
+        ["check", "a.jsonl"],
+        ["info", "a.jsonl"],
+        ["sample", "a.jsonl"],
+        ["diff", "a.jsonl", "b.jsonl"],
+    ):
+        main(["dataset", *words])
+        shown = capsys.readouterr()
+        assert "\x1b" not in shown.out + shown.err
+        assert "\u202e" not in shown.out + shown.err
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo terminal")
+def test_words_of_the_reference_are_bold_on_a_terminal() -> None:
+    reading, writing = os.openpty()
+    words = [sys.executable, "-m", "auepora_eval", "dataset", "sample", "demo", "--id", "q001"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(words, stdout=writing, env=environment) as process:
+        os.close(writing)
+        shown = b""
+        try:
+            while chunk := os.read(reading, 65536):
+                shown += chunk
+        except OSError:  # the other end is closed: Linux says so by an error
+            pass
+        os.close(reading)
+    assert process.returncode == 0
+    assert b"\x1b[1mTobin\x1b[0m" in shown
+
+
+def test_gold_that_a_corpus_lacks(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = [doc for doc in demo_corpus() if doc.doc_id != "org-codes"]
+    save_dataset(DescribedDataset("demo", list(demo_dataset()), documents=corpus), "demo.jsonl")
+    assert main(["dataset", "check", "demo.jsonl"]) == 1
+    assert "references missing document: 'org-codes'" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not (REAL_DATA / "clapnq").exists(), reason="the public datasets are not here")
+def test_clap_nq_has_supported_references(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """300 questions with grounded answers: three passages that serve two questions are all that is found."""
+    samples = []
+    with (REAL_DATA / "clapnq" / "clapnq_dev_answerable.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            answers = [output["answer"] for output in record["output"] if output.get("answer")]
+            sample = a_sample(record["id"], record["input"], reference=answers[0], alternatives=answers[1:])
+            sample.relevant_docs = [
+                Document(f"{record['id']}-{place}", passage["text"])
+                for place, passage in enumerate(record["passages"])
+            ]
+            samples.append(sample)
+    save_dataset(DescribedDataset("clapnq", samples), "clapnq.jsonl")
+    assert main(["dataset", "check", "clapnq.jsonl", "--json"]) == 0
+    issues = json.loads(capsys.readouterr().out)["files"][0]["issues"]
+    assert [issue["check"] for issue in issues] == ["duplicate_documents"] * 3

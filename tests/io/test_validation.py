@@ -1,0 +1,361 @@
+"""Every error of a document is listed, with its place; nothing crashes, nothing is changed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.scoring import scored_run
+from auepora_eval.errors import DataError
+from auepora_eval.io.config import _KINDS, load_config
+from auepora_eval.io.records import UnknownFieldWarning, prediction_record, read_prediction
+from auepora_eval.io.results_json import run_to_results
+from auepora_eval.io.schema import schema
+from auepora_eval.io.validation import MAX_LISTED, DataFormatValidator
+from auepora_eval.metrics.parse import parse_metrics
+from tests.builders import a_failure, small_world
+from tests.io.documents import (
+    BASELINE,
+    CITATIONS,
+    CONFIG,
+    DATASET,
+    PREDICTION,
+    QUALITY,
+    RECORD,
+    RESULTS,
+    SAMPLE,
+    VALID,
+    json_values,
+    seed_example,
+    spoilt,
+)
+
+METHODS = {
+    "evaluation_dataset": "validate_evaluation_dataset",
+    "ground_truth": "validate_ground_truth",
+    "evaluation_results": "validate_evaluation_results",
+    "benchmark": "validate_benchmark",
+    "config": "validate_config",
+    "prediction": "validate_predictions",
+}
+
+
+def errors_of(name: str, document: Any, *, lenient: bool = False) -> list[str]:
+    found: list[str] = getattr(DataFormatValidator(lenient), METHODS[name])(document)
+    return found
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize(("name", "document"), VALID)
+def test_valid_documents_have_no_errors(name: str, document: Any, lenient: bool) -> None:
+    assert errors_of(name, document, lenient=lenient) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("evaluation_dataset", "personal_rag.eval.json"),
+        ("evaluation_dataset", "sample_eval_v1.0.0.eval.json"),
+        ("ground_truth", "citation_annotation.gt.json"),
+        ("ground_truth", "answer_quality_annotation.gt.json"),
+        ("evaluation_results", "comprehensive.results.json"),
+    ],
+)
+def test_the_examples_of_the_seed_are_valid(name: str, file: str) -> None:
+    assert errors_of(name, seed_example(file)) == []
+
+
+def test_what_the_seed_embeds_is_enough_for_the_lenient() -> None:
+    query = {"query_id": "1", "query_text": "?", "relevant_documents": []}
+    small: dict[str, Any] = {
+        "evaluation_dataset": {"dataset_id": "d", "queries": [query]},
+        "ground_truth": {"annotation_id": "a", "query_id": "1"},
+        "evaluation_results": {"evaluation_id": "e", "retrieval_metrics": {}},
+    }
+    for name, document in small.items():
+        assert errors_of(name, document, lenient=True) == []
+        assert errors_of(name, document) != []
+        assert errors_of(name, {}, lenient=True) != []
+    assert set(DataFormatValidator(lenient=True).schemas) == set(METHODS)
+    required = DataFormatValidator(lenient=True).schemas["evaluation_dataset"]["required"]
+    assert required == ["dataset_id", "queries"]
+
+
+def _query(**fields: Any) -> dict[str, Any]:
+    return {"query_id": "1", "query_text": "?", "relevant_documents": [], **fields}
+
+
+def _cited(file_name: str, start: Any, end: Any, **fields: Any) -> dict[str, Any]:
+    return {"file_name": file_name, "start_char": start, "end_char": end, **fields}
+
+
+DOCUMENT = {"document_id": "d1", "title": "Tides", "content": "x" * 56, "file_path": "docs/a/tides.v2.pdf"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        pytest.param(
+            {"queries": [_query(), _query(query_id="2"), _query()]},
+            ["$.queries[2].query_id: '1' was used already, at $.queries[0]. Give each query its own id."],
+            id="a query twice",
+        ),
+        pytest.param(
+            {"documents": [DOCUMENT, DOCUMENT]},
+            [
+                "$.documents[1].document_id: 'd1' was used already, at $.documents[0]. "
+                "Give each document its own id."
+            ],
+            id="a document twice",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("a.pdf", 0, 5), _cited("a.pdf", 9, 9)])]},
+            [
+                "$.queries[0].citations[1]: the span ends at 9, not after its start at 9. "
+                "Swap start_char and end_char, or drop the citation."
+            ],
+            id="an empty span",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("a.pdf", -3, 5)])]},
+            ["$.queries[0].citations[0].start_char: -3 is negative. Count characters from 0."],
+            id="before the start",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("docs/a/tides.v2.pdf", 0, 57)])], "documents": [DOCUMENT]},
+            [
+                "$.queries[0].citations[0].end_char: the span ends at 57, but the document 'd1' has "
+                "56 characters. Correct the span, or the document."
+            ],
+            id="beyond the end",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("tides.v2.pdf", 0, 56)])], "documents": [DOCUMENT]},
+            [],
+            id="to the very end",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("other.pdf", 100, 200)])], "documents": [DOCUMENT]},
+            [],
+            id="a file that is not there is for the quality check",
+        ),
+        pytest.param(
+            {"citations": [_cited("a.pdf", 7, 3)]},
+            [
+                "$.citations[0]: the span ends at 3, not after its start at 7. "
+                "Swap start_char and end_char, or drop the citation."
+            ],
+            id="citations at the top",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("a.pdf", 0, 5, confidence_score=1.5)])]},
+            ["$.queries[0].citations[0].confidence_score: 1.5 is not from 0 to 1. Change it."],
+            id="said once, though two checks see it",
+        ),
+        pytest.param(
+            {"queries": [_query(citations=[_cited("a.pdf", 0, 5, relevance_score=float("nan"))])]},
+            ["$.queries[0].citations[0].relevance_score: nan is not from 0 to 1. Change it."],
+            id="no number",
+        ),
+    ],
+)
+def test_what_a_schema_cannot_say_of_a_dataset(parts: dict[str, Any], errors: list[str]) -> None:
+    document = {"dataset_id": "d", "name": "D", "version": "1.0.0", "queries": [], **parts}
+    assert errors_of("evaluation_dataset", document) == errors
+    assert errors_of("evaluation_dataset", document, lenient=True) == errors
+
+
+@pytest.mark.parametrize(
+    "file_name", ["docs/a/tides.v2.pdf", "tides.v2.pdf", "x/tides.v2.txt", "d1", "Tides"]
+)
+def test_bounds_are_checked_however_the_file_is_named(file_name: str) -> None:
+    document = {**SAMPLE, "queries": [_query(citations=[_cited(file_name, 0, 57)])], "documents": [DOCUMENT]}
+    assert len(errors_of("evaluation_dataset", document)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "places"),
+    [
+        ("ground_truth", [CITATIONS, QUALITY, CITATIONS], ["$[2].annotation_id"]),
+        ("ground_truth", {"annotations": [QUALITY, QUALITY]}, ["$.annotations[1].annotation_id"]),
+        ("ground_truth", {**CITATIONS, "citations": [_cited("a", 4, 2)]}, ["$.citations[0]"]),
+        (
+            "ground_truth",
+            [{**CITATIONS, "citations": [_cited("a", -4, 2)]}],
+            ["$[0].citations[0].start_char"],
+        ),
+        (
+            "evaluation_results",
+            {**RESULTS, "query_results": RESULTS["query_results"] * 2},
+            ["$.query_results[1].query_id"],
+        ),
+        (
+            "evaluation_results",
+            {**RESULTS, "summary": {**RESULTS["summary"], "failed_queries": 6}},
+            ["$.summary"],
+        ),
+        ("benchmark", [RECORD, {**RECORD, "duration": -1}], ["$[1].duration"]),
+        (
+            "benchmark",
+            {"search": {**BASELINE["search"], "thresholds": {"x": "y"}}},
+            ["$.search.thresholds.x"],
+        ),
+        (
+            "config",
+            {"ab_testing": {**CONFIG["ab_testing"], "traffic_allocation": {"a": 0.5, "b": 0.4}}},
+            ["$.ab_testing.traffic_allocation"],
+        ),
+        (
+            "config",
+            {"ab_testing": {**CONFIG["ab_testing"], "traffic_allocation": {"a": 0.5, "c": 0.5}}},
+            ["$.ab_testing.traffic_allocation"],
+        ),
+        (
+            "config",
+            {"ab_testing": {"experiments": [{**CONFIG["ab_testing"], "variants": []}]}},
+            ["$.ab_testing.experiments[0].traffic_allocation"],
+        ),
+        ("prediction", {"sample_id": " ", "answer": "a"}, ["$.sample_id"]),
+        ("prediction", {"sample_id": "1", "answer": None}, ["$"]),
+        ("prediction", {"sample_id": "1", "retrieved": ["a", {"doc_id": "b", "rank": 1}]}, ["$.retrieved"]),
+        (
+            "prediction",
+            [PREDICTION, {**PREDICTION, "timings": {"ttft": "1"}}],
+            ["$[1].timings.ttft", "$[1].sample_id"],
+        ),
+    ],
+)
+def test_what_a_schema_cannot_say_of_the_others(name: str, document: Any, places: list[str]) -> None:
+    assert [error.split(": ")[0] for error in errors_of(name, document)] == places
+
+
+def test_after_a_hundred_errors_the_rest_is_counted() -> None:
+    document = {**DATASET, "queries": [{"query_id": str(number)} for number in range(80)]}
+    errors = errors_of("evaluation_dataset", document)
+    assert len(errors) == MAX_LISTED + 1
+    assert errors[-1] == "... and 60 more."
+
+
+everything = st.sampled_from(VALID).flatmap(lambda case: st.tuples(st.just(case[0]), spoilt(case[1])))
+wild = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["queries", "citations", "annotations", "summary", "total_queries", "start_char"])
+            | st.sampled_from(
+                ["end_char", "query_id", "ab_testing", "variants", "retrieved", "rank", "documents"]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    everything | st.tuples(st.sampled_from(list(METHODS)), wild | json_values),
+    st.booleans(),
+)
+@example(("evaluation_results", {"summary": {"total_queries": 10**5000, "failed_queries": 1}}), False)
+@example(("evaluation_dataset", {"citations": [_cited("a", 10**5000, 0.5, confidence_score=10**400)]}), True)
+def test_any_json_gets_a_list_of_texts_and_is_left_alone(case: tuple[str, Any], lenient: bool) -> None:
+    name, document = case
+    before = copy.deepcopy(document)
+    errors = errors_of(name, document, lenient=lenient)
+    assert all(isinstance(error, str) and "\n" not in error and len(error) < 2000 for error in errors)
+    assert repr(document)[:5000] == repr(before)[:5000] if not _is_huge(document) else True
+
+
+def _is_huge(document: Any) -> bool:
+    """Whether repr() refuses it: Python does not print integers of over 4300 digits."""
+    try:
+        repr(document)
+    except ValueError:
+        return True
+    return False
+
+
+@settings(max_examples=200, deadline=None)
+@given(spoilt(PREDICTION) | spoilt(VALID[-1][1]))
+def test_a_prediction_is_valid_if_it_can_be_read(document: Any) -> None:
+    if not isinstance(document, dict):
+        return
+    assert (errors_of("prediction", document) == []) is _can_be_read(document)
+    assert errors_of("prediction", [document])[:1] == [
+        error.replace("$", "$[0]", 1) for error in errors_of("prediction", document)[:1]
+    ]
+
+
+def _can_be_read(record: dict[str, Any]) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownFieldWarning)
+            read_prediction(record, "a line")
+    except DataError:
+        return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
+def test_what_we_write_is_valid() -> None:
+    samples, outputs = small_world()
+    outputs[3] = a_failure()
+    plan = EvaluationPlan(parse_metrics(["recall@5", "mrr", "token_f1", "latency@0.95", "distinct_n@2"]))
+    run = scored_run(plan, samples, outputs, system_name="s", dataset_name="d")
+    written = json.loads(msgspec.json.encode(run_to_results(run)))
+    assert errors_of("evaluation_results", written) == []
+    lines = [
+        json.loads(msgspec.json.encode(prediction_record(sample.sample_id, output)))
+        for sample, output in zip(samples, outputs, strict=True)
+    ]
+    assert errors_of("prediction", lines) == []
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"dataset": "a.jsonl", "metrics": ["recall@5"], "top_k": 5, "timeout": 2.5},
+        {"metrics": "recall@5,mrr", "seed": 0, "limit": 1, "max_failures": 0},
+        {"top_k": 0},
+        {"timeout": 0},
+        {"concurrency": "4"},
+        {"metrics": [1]},
+        {"datset": "a.jsonl"},
+        {"id": 7},
+    ],
+)
+def test_a_plan_is_valid_if_it_can_be_loaded(plan: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "plan.config.yaml"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    try:
+        loaded: Any = load_config(path)
+    except DataError:
+        loaded = None
+    assert (errors_of("config", plan) == []) is (loaded == plan)
+
+
+def test_every_key_of_a_plan_is_in_the_schema() -> None:
+    assert set(_KINDS) <= set(schema("config")["properties"])
+
+
+def test_twenty_thousand_queries_are_checked_quickly() -> None:
+    queries = [{**DATASET["queries"][0], "query_id": f"q{number}"} for number in range(20_000)]
+    documents = [{**DATASET["documents"][0], "document_id": f"d{number}"} for number in range(20_000)]
+    document = {**DATASET, "queries": queries, "documents": documents}
+    started = time.perf_counter()
+    assert errors_of("evaluation_dataset", document) == []
+    assert time.perf_counter() - started < 3  # it takes 0.2 s; a quadratic check takes minutes

@@ -2,10 +2,12 @@
 
     AueporaError
     ├── DataError               a file or a record is not what it should be      (ValueError)
+    │   └── NotFoundError       what was asked for by name is not stored          (FileNotFoundError)
     ├── PlanError               the plan does not fit the dataset or the system   (ValueError)
     ├── UnknownNameError        no metric, format or executor of that name        (ValueError)
     ├── ScoringError            this one sample cannot be scored                  (ValueError)
     ├── TooManyFailuresError    the system failed more often than was allowed     (RuntimeError)
+    ├── CallError               an endpoint did not answer, or not as it should   (RuntimeError)
     ├── StorageError            a run cannot be written or read back              (OSError)
     └── MissingDependencyError  an optional package is not installed              (ImportError)
 
@@ -27,6 +29,10 @@ class DataError(AueporaError, ValueError):
         super().__init__(" ".join(part for part in (f"{where}:", what, fix) if part))
 
 
+class NotFoundError(DataError, FileNotFoundError):
+    """Something asked for by its name that is not stored: a run, a dataset, a ground truth."""
+
+
 class PlanError(AueporaError, ValueError):
     """A plan that cannot be carried out on this dataset."""
 
@@ -41,6 +47,14 @@ class ScoringError(AueporaError, ValueError):
 
 class TooManyFailuresError(AueporaError, RuntimeError):
     """The system failed on more samples than the caller allowed."""
+
+
+class CallError(AueporaError, RuntimeError):
+    """A call to an endpoint that failed for good: its kind, the last status, how many attempts."""
+
+    def __init__(self, message: str, *, kind: str, status: int | None = None, attempts: int = 1) -> None:
+        self.kind, self.status, self.attempts = kind, status, attempts
+        super().__init__(message)
 
 
 class StorageError(AueporaError, OSError):

@@ -60,6 +60,8 @@ def test_no_pickle_no_eval_no_sockets(path: Path) -> None:
         if isinstance(node, ast.ImportFrom) and not node.level
     }
     forbidden = {"pickle", "marshal", "shelve", "socket", "requests", "urllib", "http", "pandas"}
+    if path.name == "http_calls.py":  # the one door to the network, opened only where the user names a host
+        forbidden -= {"socket", "http", "urllib"}
     assert not imported & forbidden
     called = {
         node.func.id

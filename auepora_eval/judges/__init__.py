@@ -1,1 +1,1 @@
-"""What has an opinion about text: embeddings."""
+"""What has an opinion about text: embeddings and language models."""

@@ -1,0 +1,203 @@
+"""A language model behind any endpoint that speaks OpenAI's chat protocol.
+
+    model = ChatModel("http://127.0.0.1:8000/v1", "small-model")
+    model.complete([{"role": "user", "content": "What is a weir?"}]).text
+
+No SDK: one JSON document goes out, one comes back (`http_calls` has the clocks, retries and limits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..errors import CallError, DataError
+from .http_calls import BadReplyError, Endpoint
+from .retries import Clock, Patience, tidy
+from .secrets import Secret
+
+Message = Mapping[str, str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model said, and what it took; token counts are None where the server does not tell."""
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    model: str
+    attempts: int
+    seconds: float
+    finish_reason: str | None = None
+
+
+class _Said(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: Any = None
+
+
+_completion = msgspec.json.Decoder(_Completion).decode
+
+
+class ChatModel:
+    """A model at an endpoint; safe to use from several threads.
+
+    `extra` are further fields of the request; a field set to None is left out, for servers that refuse it
+    (`{"temperature": None}`). A server that does not know `response_format` is asked without it from then on:
+    whoever asks for a schema checks the reply anyway.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        api_key: str | Secret | None = None,
+        timeout: float = 60.0,
+        retries: int = 4,
+        temperature: float = 0.0,
+        seed: int | None = None,
+        max_tokens: int = 2048,
+        extra: Mapping[str, Any] | None = None,
+        plain_http: bool = False,
+        patience: Patience | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if not model or not model.isprintable():
+            raise DataError("the model", "has no name.", fix="Write URL#model.")
+        self.model = model
+        self._endpoint = Endpoint(
+            _completions_url(url),
+            Secret(api_key) if isinstance(api_key, str) else api_key,
+            replace(patience or Patience(), timeout=timeout, retries=retries),
+            clock or Clock(),
+            plain_http,
+        )
+        fields = {"model": model, "temperature": temperature, "max_tokens": max_tokens, "seed": seed}
+        self._fields = {key: value for key, value in {**fields, **(extra or {})}.items() if value is not None}
+        self._takes_schema = True
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides what the model says: for records and comparisons. Holds no key."""
+        # Extra fields by name only: one of them may be a secret of the server's.
+        known = {"model", "temperature", "max_tokens", "seed"}
+        shown = {key: value for key, value in self._fields.items() if key in known}
+        return {"endpoint": self._endpoint.name, **shown, "extra": sorted(set(self._fields) - known)}
+
+    def __repr__(self) -> str:
+        return f"ChatModel({self._endpoint.name!r}, {self.model!r})"
+
+    def __enter__(self) -> ChatModel:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._endpoint.close()
+
+    def complete(
+        self, messages: Sequence[Message], *, response_schema: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """The model's reply; CallError if there is none. A schema constrains it where the server can."""
+        document = {**self._fields, "messages": list(messages)}
+        if response_schema is None or not self._takes_schema:
+            return self._asked(document)
+        form = {"name": "reply", "strict": True, "schema": response_schema}
+        try:
+            return self._asked({**document, "response_format": {"type": "json_schema", "json_schema": form}})
+        except CallError as error:
+            if error.status not in (400, 422) or not _is_about_the_schema(str(error)):
+                raise
+        self._takes_schema = False
+        return self._asked(document)
+
+    def _asked(self, document: dict[str, Any]) -> Reply:
+        answer = self._endpoint.post(document, _read)
+        said, choice = answer.value, answer.value.choices[0]
+        redacted = self._endpoint.redacted  # a server that echoes its request must not get the key on record
+        if choice.message.content is None:
+            why = f": {tidy(redacted(choice.message.refusal))}" if choice.message.refusal else ""
+            raise CallError(
+                f"{self._endpoint.name}: the model gave no text{why}.",
+                kind="refused",
+                attempts=answer.attempts,
+            )
+        return Reply(
+            redacted(choice.message.content),
+            _count(said.usage, "prompt_tokens"),
+            _count(said.usage, "completion_tokens"),
+            redacted(said.model or self.model),
+            answer.attempts,
+            answer.seconds,
+            choice.finish_reason,
+        )
+
+
+def split_endpoint(name: str) -> tuple[str, str]:
+    """("http://host/v1", "model") from "http://host/v1#model"."""
+    url, _, model = name.partition("#")
+    if not url or not model:
+        raise DataError(
+            "the endpoint",
+            "is not URL#model.",
+            fix="Write, for example, http://127.0.0.1:8000/v1#small-model.",
+        )
+    return url, model
+
+
+def parse_strictly(text: str, kind: type[T]) -> T:
+    """A reply's JSON as the type that was asked for; BadReplyError says what is wrong, for the model to read.
+
+    Nothing is searched for in the text: a reply that holds two verdicts must not get to choose.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise BadReplyError(f"the JSON is not of the form asked for: {error}") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise BadReplyError(f"it is not one JSON document and nothing else: {error}") from None
+
+
+def _read(body: bytes) -> _Completion:
+    try:
+        said = _completion(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReplyError(f"not a chat completion ({error})") from None
+    if not said.choices:
+        raise BadReplyError("it has no choices")
+    return said
+
+
+def _count(usage: Any, name: str) -> int | None:
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+
+
+def _is_about_the_schema(text: str) -> bool:
+    return any(word in text for word in ("response_format", "json_schema", "grammar", "schema"))
+
+
+def _completions_url(url: str) -> str:
+    """The endpoint's URL, whether the base was given (…/v1) or all of it."""
+    base, mark, query = url.partition("?")
+    base = base.rstrip("/")
+    return f"{base if base.endswith('/chat/completions') else f'{base}/chat/completions'}{mark}{query}"

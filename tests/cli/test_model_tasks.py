@@ -1,0 +1,131 @@
+"""`dataset generate --llm` as a user types it, against a server on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from tests.curation.test_llm_tasks import a_good_model
+from tests.journeys.test_silence import WITNESS
+from tests.servers import chat_server
+
+CANARY = "sk-canary-0123456789"
+HARBOUR = (
+    "The north pier of Annet was built in 1911 by the harbour company of the town. Three boats moor there in"
+    " winter, and five in summer, when the bay is calm.\n"
+)
+LIGHT = "The lamp of the island of Brae is kept by Ansel Moor since the year 1950. It turns by night.\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("THE_KEY", CANARY)
+    Path("docs").mkdir()
+    Path("docs/harbour.md").write_text(HARBOUR)
+    Path("docs/light.md").write_text(LIGHT)
+    return tmp_path
+
+
+def records(name: str = "offline_dataset.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]
+
+
+def test_tasks_are_made_stopped_and_gone_on_with(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chat_server(says=a_good_model) as server:
+        words = [
+            "dataset",
+            "generate",
+            "docs",
+            "--llm",
+            f"{server.url}#small",
+            "--per-document",
+            "1",
+            "--json",
+        ]
+        words += ["--api-key-env", "THE_KEY", "--price-input", "0.1", "--price-output", "0.2"]
+        assert main([*words, "--budget-calls", "4"]) == 0
+        first = json.loads(capfd.readouterr().out)
+        assert main(words) == 4
+        assert "offline_dataset.jsonl exists already" in capfd.readouterr().err
+        assert main([*words, "--resume"]) == 0
+        said = capfd.readouterr()
+        assert len(server.requests) == 6
+    report = json.loads(said.out)
+    assert first["calls"] == {"planned": 6, "answered": 4, "reused": 0, "left": 2, "failed": {}}
+    assert report["calls"] == {"planned": 6, "answered": 6, "reused": 4, "left": 0, "failed": {}}
+    assert report["cost_usd"] == pytest.approx(6 * (11 * 0.1 + 5 * 0.2) / 1000)
+    assert sum(report["tasks"].values()) == len(records())
+    assert report["scenarios"]["base"] == 6
+    assert {record["metadata"]["generator_model"] for record in records()} == {"fake-1"}
+    passages = {record["doc_id"] for record in records("corpus.jsonl")}
+    assert {gold for record in records() for gold in record["metadata"]["selected_chunk_ids"]} <= passages
+    written = b"".join(path.read_bytes() for path in place.rglob("*") if path.is_file())
+    assert b"canary" not in written
+    assert "canary" not in said.out + said.err
+
+
+def test_the_table_says_what_is_missing(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["ok", "no text"], a_good_model) as server:
+        words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--concurrency", "1"]
+        code = main(
+            [*words, "--per-document", "1", "--tasks", "qa", "--variants", "none", "--out", "few.jsonl"]
+        )
+    said = capfd.readouterr()
+    assert code == 0
+    assert "refused 1" in said.out
+    assert "--resume makes them" in said.err
+    assert Path("few.tasks.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--llm", "http://127.0.0.1:1/v1"], 2, "is not URL#model"),
+        (["--llm", f"http://u:{CANARY}@h/v1#m"], 2, "holds a user name or a password"),
+        (["--llm", "http://h/v1#m", "--api-key-env", "THE_KEY"], 2, "unencrypted"),
+        (["--llm", "http://127.0.0.1:1/v1#m", "--api-key-env", CANARY], 2, "not the key itself"),
+        (["--llm", "http://127.0.0.1:1/v1#m", "--price-input", "1"], 2, "go together"),
+        (["--llm", "http://127.0.0.1:1/v1#m", "--price-input", "-1"], 2, "is not a price"),
+        (["--llm", "http://127.0.0.1:1/v1#m", "--tasks", "poems"], 2, "no task type 'poems'"),
+        (["--resume"], 2, "--resume is for a language model"),
+        (["--budget-calls", "3"], 2, "--budget-calls is for a language model"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_asked(
+    words: list[str], code: int, says: str, place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dataset", "generate", "docs", *words]) == code
+    said = capfd.readouterr()
+    assert says in said.err
+    assert "canary" not in said.out + said.err
+    assert [path.name for path in place.iterdir()] == ["docs"]
+
+
+def test_a_model_that_says_nothing_of_use_leaves_no_dataset(place: Path) -> None:
+    with chat_server(says=lambda body: {"tasks": []}) as server:
+        assert main(["dataset", "generate", "docs", "--llm", f"{server.url}#m", "--tasks", "qa"]) == 2
+    assert sorted(path.name for path in place.iterdir()) == ["docs", "offline_tasks.jsonl"]
+
+
+def test_without_a_model_no_socket_is_opened(place: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        WITNESS,
+        "dataset",
+        "generate",
+        "demo",
+        "--tasks",
+        "qa",
+        "--variants",
+        "none",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "SOCKETS []" in done.stderr

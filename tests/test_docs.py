@@ -21,7 +21,13 @@ from auepora_eval.metrics import parse
 from tests.generate_docs import PAGES
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    *sorted((ROOT / "docs" / "explanation").glob("*.md")),
+]
 FENCE = re.compile(
     r"^```(?P<language>\w*)(?: file=(?P<file>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -65,7 +71,8 @@ def test_every_block_runs(
             for line in block.body.splitlines():
                 _run_line(line)
         elif block.language == "json":
-            assert all(isinstance(json.loads(line), dict) for line in block.body.splitlines())
+            records = [block.body] if block.body.startswith("{\n") else block.body.splitlines()
+            assert all(isinstance(json.loads(record), dict) for record in records)
         elif block.language == "yaml":
             assert isinstance(yaml.safe_load(block.body), dict)
         else:

@@ -61,6 +61,17 @@ def share(text: str) -> float:
     return value
 
 
+def price(text: str) -> float:
+    """An argparse type: a price, of nothing or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a price") from None
+    if not 0 <= value < float("inf"):
+        raise ArgumentTypeError(f"{text} is not a price")
+    return value
+
+
 def add_out(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", default=DEFAULT_OUT, help=f"where runs are kept ({DEFAULT_OUT})"
@@ -77,6 +88,9 @@ def add_run_output(parser: ArgumentParser) -> None:
         "--metrics", metavar="NAMES", help="recall@5,ndcg@10,... (default: what the data allow)"
     )
     parser.add_argument("--seed", type=at_least(0), metavar="N", help="seed of everything that is random (0)")
+    for name in ("input", "output"):
+        about = f"price of 1,000 {name} tokens in US dollars, for outputs that tell their {name}_tokens"
+        parser.add_argument(f"--price-{name}", type=price, metavar="USD", help=about)
     parser.add_argument("--id", metavar="ID", help="id of the run (default: made from system, data and time)")
     parser.add_argument("--force", action="store_true", help="replace a run of the same id")
     add_out(parser)

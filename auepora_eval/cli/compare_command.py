@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
 
     storage = EvaluationResultsStorage(args.out)
     comparison = compare_runs(
-        storage.load_run(args.baseline), storage.load_run(args.candidate), alpha=args.alpha
+        storage.load_scores(args.baseline), storage.load_scores(args.candidate), alpha=args.alpha
     )
     if args.json:
         echo.say_json(comparison_to_dict(comparison))

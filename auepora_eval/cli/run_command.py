@@ -69,6 +69,8 @@ def run(args: Namespace) -> int:
         max_failures=settings.get("max_failures"),
         seed=settings["seed"],
         configuration={name: settings[name] for name in _STORED if settings.get(name) is not None},
+        price_input=settings.get("price_input"),
+        price_output=settings.get("price_output"),
     )
     system_name = name_of(evaluator.system)
     evaluation_id = settings.get("id") or new_evaluation_id(system_name, dataset.name, now())

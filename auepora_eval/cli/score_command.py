@@ -67,6 +67,8 @@ def run(args: Namespace) -> int:
             seed=args.seed or 0,
             limit=args.limit,
             configuration={"dataset": args.dataset, "outputs": args.outputs},
+            price_input=args.price_input,
+            price_output=args.price_output,
             force=args.force,
             on_output=advance,
         )

@@ -35,14 +35,14 @@ def run(args: Namespace) -> int:
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
         return 0
-    stored = storage.load_run(args.run_id)
     if args.sample:
-        _say_sample(stored, args.sample)
+        _say_sample(storage.load_run(args.run_id), args.sample)
     elif args.worst:
-        _say_worst(stored, args.worst, args.n)
+        _say_worst(storage.load_run(args.run_id), args.worst, args.n)
     else:
+        stored = storage.load_scores(args.run_id)
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {stored.dataset_fingerprint[:12]}")
-        say_run(stored)
+        say_run(stored, storage.load_tally(args.run_id))
     return 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, is_dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -15,20 +15,27 @@ from .types import EvaluationSample
 
 
 class Fingerprint:
-    """sha256 over samples' canonical JSON, in their order, as they go by."""
+    """sha256 over the canonical JSON of samples, or of records, in their order, as they go by."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
-    def add(self, samples: Iterable[EvaluationSample]) -> Fingerprint:
-        """Go on with further samples."""
-        for sample in samples:
-            self._digest.update(canonical_json(sample))
+    def add(self, things: Iterable[EvaluationSample | Mapping[str, Any]]) -> Fingerprint:
+        """Go on with further samples or records."""
+        for thing in things:
+            if isinstance(thing, EvaluationSample) and [] in (thing.relevant_docs, thing.candidate_docs):
+                # No documents are no documents, however it is put: a file has one way to say it.
+                thing = replace(
+                    thing,
+                    relevant_docs=thing.relevant_docs or None,
+                    candidate_docs=thing.candidate_docs or None,
+                )
+            self._digest.update(canonical_json(thing))
             self._digest.update(b"\n")
         return self
 
     def hexdigest(self) -> str:
-        """The fingerprint of all samples so far."""
+        """The fingerprint of all that went by so far."""
         return self._digest.hexdigest()
 
 

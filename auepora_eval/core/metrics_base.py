@@ -103,9 +103,8 @@ class SampleMetric(Metric):
         scores = self.score_all(batch)
         scores.sample_ids = batch.sample_ids()
         scores.clusters = batch.clusters()
-        unscorable = self.unscorable(batch)
-        scores.notes |= unscorable
-        scores.values[list(unscorable)] = math.nan
+        scores.notes |= self.unscorable(batch)
+        scores.values[list(scores.notes)] = math.nan
         for place in np.flatnonzero(~np.isfinite(scores.values)).tolist():
             if place not in scores.notes:
                 text = f"the metric returned {scores.values[place]}, which is not a number to average"

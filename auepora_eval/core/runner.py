@@ -18,6 +18,7 @@ from .executor import Executor, SerialExecutor
 from .fingerprint import plain
 from .plan import EvaluationPlan
 from .rag_interface import RAGSystemProtocol, as_outputs, as_system
+from .resources import ResourceMonitor, checked_prices
 from .scoring import now, scored_run, utc_text
 from .types import (
     EvaluationRun,
@@ -37,7 +38,8 @@ class AueporaEvaluator:
 
     `system` is anything that `as_system` accepts. A call that raises, times out or returns nonsense
     becomes an output with `error`; the run goes on, unless more than `max_failures` calls failed.
-    `on_output` is told of each output as it arrives; `configuration` is stored with the run.
+    `on_output` is told of each output as it arrives; `configuration` is stored with the run. With the prices
+    of 1,000 tokens, in US dollars, the run says what it cost, if the system says how many tokens it used.
     """
 
     def __init__(
@@ -51,6 +53,8 @@ class AueporaEvaluator:
         seed: int = 0,
         on_output: OnOutput | None = None,
         configuration: dict[str, Any] | None = None,
+        price_input: float | None = None,
+        price_output: float | None = None,
     ):
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, not {top_k}")
@@ -61,7 +65,7 @@ class AueporaEvaluator:
         self.max_failures = max_failures
         self.seed = seed
         self.on_output = on_output
-        self.configuration = configuration or {}
+        self.configuration = {**(configuration or {}), **checked_prices(price_input, price_output)}
 
     def evaluate(self, dataset: EvaluationDataset) -> list[MetricResult]:
         """Run the system on the dataset and compute every metric of the plan."""
@@ -74,7 +78,8 @@ class AueporaEvaluator:
         # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
         self.plan.validate_dataset(samples)
         self._warn_of_cutoffs_beyond_top_k()
-        outputs = self._outputs(samples)
+        with ResourceMonitor() as monitor:
+            outputs = self._outputs(samples)
         run = scored_run(
             self.plan,
             samples,
@@ -84,10 +89,25 @@ class AueporaEvaluator:
             top_k=self.top_k,
             seed=self.seed,
             evaluation_id=evaluation_id,
-            configuration=self.configuration,
+            configuration={**self._settings(), **self.configuration},
             validated=True,
         )
-        return replace(run, started_at=utc_text(started), seconds=perf_counter() - clock)
+        return replace(
+            run,
+            started_at=utc_text(started),
+            seconds=perf_counter() - clock,
+            resource_usage=monitor.usage() if samples else None,
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """How the calls are made, as far as it is known."""
+        settings = {
+            "executor": type(self.executor).__name__,
+            "concurrency": getattr(self.executor, "concurrency", None),
+            "timeout": getattr(self.executor, "timeout", None),
+            "max_failures": self.max_failures,
+        }
+        return {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
 
     def _outputs(self, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
         outputs: list[SystemOutputs | None] = [None] * len(samples)

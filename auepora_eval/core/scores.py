@@ -96,6 +96,18 @@ class Scores(Sequence[SampleScore]):
             whole.if_failed = (np.concatenate([f[0] for f in failed]), np.concatenate([f[1] for f in failed]))
         return whole
 
+    def at(self, places: Sequence[int]) -> Scores:
+        """The scores at these places, in their order."""
+        chosen = Scores(
+            [self.sample_ids[place] for place in places],
+            self.values[list(places)],
+            parts=None if self.parts is None else self.parts[list(places)],
+            notes={new: self.notes[place] for new, place in enumerate(places) if place in self.notes},
+        )
+        if self.clusters is not None:
+            chosen.clusters = [self.clusters[place] for place in places]
+        return chosen
+
     def clusters_of_scored(self) -> list[Hashable] | None:
         """The cluster of each row of `rows()`; None where no sample names one."""
         if self.clusters is None:
@@ -145,3 +157,8 @@ class Scores(Sequence[SampleScore]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} scores, {len(self) - len(self.notes)} of them measured>"
+
+
+def as_columns(scores: Sequence[SampleScore]) -> Scores:
+    """Scores as columns, whichever way they are there."""
+    return scores if isinstance(scores, Scores) else Scores.of(scores)

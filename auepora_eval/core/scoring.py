@@ -20,6 +20,7 @@ from .dataset import checked_samples
 from .fingerprint import dataset_fingerprint
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan
+from .resources import ApiUsage
 from .scores import Scores
 from .types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 
@@ -126,11 +127,13 @@ class Tally:
     total: int = 0
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: array[float] = field(default_factory=lambda: array("d"))
+    usage: ApiUsage = field(default_factory=ApiUsage)
 
     def add(self, outputs: Iterable[SystemOutputs]) -> Tally:
         """Count further outputs."""
         for output in outputs:
             self.total += 1
+            self.usage.add(output)
             if output.error is not None:
                 self.failures[output.error.type, output.error.message] += 1
             elif "end_to_end" in output.timings:
@@ -160,6 +163,8 @@ def utc_text(time: datetime) -> str:
 
 def environment() -> dict[str, Any]:
     """What the numbers may depend on; no host or user names."""
+    import psutil
+
     versions = {}
     for package in ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz"):
         try:
@@ -170,5 +175,6 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu_count": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "packages": versions,
     }

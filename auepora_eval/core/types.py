@@ -130,6 +130,7 @@ class EvaluationRun:
     seconds: float = 0.0
     environment: dict[str, Any] = field(default_factory=dict)
     configuration: dict[str, Any] = field(default_factory=dict)
+    resource_usage: dict[str, Any] | None = None  # of the system's calls; None if it was not called
 
     def result(self, name: str) -> MetricResult:
         """The result of one metric, by its name."""

@@ -1,17 +1,23 @@
-"""A plan as a file: `*.config.yaml`, every key a flag of `auepora run`."""
+"""A plan as a file: `*.config.yaml` or `.json`, every key a flag of `auepora run`."""
 
 from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from .jsonl import opened
+from .json_text import parse_document
+from .jsonl import BYTE_ORDER_MARK, opened
+from .refusal import refuse_errors
+from .schema_words import shown
+from .yaml_text import parse_yaml
 
 _MAX_BYTES = 1_000_000
 _MINIMA = {"top_k": 1, "concurrency": 1, "timeout": 0.001, "max_failures": 0, "limit": 1, "seed": 0}
+_MINIMA |= {"price_input": 0, "price_output": 0}
 _KINDS: dict[str, tuple[type, ...]] = {
     "dataset": (str,),
     "format": (str,),
@@ -25,58 +31,80 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "max_failures": (int,),
     "limit": (int,),
     "seed": (int,),
+    "price_input": (int, float),
+    "price_output": (int, float),
     "out": (str,),
     "id": (str,),
 }
+_IN_WORDS: dict[type, str] = {str: "a text", int: "a whole number", float: "a number", list: "a list"}
+BLOCKS = (
+    "citation_accuracy",
+    "retrieval_metrics",
+    "evaluation",
+    "ab_testing",
+    "performance_benchmarking",
+    "performance_monitoring",
+)
+
+
+class OtherBlockWarning(UserWarning):
+    """A configuration has a block that is checked, but that no plan reads."""
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
-    """The settings of a plan file; unknown keys and wrong types are errors that name them."""
+    """The settings of a plan file; unknown keys and wrong types are errors that name them.
+
+    A file of the whole team may have blocks for other tools too: they are checked, and left out.
+    """
+    path = Path(path)
+    settings = read_config(path)
+    blocks = [name for name in BLOCKS if name in settings]
+    if blocks:
+        warnings.warn(
+            f"{path.name}: {', '.join(blocks)}: not a part of the plan, not read.",
+            OtherBlockWarning,
+            stacklevel=2,
+        )
+    return {name: value for name, value in settings.items() if name not in BLOCKS}
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Everything in a configuration file, YAML or JSON, checked."""
     path = Path(path)
     with opened(path) as file:
-        content = file.read(_MAX_BYTES + 1)
+        content = file.read(_MAX_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
     if len(content) > _MAX_BYTES:
         raise DataError(path.name, "a plan of over 1 MB is not a plan.", fix="Is it the right file?")
-    settings = _parsed(content, path.name)
+    # A plan may have any name; only one that says JSON is read as such.
+    is_json = path.name.lower().removesuffix(".gz").endswith(".json")
+    settings = parse_document(content, path.name) if is_json else parse_yaml(content, path.name)
+    refuse_wrong_config(settings, path.name)
+    checked: dict[str, Any] = settings
+    return checked
+
+
+def refuse_wrong_config(settings: Any, where: str) -> None:
+    """DataError if a document is no configuration."""
+    from .validation import DataFormatValidator
+
     if not isinstance(settings, dict):
-        raise DataError(
-            path.name, "a plan is a list of 'key: value' lines.", fix="Begin with 'dataset: FILE'."
-        )
+        raise DataError(where, "a plan is a list of 'key: value' lines.", fix="Begin with 'dataset: FILE'.")
     for key, value in settings.items():
-        _check(f"{path.name}: {key}", str(key), value)
-    return settings
-
-
-def _parsed(content: bytes, name: str) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                # A few lines of aliases of aliases unfold to billions of values.
-                raise DataError(name, "a plan has no aliases (*name).", fix="Write the value out.")
-            return super().compose_node(parent, index)
-
-    try:
-        return yaml.load(content, Loader)  # noqa: S506 - a SafeLoader
-    except DataError:
-        raise
-    except Exception as error:  # a value like 2020-99-01 raises whatever its Python type does
-        place = getattr(error, "problem_mark", None)
-        where = name if place is None else f"{name}:{place.line + 1}"
-        what = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise DataError(where, f"not YAML: {what}.", fix="Write one 'key: value' a line.") from error
+        if key not in BLOCKS:
+            _check(f"{where}: {key:.80}", key, value)
+    refuse_errors(DataFormatValidator().validate_config(settings), where)
 
 
 def _check(where: str, key: str, value: Any) -> None:
     if key not in _KINDS:
-        near = difflib.get_close_matches(key, _KINDS, n=1)
+        near = difflib.get_close_matches(key[:80], (*_KINDS, *BLOCKS), n=1)
         hint = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(_KINDS)}."
         raise DataError(where, "there is no such setting.", fix=hint)
     kinds = _KINDS[key]
     if isinstance(value, bool) or not isinstance(value, kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise DataError(where, f"expected {expected} but got {value!r:.60}.", fix="Change or remove it.")
+        expected = " or ".join(_IN_WORDS[kind] for kind in kinds)
+        got = "true or false" if isinstance(value, bool) else shown(value)
+        raise DataError(where, f"expected {expected} but got {got}.", fix="Change or remove it.")
     if isinstance(value, int | float) and not _MINIMA[key] <= value < math.inf:
         raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use at least {_MINIMA[key]}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):

@@ -1,32 +1,30 @@
 """The results format: a finished run as one JSON document, `<evaluation_id>.results.json`.
 
-Metrics are grouped as retrieval, answer quality, performance and additional; each entry has its value,
-interval, target and coverage. `query_results` holds each sample's scores. Not measured is null.
+Metrics are grouped as retrieval, citation, answer quality, performance and additional; each entry has its
+value, interval, target and coverage. `query_results`, which comes last, holds each sample's scores; a large
+run has them in a file of its own, which `queries_file` names. Not measured is null.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 import msgspec
 
-from ..core.scores import Scores
+from ..core.fingerprint import Fingerprint
 from ..core.scoring import Tally
-from ..core.types import (
-    EvaluationRun,
-    EvaluationSample,
-    MetricResult,
-    SampleScore,
-    SystemOutputs,
-    TargetCategory,
-)
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs, TargetCategory
 from ..errors import DataError
+from .query_rows import EDITED, QueryRows, query_results
+from .records import prediction_record
+from .type_words import wrong_record
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 Results = dict[str, Any]
 
 _SECTIONS = {
@@ -37,29 +35,54 @@ _SECTIONS = {
     TargetCategory.GENERATION_CORRECTNESS: "answer_quality_metrics",
     TargetCategory.LATENCY: "performance_metrics",
 }
+# Whatever their target, metrics whose names begin so are about citations.
+_SECTIONS_BY_NAME = dict.fromkeys(("citation_", "alce_citation_", "trec_support_"), "citation_metrics")
 _OTHER_SECTION = "additional_metrics"
-SECTIONS = (*dict.fromkeys(_SECTIONS.values()), _OTHER_SECTION)
+SECTIONS = (
+    "retrieval_metrics",
+    "citation_metrics",
+    "answer_quality_metrics",
+    "performance_metrics",
+    _OTHER_SECTION,
+)
+_PARAMETERS = {
+    "executor": "executor",
+    "concurrency": "concurrency",
+    "timeout": "timeout_seconds",
+    "max_failures": "max_failures",
+    "limit": "limit",
+}
+
+
+def section_of(result: MetricResult) -> str:
+    """The section of the document that a metric stands in."""
+    for start, section in _SECTIONS_BY_NAME.items():
+        if result.name.startswith(start):
+            return section
+    return _SECTIONS.get(result.target, _OTHER_SECTION)
 
 
 def run_to_results(run: EvaluationRun) -> Results:
     """A run as the document that is stored."""
     scores = {result.name: result.scores for result in run.results if result.scores}
-    rows = query_results(run.samples, run.outputs, scores)
-    return {**results_head(run, Tally().add(run.outputs)), "query_results": list(rows)}
+    pairs = zip(run.samples, run.outputs, strict=True)
+    outputs = Fingerprint().add(prediction_record(sample.sample_id, output) for sample, output in pairs)
+    head = results_head(run, Tally().add(run.outputs), outputs.hexdigest())
+    return {**head, "query_results": list(query_results(run.samples, run.outputs, scores))}
 
 
-def results_head(run: EvaluationRun, tally: Tally) -> Results:
+def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Results:
     """The document without its rows: what the run was, what it found, what became of the calls."""
     sections: Results = {name: {} for name in SECTIONS}
-    if tally.seconds:
-        sections["performance_metrics"]["latency_stats"] = _latency_stats(tally.seconds)
+    usage = {
+        "latency_stats": latency_stats(tally.seconds),
+        "resource_usage": run.resource_usage,
+        "api_usage": tally.usage.as_dict(run.configuration),
+    }
+    sections["performance_metrics"] |= {name: found for name, found in usage.items() if found is not None}
     for place, result in enumerate(run.results):
-        section = _SECTIONS.get(result.target, _OTHER_SECTION)
-        sections[section][result.name] = {"order": place, **metric_entry(result)}
-    by_type: Counter[str] = Counter()
-    for (kind, _), count in tally.failures.items():
-        by_type[kind] += count
-    return {
+        sections[section_of(result)][result.name] = {"order": place, **metric_entry(result)}
+    head: Results = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": run.evaluation_id,
         "timestamp": run.started_at,
@@ -70,36 +93,121 @@ def results_head(run: EvaluationRun, tally: Tally) -> Results:
             "metrics": [result.name for result in run.results],
             **run.configuration,
         },
-        "summary": {
-            "total_queries": tally.total,
-            "successful_queries": tally.total - tally.failed,
-            "failed_queries": tally.failed,
-            "failures_by_type": dict(by_type.most_common()),
-            "average_latency_ms": fmean(tally.seconds) * 1000 if tally.seconds else None,
-            "total_evaluation_time_seconds": run.seconds,
-        },
+        "summary": {**summary(tally), "total_evaluation_time_seconds": run.seconds},
         **sections,
-        "statistical_analysis": {"confidence_intervals": {"confidence_level": 0.95}},
-        "metadata": {
-            "dataset_sha256": run.dataset_fingerprint,
-            "evaluation_environment": run.environment,
-            "evaluation_parameters": {"random_seed": run.seed},
+        "statistical_analysis": _statistical_analysis(run.results),
+    }
+    parameters = {new: run.configuration[old] for old, new in _PARAMETERS.items() if old in run.configuration}
+    head["metadata"] = {
+        "dataset_sha256": run.dataset_fingerprint,
+        "outputs_sha256": outputs_sha256,
+        "evaluation_environment": run.environment,
+        "evaluation_parameters": {"random_seed": run.seed, **parameters},
+        "quality_assurance": {
+            "data_validation": "passed",
+            "data_checks": "every sample has an id of its own and can be stored",
+            "samples_checked": tally.total,
+            "metric_calculation": "not verified",
+            "statistical_tests": "not run",
         },
+    }
+    head["metadata"]["plan_sha256"] = plan_sha256(head)
+    return head
+
+
+def summary(tally: Tally) -> Results:
+    """What became of the calls."""
+    by_type: Counter[str] = Counter()
+    for (kind, _), count in tally.failures.items():
+        by_type[kind] += count
+    return {
+        "total_queries": tally.total,
+        "successful_queries": tally.total - tally.failed,
+        "failed_queries": tally.failed,
+        "failures_by_type": dict(by_type.most_common()),
+        "average_latency_ms": fmean(tally.seconds) * 1000 if tally.seconds else None,
     }
 
 
+def latency_stats(seconds: Sequence[float]) -> Results | None:
+    """Mean, quantiles and extremes of the answers' times, in milliseconds; None where there are none."""
+    if not seconds:
+        return None
+    import numpy as np
+
+    p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99])
+    stats = {"mean": fmean(seconds), "p50": p50, "p95": p95, "p99": p99}
+    stats |= {"min": min(seconds), "max": max(seconds)}
+    return {name: float(value) * 1000 for name, value in stats.items()}
+
+
+def plan_sha256(results: Mapping[str, Any]) -> str:
+    """What was to be measured, and how, in 64 hex digits: configuration, seed and the metrics' signatures."""
+    plan = {
+        "configuration": results["configuration"],
+        "random_seed": results["metadata"]["evaluation_parameters"]["random_seed"],
+        "signatures": {
+            name: entry["details"].get("signature")
+            for section in SECTIONS
+            for name, entry in results.get(section, {}).items()
+            if "details" in entry
+        },
+    }
+    return Fingerprint().add([plan]).hexdigest()
+
+
+def _statistical_analysis(results: Sequence[MetricResult]) -> Results:
+    methods = {
+        result.name: result.details.get("interval_method", "not estimable")
+        for result in results
+        if result.details.get("confidence_interval") is not None
+    }
+    word = (
+        "calculated" if len(methods) == len(results) else f"calculated for {len(methods)} of {len(results)}"
+    )
+    return {
+        "significance_tests": {},
+        "confidence_intervals": {"all_metrics": word, "confidence_level": 0.95, "methods": methods},
+    }
+
+
+def refuse_newer(results: Mapping[str, Any], where: str) -> None:
+    """DataError for a file of a later version than this one; a file without a version is somebody else's."""
+    version = results.get("schema_version")
+    if version is None:
+        return
+    match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version) if isinstance(version, str) else None
+    if match is None:
+        raise DataError(
+            f"{where}: $.schema_version",
+            f"{version!r:.40} is not a version.",
+            fix="Write 1.1, or leave it out.",
+        )
+    ours = tuple(map(int, SCHEMA_VERSION.split(".")))
+    if (int(match[1]), int(match[2])) > ours:
+        raise DataError(
+            f"{where}: $.schema_version",
+            f"the file is of version {version}, newer than the {SCHEMA_VERSION} that is known here.",
+            fix="Upgrade: pip install --upgrade auepora-eval",
+        )
+
+
 def results_to_run(
-    results: Mapping[str, Any], samples: list[EvaluationSample], outputs: list[SystemOutputs], where: str
+    results: Mapping[str, Any],
+    rows: QueryRows,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    where: str,
 ) -> EvaluationRun:
-    """A run from the stored document and its samples and outputs."""
-    _check(results, samples, where)
+    """A run from the stored document, its rows, and its samples and outputs as far as they were read."""
     try:
+        msgspec.convert(results, _Stored)
         return EvaluationRun(
             evaluation_id=results["evaluation_id"],
             system_name=results["system_version"],
             dataset_name=results["dataset_id"],
             dataset_fingerprint=results["metadata"]["dataset_sha256"],
-            results=stored_metrics(results),
+            results=stored_metrics(results, rows),
             samples=samples,
             outputs=outputs,
             top_k=results["configuration"]["retrieval_k"],
@@ -112,14 +220,17 @@ def results_to_run(
                 for key, value in results["configuration"].items()
                 if key not in ("retrieval_k", "metrics")
             },
+            resource_usage=results.get("performance_metrics", {}).get("resource_usage"),
         )
+    except msgspec.ValidationError as error:
+        path, what, _ = wrong_record(error)
+        raise DataError(f"{where}: {path}", f"not a results file of ours: {what}", fix=EDITED) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
-            where, f"not a results file of ours: {error!r} is missing or wrong.", fix=_EDITED
-        ) from error
-
-
-_EDITED = "Was it edited? Run the evaluation again."
+        if isinstance(error, DataError):
+            raise
+        missing = f"{error.args[0]!r:.60} is" if isinstance(error, KeyError) else "something is"
+        what = f"not a results file of ours: {missing} missing or wrong."
+        raise DataError(where, what, fix=EDITED) from error
 
 
 class _Parameters(msgspec.Struct):
@@ -140,18 +251,6 @@ class _Summary(msgspec.Struct):
     total_evaluation_time_seconds: float
 
 
-class _Note(msgspec.Struct):
-    reason: str = ""
-    failed: bool = False
-
-
-class _Row(msgspec.Struct):
-    query_id: str
-    individual_metrics: dict[str, float | None] = {}
-    not_measured: dict[str, _Note] = {}
-    statistics: dict[str, list[float]] = {}
-
-
 class _Stored(msgspec.Struct):
     """The fields of a results file that are read back."""
 
@@ -162,18 +261,6 @@ class _Stored(msgspec.Struct):
     configuration: _Configuration
     summary: _Summary
     metadata: _Metadata
-    query_results: list[_Row]
-
-
-def _check(results: Mapping[str, Any], samples: Sequence[EvaluationSample], where: str) -> None:
-    try:
-        rows = msgspec.convert(results, _Stored).query_results
-    except msgspec.ValidationError as error:
-        raise DataError(where, f"not a results file of ours: {error}.", fix=_EDITED) from error
-    if [row.query_id for row in rows] != [sample.sample_id for sample in samples]:
-        raise DataError(
-            f"{where}: $.query_results", "these are not the samples of the run's folder.", fix=_EDITED
-        )
 
 
 def metric_entry(result: MetricResult) -> Results:
@@ -187,9 +274,8 @@ def metric_entry(result: MetricResult) -> Results:
     }
 
 
-def stored_metrics(results: Mapping[str, Any]) -> list[MetricResult]:
+def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricResult]:
     """The metric results of a stored run, in the order of its plan, with every sample's score."""
-    rows: Sequence[Mapping[str, Any]] = results.get("query_results", [])
     found: list[tuple[int, MetricResult]] = []
     for section in SECTIONS:
         for name, entry in results.get(section, {}).items():
@@ -199,9 +285,8 @@ def stored_metrics(results: Mapping[str, Any]) -> list[MetricResult]:
                     "confidence_interval": entry.get("confidence_interval"),
                 }
                 value = math.nan if entry["value"] is None else float(entry["value"])
-                result = MetricResult(
-                    name, TargetCategory[entry["target"]], value, details, _scores(rows, name)
-                )
+                target = TargetCategory[entry["target"]]
+                result = MetricResult(name, target, value, details, rows.scores(name))
                 found.append((entry.get("order", len(found)), result))
     return [result for _, result in sorted(found, key=lambda pair: pair[0])]
 
@@ -209,75 +294,3 @@ def stored_metrics(results: Mapping[str, Any]) -> list[MetricResult]:
 def number_or_null(value: float) -> float | None:
     """NaN is how memory says "not measured"; null is how JSON says it."""
     return value if math.isfinite(value) else None
-
-
-def _scores(rows: Sequence[Mapping[str, Any]], name: str) -> Scores:
-    scores = []
-    for row in rows:
-        metrics = row.get("individual_metrics", {})
-        if name not in metrics:
-            continue
-        note = row.get("not_measured", {}).get(name, {})
-        parts = tuple(row.get("statistics", {}).get(name, ()))
-        scores.append(
-            SampleScore(
-                metrics[name], note.get("reason", ""), parts, row["query_id"], note.get("failed", False)
-            )
-        )
-    return Scores.of(scores)
-
-
-def query_results(
-    samples: Sequence[EvaluationSample],
-    outputs: Sequence[SystemOutputs],
-    scores: Mapping[str, Sequence[SampleScore]],
-) -> Iterator[Results]:
-    """A row for each sample: its answer, what was retrieved, and its scores."""
-    for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
-        yield _query_result(sample, output, {name: column[place] for name, column in scores.items()})
-
-
-def _query_result(
-    sample: EvaluationSample, output: SystemOutputs, scores: Mapping[str, SampleScore]
-) -> Results:
-    seconds = output.timings.get("end_to_end")
-    row: Results = {
-        "query_id": sample.sample_id,
-        "query_text": sample.query,
-        "latency_ms": None if seconds is None else seconds * 1000,
-        "retrieval_results": {
-            "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
-            "relevance_scores": [hit.score for hit in output.retrieved],
-            "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
-        },
-        "generated_answer": None if output.error else output.response.text,
-        "individual_metrics": {name: score.value for name, score in scores.items()},
-    }
-    statistics = {name: list(score.parts) for name, score in scores.items() if score.parts}
-    unmeasured = {
-        name: {"reason": score.reason, "failed": score.failed}
-        for name, score in scores.items()
-        if score.value is None
-    }
-    if statistics:
-        row["statistics"] = statistics
-    if unmeasured:
-        row["not_measured"] = unmeasured
-    if output.error is not None:
-        row["error"] = {"type": output.error.type, "message": output.error.message}
-    return row
-
-
-def _latency_stats(seconds: Sequence[float]) -> Results:
-    import numpy as np
-
-    p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99])
-    stats = {
-        "mean": fmean(seconds),
-        "p50": p50,
-        "p95": p95,
-        "p99": p99,
-        "min": min(seconds),
-        "max": max(seconds),
-    }
-    return {name: float(value) * 1000 for name, value in stats.items()}

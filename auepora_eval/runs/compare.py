@@ -7,19 +7,22 @@ out would reward a system for crashing on its hard questions.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..core.batch import cluster_names, shared_or_none
+from ..core.batch import shared_or_none
 from ..core.metrics_base import SampleMetric
-from ..core.scores import Scores
+from ..core.scores import Scores, alone, as_columns
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, TargetCategory
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
 from ..stats.intervals import Interval, bca_mean_interval, bootstrap_interval
 from ..stats.significance import holm, paired_permutation_test, paired_swap_test
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
 
 _POWER = 0.8  # the usual convention of sample-size tables: found in four of five tries
 
@@ -77,9 +80,10 @@ def compare_runs(
     ours, theirs = ({result.name: result for result in run.results} for run in (baseline, candidate))
     left_out = {name: f"only {baseline.evaluation_id} has it" for name in ours if name not in theirs}
     left_out |= {name: f"only {candidate.evaluation_id} has it" for name in theirs if name not in ours}
+    samples = {sample.sample_id: sample for run in (candidate, baseline) for sample in run.samples}
     tested = []
     for name in (name for name in ours if name in theirs):
-        pairing = _Pairing(baseline.samples, ours[name], theirs[name], seed)
+        pairing = _Pairing(samples, ours[name], theirs[name], seed)
         if pairing.scored:
             tested.append(pairing)
         else:
@@ -109,40 +113,26 @@ class _Pairing:
     """The two results of one metric, matched by sample."""
 
     def __init__(
-        self, samples: Sequence[EvaluationSample], a: MetricResult, b: MetricResult, seed: int
+        self, samples: Mapping[str, EvaluationSample], a: MetricResult, b: MetricResult, seed: int
     ) -> None:
         _refuse_other_signature(a, b)
         self.a, self.b, self.seed = a, b, seed
         self.metric = _metric_of(a)
-        left, right = {s.sample_id: s for s in a.scores}, {s.sample_id: s for s in b.scores}
-        self.samples: list[EvaluationSample] = []
-        self.scores_a: list[SampleScore] = []
-        self.scores_b: list[SampleScore] = []
-        self.unmatched = 0
-        for sample in samples:
-            pair = left.get(sample.sample_id), right.get(sample.sample_id)
-            filled = [self._worst_if_failed(sample, score) for score in pair]
-            if filled[0] is not None and filled[1] is not None:
-                self.samples.append(sample)
-                self.scores_a.append(filled[0])
-                self.scores_b.append(filled[1])
-            elif any(score is not None and (score.value is not None or score.failed) for score in pair):
-                self.unmatched += 1
-        self.scored = len(self.samples) > 0 and self.metric is not None
+        self.scored, self.unmatched = False, 0
+        if self.metric is None:
+            return
+        first, second, alone_in_one = _joined(as_columns(a.scores), as_columns(b.scores))
+        rows_a, rows_b = (_Filled(self.metric, scores, samples) for scores in (first, second))
+        both = rows_a.there & rows_b.there
+        self.unmatched = alone_in_one + int(((rows_a.counts | rows_b.counts) & ~both).sum())
+        self.scored = bool(both.any())
         if self.scored:
-            self._test()
+            self._test(rows_a.rows[both], rows_b.rows[both], _clusters(first, samples, both))
 
-    def _worst_if_failed(self, sample: EvaluationSample, score: SampleScore | None) -> SampleScore | None:
-        if score is None or self.metric is None or not score.failed:
-            return score if score is not None and score.value is not None else None
-        worst = self.metric.score_if_failed(sample, high=not self.metric.higher_is_better)
-        return worst if worst.value is not None and math.isfinite(worst.value) else None
-
-    def _test(self) -> None:
+    def _test(self, rows_a: Rows, rows_b: Rows, clusters: list[Hashable] | None) -> None:
         if self.metric is None:
             raise AssertionError("only called for metrics that are known")
-        rows_a, rows_b = Scores.of(self.scores_a).rows(), Scores.of(self.scores_b).rows()
-        clusters = shared_or_none(cluster_names(self.samples))
+        rows_a, rows_b = _equally_wide(rows_a, rows_b)
         width = rows_a.shape[-1]
         aggregate = self.metric.aggregate
         self.value_a, self.value_b = float(aggregate(rows_a)), float(aggregate(rows_b))
@@ -201,7 +191,81 @@ class _Pairing:
         normal = NormalDist()
         standard_error = (self.interval.high - self.interval.low) / (2 * normal.inv_cdf(0.975))
         needed = (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(_POWER)) * standard_error / difference
-        return math.ceil(len(self.samples) * needed**2)
+        return math.ceil(len(self.gains) * needed**2)
+
+
+class _Filled:
+    """A metric's scores as rows, the failed ones at their worst: `there` tells which rows can be used."""
+
+    def __init__(self, metric: SampleMetric, scores: Scores, samples: Mapping[str, EvaluationSample]) -> None:
+        import numpy as np
+
+        self.there = np.isfinite(scores.values)
+        failed = {place: self._worst(metric, scores, place, samples) for place in _failed(scores)}
+        self.counts = self.there.copy()  # measured, or failed in the attempt
+        self.counts[list(failed)] = True
+        width = max((len(score.parts) for score in failed.values()), default=0)
+        width = max(width, 0 if scores.parts is None else scores.parts.shape[1])
+        self.rows = np.zeros((len(scores), 1 + width))
+        self.rows[:, 0] = scores.values
+        if scores.parts is not None:
+            self.rows[:, 1 : 1 + scores.parts.shape[1]] = scores.parts
+        for place, worst in failed.items():
+            self.there[place] = worst.value is not None and math.isfinite(worst.value)
+            if self.there[place]:
+                self.rows[place] = 0.0
+                self.rows[place, : 1 + len(worst.parts)] = (worst.value, *worst.parts)
+
+    def _worst(
+        self, metric: SampleMetric, scores: Scores, place: int, samples: Mapping[str, EvaluationSample]
+    ) -> SampleScore:
+        sample = samples.get(scores.sample_ids[place])
+        if sample is None:
+            return SampleScore(None)  # what it could have scored is not known
+        return metric.score_if_failed(sample, high=not metric.higher_is_better)
+
+
+def _failed(scores: Scores) -> list[int]:
+    return [place for place, note in scores.notes.items() if note.failed]
+
+
+def _joined(a: Scores, b: Scores) -> tuple[Scores, Scores, int]:
+    """The scores of the samples that both have, in one order; and how many scores only one of them has."""
+    if list(a.sample_ids) == list(b.sample_ids):
+        return a, b, 0
+    where = dict(zip(b.sample_ids, range(len(b)), strict=True))
+    pairs = [(mine, where[name]) for mine, name in enumerate(a.sample_ids) if name in where]
+    ours, theirs = [mine for mine, _ in pairs], [its for _, its in pairs]
+    alone_in_one = sum(_counted(scores, used) for scores, used in ((a, ours), (b, theirs)))
+    return a.at(ours), b.at(theirs), alone_in_one
+
+
+def _counted(scores: Scores, used: Sequence[int]) -> int:
+    """How many scores, measured or failed, are not among those used."""
+    rest = set(range(len(scores))) - set(used)
+    return sum(place not in scores.notes or scores.notes[place].failed for place in rest)
+
+
+def _clusters(scores: Scores, samples: Mapping[str, EvaluationSample], used: Any) -> list[Hashable] | None:
+    """The clusters of the rows used: as the scores tell them, or else as the samples do."""
+    names = scores.clusters
+    if names is None:
+        known = {
+            name: sample.metadata["cluster"]
+            for name, sample in samples.items()
+            if "cluster" in sample.metadata
+        }
+        if not known:
+            return None
+        names = [str(known[name]) if name in known else alone(name) for name in scores.sample_ids]
+    return shared_or_none([name for name, is_used in zip(names, used.tolist(), strict=True) if is_used])
+
+
+def _equally_wide(*arrays: Rows) -> list[Rows]:
+    import numpy as np
+
+    width = max(array.shape[1] for array in arrays)
+    return [np.pad(array, ((0, 0), (0, width - array.shape[1]))) for array in arrays]
 
 
 def _metric_of(result: MetricResult) -> SampleMetric | None:

@@ -14,6 +14,7 @@ from ..core.batch import Batch, has_field
 from ..core.dataset import EvaluationDataset
 from ..core.fingerprint import Fingerprint
 from ..core.plan import EvaluationPlan
+from ..core.resources import checked_prices
 from ..core.runner import OnOutput
 from ..core.scores import Scores
 from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
@@ -58,12 +59,18 @@ def score_predictions(
     seed: int = 0,
     limit: int | None = None,
     configuration: dict[str, Any] | None = None,
+    price_input: float | None = None,
+    price_output: float | None = None,
     force: bool = False,
     on_output: OnOutput | None = None,
 ) -> tuple[EvaluationRun, Tally, Path]:
-    """Score predictions chunk by chunk and store the run; its samples and outputs are on the disk only."""
+    """Score predictions chunk by chunk and store the run; its samples and outputs are on the disk only.
+
+    The run has no `resource_usage`: what the scoring takes says nothing of the system.
+    """
     started, clock = now(), perf_counter()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
+    settings = {**(configuration or {}), **checked_prices(price_input, price_output)}
     fingerprint = Fingerprint()
     with storage.writer(evaluation_id, force=force) as writer:
 
@@ -88,7 +95,7 @@ def score_predictions(
             started_at=utc_text(started),
             seconds=perf_counter() - clock,
             environment=environment(),
-            configuration=configuration or {},
+            configuration=settings,
         )
         return run, writer.tally, writer.finish(run)
 

@@ -1,36 +1,43 @@
 """Where runs are kept: `<id>.results.json`, and beside it `<id>.run/` with the samples and outputs.
 
-The results file is what people and tools read. The run folder makes the run a cache: other metrics can be
-scored on the stored outputs without calling the system again.
+The results file is what people and tools read; a large run has its rows in `<id>.queries.parquet`. The run
+folder makes the run a cache: other metrics can be scored on the stored outputs without calling the system.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
-from ..core.batch import Batch
+from ..core.batch import Batch, cluster_names
 from ..core.runner import OnOutput
 from ..core.scoring import Tally
-from ..core.types import EvaluationRun, EvaluationSample, SampleScore, SystemOutputs
-from ..errors import DataError, StorageError
+from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..errors import DataError, NotFoundError, StorageError
 from ..io.atomic import write_bytes, written
-from ..io.jsonl import encode, opened, read_samples
+from ..io.document_file import read_content
+from ..io.json_text import kind_of, parse_json
+from ..io.jsonl import encode, parse_line, read_lines, read_records, read_samples
 from ..io.names import file_name
 from ..io.predictions import load_predictions, matched_outputs
-from ..io.records import prediction_record, sample_record
-from ..io.results_json import query_results, results_head, results_to_run
+from ..io.queries_parquet import ParquetRows
+from ..io.query_rows import EDITED, JsonRows, QueryRows
+from ..io.records import prediction_record, read_sample
+from ..io.results_json import refuse_newer, results_to_run
+from .heads import read_head
+from .side_by_side import side_by_side
+from .writer import ROWS_IN_THE_JSON, RunWriter, indented, with_metadata
 
 SUFFIX = ".results.json"
+QUERIES_SUFFIX = ".queries.parquet"
 RUN_FILES = ("samples.jsonl", "outputs.jsonl")
-_OWN_LINE_BYTES = 1_000_000_000
+OWN_LINE_BYTES = 1_000_000_000
 
 
 class EvaluationResultsStorage:
@@ -48,66 +55,135 @@ class EvaluationResultsStorage:
                 f"{str(results_directory)!r:.80} cannot be a folder of runs: {what}."
             ) from error
 
-    def save_run(self, run: EvaluationRun, *, force: bool = False) -> Path:
-        """Store a run whole and return the path of its results file, which is written last."""
-        path = self._results_path(run.evaluation_id)
-        if path.exists() and not force:
-            raise StorageError(f"{path} exists already. Choose another id, or use --force to replace it.")
-        with self.writer(run.evaluation_id, force=force) as writer:
+    def save_run(
+        self, run: EvaluationRun, *, force: bool = False, rows_in_the_json: int = ROWS_IN_THE_JSON
+    ) -> Path:
+        """Store a run whole and return the path of its results file."""
+        with self.writer(run.evaluation_id, force=force, rows_in_the_json=rows_in_the_json) as writer:
             scores = {result.name: result.scores for result in run.results if result.scores}
             writer.add(Batch(run.samples, run.outputs), scores)
             return writer.finish(run)
 
     @contextmanager
-    def writer(self, evaluation_id: str, *, force: bool = False) -> Iterator[RunWriter]:
-        """Store a run piece by piece; nothing carries its name before `finish`."""
+    def writer(
+        self, evaluation_id: str, *, force: bool = False, rows_in_the_json: int = ROWS_IN_THE_JSON
+    ) -> Iterator[RunWriter]:
+        """Store a run piece by piece; nothing carries its name before `finish`.
+
+        The rows of a run of more than `rows_in_the_json` samples go to a Parquet file beside the JSON.
+        """
         path = self._results_path(evaluation_id)
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another id, or use --force to replace it.")
         folder = self._run_folder(evaluation_id)
+        queries = path.with_name(f"{evaluation_id}{QUERIES_SUFFIX}")
+        begun: list[Path] = []
+        # Of two writers of one id the first to name its results file wins (`finish`); only then do the
+        # other files get their names, so that they are never those of the loser.
         with ExitStack() as stack:
-            files = [stack.enter_context(written(folder / name, force=True)) for name in RUN_FILES]
+
+            def open_queries() -> tuple[str, BinaryIO]:
+                begun.append(queries)
+                return queries.name, stack.enter_context(written(queries, force=True))
+
+            samples, outputs = (stack.enter_context(written(folder / name, force=True)) for name in RUN_FILES)
             rows = stack.enter_context(TemporaryFile(dir=folder))
-            yield RunWriter(path, files[0], files[1], rows, force)
+            writer = RunWriter(
+                path, samples, outputs, rows, open_queries, force=force, rows_in_the_json=rows_in_the_json
+            )
+            try:
+                yield writer
+            finally:
+                writer.close()
+        if not begun:
+            queries.unlink(missing_ok=True)  # of the run that was replaced
         self.partial_outputs(evaluation_id).unlink(missing_ok=True)
 
     def load_run(self, name: str | Path) -> EvaluationRun:
         """A stored run, by its id or by the path of its results file."""
         path = self.find(name)
-        results = _read(path)
-        folder = path.with_name(path.name.removesuffix(SUFFIX) + ".run")
-        if not folder.is_dir():
-            raise StorageError(f"{folder} is missing: the run has results but no samples and outputs.")
+        results = read_results(path)
+        rows = query_rows(results, path)
         # Our own files: a system may have answered with more than a line of foreign data may hold.
-        samples = list(read_samples(folder / "samples.jsonl", max_line_bytes=_OWN_LINE_BYTES))
-        predictions = load_predictions(folder / "outputs.jsonl", max_line_bytes=_OWN_LINE_BYTES)
-        outputs = matched_outputs(samples, predictions, str(folder / "outputs.jsonl"))
-        return results_to_run(results, samples, outputs, path.name)
+        samples = list(stored_samples(path))
+        outputs_file = run_folder(path) / "outputs.jsonl"
+        predictions = load_predictions(outputs_file, max_line_bytes=OWN_LINE_BYTES)
+        outputs = matched_outputs(samples, predictions, str(outputs_file))
+        if rows.ids != [sample.sample_id for sample in samples]:
+            what = "these are not the samples of the run's folder."
+            raise DataError(f"{path.name}: $.query_results", what, fix=EDITED)
+        run = results_to_run(results, rows, samples, outputs, path.name)
+        clusters = cluster_names(samples)
+        for result in run.results:
+            if len(result.scores) == len(samples):
+                result.scores.clusters = clusters  # type: ignore[attr-defined]  # columns, as rows give them
+        return run
+
+    def load_scores(self, name: str | Path) -> EvaluationRun:
+        """A stored run without its texts, as far as a comparison needs it: a million samples fit.
+
+        There are no outputs, and of the samples only those that some metric could not score for a failure.
+        """
+        path = self.find(name)
+        results = read_results(path)
+        if results.get("schema_version") == "1.0":  # its rows do not tell clusters
+            return self.load_run(name)
+        run = results_to_run(results, query_rows(results, path), [], [], path.name)
+        failed = {
+            result.scores.sample_ids[place]  # type: ignore[attr-defined]
+            for result in run.results
+            for place, note in result.scores.notes.items()  # type: ignore[attr-defined]
+            if note.failed
+        }
+        if failed:
+            run.samples = list(chosen_samples(path, failed))
+        return run
+
+    def load_tally(self, name: str | Path) -> Tally:
+        """What became of the calls of a stored run; its samples and outputs are not read."""
+        path = self.find(name)
+        return query_rows(read_results(path), path).tally()
 
     def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
         """Store a results document; what is there already is never overwritten."""
-        now = datetime.now(UTC)
-        evaluation_id = results.get("evaluation_id") or f"eval_{now.strftime('%Y%m%d_%H%M%S')}"
-        path = self._results_path(evaluation_id)
-        document = _with_metadata({**results, "evaluation_id": evaluation_id}, evaluation_type)
-        write_bytes(path, _indented(document))
-        return str(path)
+        name = results.get("evaluation_id") or f"eval_{datetime.now(UTC).strftime('%Y%m%d_%H%M%S')}"
+        while True:
+            # The rows last: then a list need not read them.
+            rest = {key: value for key, value in results.items() if key != "query_results"}
+            rows = {"query_results": results["query_results"]} if "query_results" in results else {}
+            path = self._results_path(name)
+            document = with_metadata({**rest, "evaluation_id": name}, evaluation_type, path)
+            try:
+                write_bytes(path, indented({**document, **rows}))
+                return str(path)
+            except StorageError:
+                if results.get("evaluation_id") or not path.exists():
+                    raise
+                name = self.free_id(name)  # somebody else stored something within the same second
 
     def load_results(self, evaluation_id: str) -> dict[str, Any]:
-        """A stored results document."""
-        return _read(self.find(evaluation_id))
+        """A stored results document, its rows in it wherever they are kept."""
+        path = self.find(evaluation_id)
+        results = read_results(path)
+        if "queries_file" in results:
+            results["query_results"] = list(query_rows(results, path).rows())
+        return results
 
     def list_results(self, evaluation_type: str | None = None) -> list[dict[str, Any]]:
         """The heads of the stored runs, newest first; a file that cannot be read has an `error`."""
         heads = []
-        for path in sorted(self.results_directory.glob(f"*{SUFFIX}")):
+        for path in self._paths():
             try:
-                head = _head(_read(path))
-            except (DataError, AttributeError) as error:
+                head = read_head(path)
+            except DataError as error:
                 head = {"evaluation_id": path.name.removesuffix(SUFFIX), "error": str(error)}
             if evaluation_type is None or head.get("evaluation_type") == evaluation_type:
                 heads.append({**head, "file_path": str(path)})
         return sorted(heads, key=lambda head: str(head.get("timestamp") or ""), reverse=True)
+
+    def compare_results(self, evaluation_ids: Sequence[str]) -> dict[str, Any]:
+        """The values of several runs side by side, metric by metric; `auepora compare` tests differences."""
+        return side_by_side({name: read_results(self.find(name)) for name in evaluation_ids})
 
     def find(self, name: str | Path) -> Path:
         """The results file of a run named by id, by path, or by the path of its run folder."""
@@ -118,9 +194,9 @@ class EvaluationResultsStorage:
                     return path
         path = self._results_path(text.removesuffix(SUFFIX))
         if not path.is_file():
-            known = [Path(head["file_path"]).name.removesuffix(SUFFIX) for head in self.list_results()]
+            known = [path.name.removesuffix(SUFFIX) for path in self._paths()]
             hint = f"It has {', '.join(known[:5])}." if known else "It has no runs."
-            raise DataError(str(self.results_directory), f"there is no run {text!r}.", fix=hint)
+            raise NotFoundError(str(self.results_directory), f"there is no run {text!r}.", fix=hint)
         return path
 
     @contextmanager
@@ -164,6 +240,9 @@ class EvaluationResultsStorage:
         """Where the outputs of a run that is not finished are."""
         return self._run_folder(evaluation_id) / "outputs.partial.jsonl"
 
+    def _paths(self) -> list[Path]:
+        return sorted(self.results_directory.glob(f"*{SUFFIX}"))
+
     def _results_path(self, evaluation_id: str) -> Path:
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}{SUFFIX}"
 
@@ -171,60 +250,62 @@ class EvaluationResultsStorage:
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}.run"
 
 
-class RunWriter:
-    """A run on its way to the disk: samples, outputs and rows go by, the head comes last."""
-
-    def __init__(
-        self, path: Path, samples: BinaryIO, outputs: BinaryIO, rows: IO[bytes], force: bool
-    ) -> None:
-        self._path, self._samples, self._outputs, self._rows, self._force = (
-            path,
-            samples,
-            outputs,
-            rows,
-            force,
-        )
-        self.tally = Tally()
-
-    def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
-        """Write further samples with their outputs and scores."""
-        self.tally.add(batch.outputs)
-        for sample, output in zip(batch.samples, batch.outputs, strict=True):
-            self._samples.write(encode(sample_record(sample)) + b"\n")
-            self._outputs.write(encode(prediction_record(sample.sample_id, output)) + b"\n")
-        for row in query_results(batch.samples, batch.outputs, scores):
-            self._rows.write((b",\n" if self._rows.tell() else b"") + encode(row))
-
-    def finish(self, run: EvaluationRun) -> Path:
-        """Write the results file: the head of the run, and the rows that went by."""
-        head = _indented(_with_metadata(results_head(run, self.tally), "standard")).removesuffix(b"\n}\n")
-        self._rows.seek(0)
-        with written(self._path, force=self._force) as file:
-            file.write(head + b',\n  "query_results": [\n')
-            shutil.copyfileobj(self._rows, file)
-            file.write(b"\n  ]\n}\n")
-        return self._path
-
-
-def _with_metadata(results: dict[str, Any], evaluation_type: str) -> dict[str, Any]:
-    saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {**results, "_metadata": {"saved_at": saved_at, "evaluation_type": evaluation_type}}
-
-
-def _indented(document: dict[str, Any]) -> bytes:
-    return msgspec.json.format(encode(document), indent=2) + b"\n"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with opened(path) as file:
-        content = file.read()
-    try:
-        results = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(path.name, f"not JSON: {error}.", fix="Is the file damaged?") from error
+def read_results(path: Path) -> dict[str, Any]:
+    """A results file as it is; DataError if it is none, or of a later version."""
+    results = parse_json(read_content(path), path.name, hint="Is the file damaged?")
     if not isinstance(results, dict):
-        raise DataError(path.name, "not a results file: an object was expected.")
+        what = f"not a results file: an object was expected, not {kind_of(results)}."
+        raise DataError(path.name, what, fix="Is it the right file?")
+    refuse_newer(results, path.name)
     return results
+
+
+def run_folder(path: Path) -> Path:
+    """The folder with the samples and outputs of a run, by its results file."""
+    folder = path.with_name(path.name.removesuffix(SUFFIX) + ".run")
+    if not folder.is_dir():
+        raise StorageError(f"{folder} is missing: the run has results but no samples and outputs.")
+    return folder
+
+
+def stored_samples(path: Path) -> Iterator[EvaluationSample]:
+    """The samples of a stored run, by its results file, as they come."""
+    return read_samples(run_folder(path) / "samples.jsonl", max_line_bytes=OWN_LINE_BYTES)
+
+
+class _Id(msgspec.Struct):
+    sample_id: str = ""
+
+
+def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample]:
+    """Those of the samples of a stored run that have one of these ids; of the others only the id is read."""
+    file = run_folder(path) / "samples.jsonl"
+    decode = msgspec.json.Decoder(_Id).decode
+    for number, line in enumerate(read_lines(file, OWN_LINE_BYTES), start=1):
+        where = f"{file.name}:{number}"
+        try:
+            wanted = decode(line).sample_id in ids
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            wanted = True  # the careful reader knows what is wrong, and says it
+        if wanted:
+            yield read_sample(parse_line(line, where), where)
+
+
+def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The records of a stored run's outputs, by its results file, each with its place."""
+    return read_records(run_folder(path) / "outputs.jsonl", max_line_bytes=OWN_LINE_BYTES)
+
+
+def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
+    """The rows of a stored document: its own, or those of the file that it names."""
+    beside = results.get("queries_file")
+    if beside is None:
+        return JsonRows(results.get("query_results", []), path.name)
+    digest = beside.get("sha256") if isinstance(beside, dict) else None
+    if not isinstance(digest, str):
+        raise DataError(f"{path.name}: $.queries_file", "has no sha256 of the rows' file.", fix=EDITED)
+    # Found by our own name, not by the one in the document; that it is the right file, the sha256 tells.
+    return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
 
 
 def _remove_if_empty(path: Path) -> None:
@@ -233,15 +314,3 @@ def _remove_if_empty(path: Path) -> None:
         if path.stat().st_size == 0:
             path.unlink()
             path.parent.rmdir()
-
-
-def _head(results: dict[str, Any]) -> dict[str, Any]:
-    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
-    head: dict[str, Any] = {name: results.get(name) for name in names}
-    summary = results.get("summary") or {}
-    head["total_queries"], head["failed_queries"] = (
-        summary.get("total_queries"),
-        summary.get("failed_queries"),
-    )
-    head["evaluation_type"] = (results.get("_metadata") or {}).get("evaluation_type")
-    return head

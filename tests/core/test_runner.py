@@ -339,7 +339,7 @@ def test_a_run_says_what_it_was() -> None:
     assert (run.system_name, run.dataset_name, run.seed, run.top_k) == ("Echo", "small", 3, 5)
     assert run.dataset_fingerprint == again.dataset_fingerprint
     assert run.dataset_fingerprint != AueporaEvaluator(Echo(), PLAN).run(a_world(4)).dataset_fingerprint
-    assert set(run.environment) == {"python", "platform", "cpu_count", "packages"}
+    assert set(run.environment) == {"python", "platform", "cpu_count", "memory_gb", "packages"}
     assert run.evaluation_id.startswith("echo-small-")
 
 

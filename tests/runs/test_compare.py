@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import EvaluationRun, MetricResult
+from auepora_eval.core.types import EvaluationRun, MetricResult, SampleScore, TargetCategory
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.reporting.tables import comparison_in_words, comparison_to_dict, comparison_to_markdown
 from auepora_eval.runs.compare import compare_runs
 from tests.builders import a_dataset, a_sample, an_output
 
+KINDS = ("0", "1", "skipped", "failed", "missing")
 PLAN = EvaluationPlan(parse_metrics("recall@1,token_f1,bleu,mean_latency"))
 
 
@@ -125,6 +129,41 @@ def test_what_is_not_compared_is_said() -> None:
         "bleu": f"only {a.evaluation_id} has it",
         "mine": "its metric is not registered",
     }
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)), min_size=1, max_size=12),
+    seed=st.integers(0, 9),
+)
+def test_the_join_is_the_plain_loop(pairs: list[tuple[str, str]], seed: int) -> None:
+    """Scores in another order, missing, skipped or failed: pair by pair, as one would count by hand."""
+    samples = [a_sample(f"s{n}", relevant="a") for n in range(len(pairs))]
+    known = {"0": 0.0, "1": 1.0, "failed": 0.0}  # a failure is the worst answer
+    both = [(known[a], known[b]) for a, b in pairs if a in known and b in known]
+    alone = sum((a in known) != (b in known) for a, b in pairs)
+
+    def run(side: int) -> EvaluationRun:
+        scores = [
+            SampleScore(
+                None if kind in ("skipped", "failed") else float(kind), "", (), f"s{n}", kind == "failed"
+            )
+            for n, kind in enumerate(pair[side] for pair in pairs)
+            if kind != "missing"
+        ]
+        if side:
+            random.Random(seed).shuffle(scores)
+        result = MetricResult("recall@1", TargetCategory.RETRIEVAL_RELEVANCE, 0.5, {}, scores)
+        return EvaluationRun(f"r{side}", "s", "d", "f", [result], samples, [])
+
+    comparison = compare_runs(run(0), run(1))
+    if not both:
+        assert comparison.not_compared == {"recall@1": "no sample was scored in both"}
+        return
+    [found] = comparison.metrics
+    counted = (found.wins, found.losses, found.pairs, found.unmatched)
+    assert counted == (sum(b > a for a, b in both), sum(b < a for a, b in both), len(both), alone)
+    assert found.difference == pytest.approx(sum(b - a for a, b in both) / len(both))
 
 
 @pytest.mark.parametrize("name", ["mrr", "bleu"])

@@ -88,6 +88,47 @@ def test_the_swap_test_of_a_mean_is_the_sign_flip_test() -> None:
     assert paired_swap_test(a, a, lambda rows: rows[..., 0].mean(axis=-1)).p_value == 1.0
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.02, 0.04])
+@pytest.mark.parametrize("kind", ["smooth", "halves"])
+def test_many_pairs_need_no_draws(shift: float, kind: str) -> None:
+    """The normal form says what 4,000 flips, drawn here, say."""
+    rng = np.random.default_rng(5)
+    steps = rng.choice([-1.0, -0.5, 0.5, 1.0], 2500, p=[0.25 - shift / 4] * 2 + [0.25 + shift / 4] * 2)
+    differences = rng.normal(shift, 1, 2500) if kind == "smooth" else steps
+    ours = paired_permutation_test(np.zeros(2500), differences)
+    assert ours.method == "sign flip, normal form, 2500 units"
+    signs = rng.integers(0, 2, size=(4000, 2500), dtype=np.int8) * np.float32(2) - 1
+    drawn = np.abs(signs @ differences) >= abs(differences.sum()) - 1e-6
+    assert ours.p_value == pytest.approx(drawn.mean(), abs=0.03)
+
+
+def test_a_binary_metric_in_normal_form_is_mcnemar() -> None:
+    a, b = np.zeros(6000), np.ones(6000)
+    a[:2900], b[:2900] = 1.0, 0.0  # 2900 losses, 3100 wins
+    ours = paired_permutation_test(a, b)
+    assert ours.method == "sign flip, normal form, 6000 units"
+    assert ours.p_value == pytest.approx(binomtest(2900, 6000).pvalue, rel=1e-3)
+
+
+def test_one_huge_difference_among_many_is_not_called_normal() -> None:
+    a = np.zeros(3000)
+    b = np.full(3000, 1e-6)
+    b[0] = 1.0
+    assert "draws" in paired_permutation_test(a, b, resamples=999).method
+
+
+def test_a_swap_of_very_many_is_normal() -> None:
+    rng = np.random.default_rng(7)
+    a = rng.random((21_000, 1))
+    b = a + rng.normal(0.001, 0.1, (21_000, 1))
+    swap = paired_swap_test(a, b, lambda rows: rows[..., 0].mean(axis=-1))
+    flip = paired_permutation_test(a[:, 0], b[:, 0])
+    assert swap.method.startswith("swap, normal")
+    assert swap.p_value == pytest.approx(flip.p_value, abs=0.05)
+    sure = paired_swap_test(a, a + 1, lambda rows: rows[..., 0].mean(axis=-1))
+    assert 0 < sure.p_value < 1e-9
+
+
 @pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([], [])])
 def test_unpaired_scores_are_refused(a: list[float], b: list[float]) -> None:
     with pytest.raises(ValueError, match="paired scores"):

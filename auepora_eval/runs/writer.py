@@ -1,0 +1,133 @@
+"""A run on its way to the disk: samples, outputs and rows go by, the head comes last."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import msgspec
+
+from ..core.batch import Batch
+from ..core.fingerprint import Fingerprint
+from ..core.scoring import Tally
+from ..core.types import EvaluationRun, SampleScore
+from ..errors import DataError, MissingDependencyError
+from ..io.atomic import written
+from ..io.jsonl import encode
+from ..io.queries_parquet import QueriesWriter
+from ..io.query_rows import query_results
+from ..io.records import prediction_record, sample_record
+from ..io.results_json import results_head
+
+ROWS_IN_THE_JSON = 10_000  # a run of more samples has its rows in a Parquet file beside
+
+
+class RunWriter:
+    """Writes a run piece by piece; `finish` gives it its name."""
+
+    def __init__(
+        self,
+        path: Path,
+        samples: BinaryIO,
+        outputs: BinaryIO,
+        rows: IO[bytes],
+        queries: Callable[[], tuple[str, BinaryIO]],
+        *,
+        force: bool,
+        rows_in_the_json: int = ROWS_IN_THE_JSON,
+    ) -> None:
+        self._path, self._samples, self._outputs, self._rows = path, samples, outputs, rows
+        self._open_queries, self._force, self._limit = queries, force, rows_in_the_json
+        self._queries: QueriesWriter | None = None
+        self._queries_name = ""
+        self._fingerprint = Fingerprint()
+        self._ids: set[str] = set()
+        self.tally = Tally()
+
+    def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
+        """Write further samples with their outputs and scores."""
+        self._refuse_repeated(batch)
+        self.tally.add(batch.outputs)
+        for sample, output in zip(batch.samples, batch.outputs, strict=True):
+            record = prediction_record(sample.sample_id, output)
+            self._fingerprint.add([record])
+            self._samples.write(encode(sample_record(sample)) + b"\n")
+            self._outputs.write(encode(record) + b"\n")
+        if self._queries is None and self.tally.total > self._limit:
+            self._begin_queries(list(scores))
+        if self._queries is not None:
+            self._queries.add(batch.samples, batch.outputs, scores)
+            return
+        for row in query_results(batch.samples, batch.outputs, scores):
+            self._rows.write((b",\n" if self._rows.tell() else b"") + encode(row))
+
+    def finish(self, run: EvaluationRun) -> Path:
+        """Write the results file: the head of the run, and the rows that went by."""
+        head = results_head(run, self.tally, self._fingerprint.hexdigest())
+        if self._queries is not None:
+            digest = self._queries.finish()
+            head["queries_file"] = {
+                "name": self._queries_name,
+                "sha256": digest,
+                "rows": self._queries.rows,
+            }
+        text = indented(with_metadata(head, "standard", self._path)).removesuffix(b"\n}\n")
+        self._rows.seek(0)
+        with written(self._path, force=self._force) as file:
+            file.write(text + b',\n  "query_results": [\n')
+            if self._queries is None:
+                shutil.copyfileobj(self._rows, file)
+            file.write(b"\n  ]\n}\n")
+        return self._path
+
+    def close(self) -> None:
+        """Let go of what is not finished."""
+        if self._queries is not None:
+            self._queries.close()
+
+    def _refuse_repeated(self, batch: Batch) -> None:
+        before = len(self._ids)
+        self._ids.update(batch.sample_ids())
+        if len(self._ids) < before + len(batch):
+            raise DataError(
+                self._path.name,
+                "two samples of the run have the same sample_id.",
+                fix="Scores are matched by id: give each sample its own.",
+            )
+
+    def _begin_queries(self, metrics: Sequence[str]) -> None:
+        """From here on rows go to Parquet, with those that are in the temporary file already."""
+        try:
+            import pyarrow  # noqa: F401 - asked before a file is opened for it
+
+            self._queries_name, file = self._open_queries()
+            self._queries = QueriesWriter(file, metrics)
+        except (ImportError, MissingDependencyError):
+            warnings.warn(
+                f"the run has over {self._limit:,} samples. With pip install 'auepora-eval[parquet]' their "
+                "rows would go to a file of their own; they stay in the results file.",
+                stacklevel=3,
+            )
+            self._limit = 2**63
+            return
+        self._rows.seek(0)
+        waiting = [msgspec.json.decode(line.rstrip(b",\n")) for line in self._rows]
+        self._queries.add_rows(waiting)
+        self._rows.seek(0)
+        self._rows.truncate()
+
+
+def with_metadata(results: dict[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:
+    """The document with a note on how it was stored: when, where, and as what."""
+    saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    note = {"saved_at": saved_at, "file_path": str(path), "evaluation_type": evaluation_type}
+    return {**results, "_metadata": note}
+
+
+def indented(document: dict[str, Any]) -> bytes:
+    """A document as JSON that people can read."""
+    return msgspec.json.format(encode(document), indent=2) + b"\n"

@@ -1,0 +1,266 @@
+"""Verification: what was tampered with is named; what was not, fits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.metrics_base import Metric
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.scoring import scored_run
+from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs, TargetCategory
+from auepora_eval.errors import AueporaError, DataError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
+from tests.builders import a_document, a_failure, an_output, small_world
+
+METRICS = "recall@3,ndcg@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,noise_retention"
+OLD = Path(__file__).parents[1] / "golden" / "results_1.0"
+pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
+
+
+class Own(Metric):
+    name, target = "mine", TargetCategory.DIVERSITY
+
+    def required_fields(self) -> list[str]:
+        return []
+
+    def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
+        return MetricResult(self.name, self.target, 0.5)
+
+
+def stored(folder: Path, *, rows_in_the_json: int = 100) -> EvaluationResultsStorage:
+    samples, outputs = small_world()
+    outputs[2] = a_failure()
+    outputs[1].response.metadata["citations"] = [{"file_name": "a.pdf", "start_char": 0, "end_char": 5}]
+    samples[0].candidate_docs = []
+    plan = EvaluationPlan([*parse_metrics(METRICS), Own()])
+    run = scored_run(plan, samples, outputs, system_name="s", dataset_name="d", evaluation_id="run", seed=4)
+    storage = EvaluationResultsStorage(folder)
+    storage.save_run(run, rows_in_the_json=rows_in_the_json)
+    return storage
+
+
+def wrong(storage: EvaluationResultsStorage) -> set[str]:
+    return {check.what for check in verify_run(storage, "run").having(DOES_NOT_FIT)}
+
+
+@pytest.mark.parametrize("rows_in_the_json", [100, 3])
+def test_an_untouched_run_fits(tmp_path: Path, rows_in_the_json: int) -> None:
+    found = verify_run(stored(tmp_path, rows_in_the_json=rows_in_the_json), "run")
+    assert found.ok, found.having(DOES_NOT_FIT)
+    assert [check.what for check in found.having(UNCHECKED)] == ["mine"]
+    assert {"dataset_sha256", "outputs_sha256", "plan_sha256", "bleu"} <= {c.what for c in found.having(FITS)}
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def set_in(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: Any) -> None:
+        for key in keys[:-1]:
+            document = document[key]
+        document[keys[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(set_in("retrieval_metrics", "recall@3", "value", to=0.99), {"recall@3"}, id="value"),
+        pytest.param(
+            set_in("answer_quality_metrics", "bleu", "confidence_interval", to=[0, 1]),
+            {"bleu"},
+            id="interval",
+        ),
+        pytest.param(
+            set_in("retrieval_metrics", "ndcg@3", "details", "bounds_if_failed", to=[0, 1]),
+            {"ndcg@3"},
+            id="bounds",
+        ),
+        pytest.param(
+            set_in("query_results", 0, "individual_metrics", "token_f1", to=1.0), {"token_f1"}, id="a score"
+        ),
+        pytest.param(
+            set_in("query_results", 1, "generated_answer", to="three boats"),
+            {"rows against samples and outputs"},
+            id="an answer",
+        ),
+        pytest.param(
+            set_in("query_results", 1, "citations", 0, "end_char", to=9),
+            {"rows against samples and outputs"},
+            id="a citation",
+        ),
+        pytest.param(
+            set_in("query_results", 1, "latency_ms", to=1.0),
+            {"rows against samples and outputs", "summary.average_latency_ms", "latency_stats"},
+            id="a time",
+        ),
+        pytest.param(
+            set_in("summary", "failed_queries", to=0), {"summary.failed_queries"}, id="a failure hidden"
+        ),
+        pytest.param(set_in("configuration", "retrieval_k", to=50), {"plan_sha256"}, id="the plan"),
+        pytest.param(
+            set_in("metadata", "evaluation_parameters", "random_seed", to=5), {"plan_sha256"}, id="the seed"
+        ),
+    ],
+)
+def test_an_edit_of_the_results_file(tmp_path: Path, change: Any, expected: set[str]) -> None:
+    storage = stored(tmp_path)
+    edit(tmp_path / "run.results.json", change)
+    assert expected <= wrong(storage)
+    assert len(wrong(storage)) <= len(expected) + 4  # another seed moves some intervals too
+
+
+def test_a_row_that_is_gone(tmp_path: Path) -> None:
+    storage = stored(tmp_path)
+    edit(tmp_path / "run.results.json", lambda document: document["query_results"].pop(3))
+    assert {"rows against samples and outputs", "summary.total_queries", "recall@3"} <= wrong(storage)
+
+
+def test_an_output_or_a_sample_that_was_exchanged(tmp_path: Path) -> None:
+    storage = stored(tmp_path)
+    outputs = tmp_path / "run.run" / "outputs.jsonl"
+    outputs.write_text(outputs.read_text().replace("a dozen gulls", "three boats"), encoding="utf-8")
+    assert wrong(storage) == {"outputs_sha256", "rows against samples and outputs"}
+    samples = tmp_path / "run.run" / "samples.jsonl"
+    samples.write_text(samples.read_text().replace("three boats", "four boats"), encoding="utf-8")
+    assert "dataset_sha256" in wrong(storage)
+    outputs.write_text("".join(outputs.read_text().splitlines(keepends=True)[:-1]), encoding="utf-8")
+    assert "rows against samples and outputs" in wrong(storage)
+    samples.write_text("{", encoding="utf-8")
+    assert "samples and outputs" in wrong(storage)
+
+
+def test_a_parquet_file_of_other_rows(tmp_path: Path) -> None:
+    storage = stored(tmp_path, rows_in_the_json=3)
+    other = stored(tmp_path / "other", rows_in_the_json=4)
+    rows = tmp_path / "run.queries.parquet"
+    content = bytearray(rows.read_bytes())
+    content[100] ^= 1
+    rows.write_bytes(content)
+    assert wrong(storage) == {"rows"}
+    rows.unlink()
+    assert wrong(storage) == {"rows"}
+    assert verify_run(other, "run").ok
+
+
+def test_a_run_without_its_folder_is_checked_as_far_as_possible(tmp_path: Path) -> None:
+    storage = stored(tmp_path)
+    shutil.rmtree(tmp_path / "run.run")
+    found = verify_run(storage, "run")
+    assert found.ok
+    assert {check.what for check in found.having(UNCHECKED)} == {"samples and outputs", "mine"}
+    edit(tmp_path / "run.results.json", set_in("retrieval_metrics", "recall@3", "value", to=0.1))
+    assert wrong(storage) == {"recall@3"}
+
+
+def test_a_file_of_version_1_0_is_checked_too() -> None:
+    found = verify_run(EvaluationResultsStorage(OLD), "old")
+    assert found.ok
+    assert [c.what for c in found.having(UNCHECKED)] == ["plan_sha256", "outputs_sha256", "answer_words"]
+
+
+def test_what_is_no_run_of_ours_is_said(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    storage.save_results({"evaluation_id": "run", "retrieval_metrics": {"hit@1": {"value": 1}}})
+    with pytest.raises(DataError, match="not a results file of ours"):
+        verify_run(storage, "run")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(tmp_path)
+    assert main(["verify", "run", "--out", str(tmp_path)]) == 0
+    assert "run: ok; of the checks" in capsys.readouterr().out
+    edit(tmp_path / "run.results.json", set_in("summary", "total_queries", to=11))
+    assert main(["verify", "run", "--out", str(tmp_path)]) == 1
+    assert "does not fit: summary.total_queries: the file says 11, found 10" in capsys.readouterr().out
+    assert main(["verify", "run", "--out", str(tmp_path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["ok"] is False
+    assert main(["verify", "other", "--out", str(tmp_path)]) == 2
+
+
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 1e308, 2**70, "", "x", [], [1], {}, {"a": {}}, [None], "1.0"]
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_whatever_was_edited_ends_in_words(data: st.DataObject) -> None:
+    """A value anywhere in the file is exchanged: it is found, or refused, or harmless; never a crash."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(OLD, folder, dirs_exist_ok=True)
+        path = folder / "old.results.json"
+        document = json.loads(path.read_text())
+        if data.draw(st.booleans()):
+            document["schema_version"] = "1.1"
+        place: Any = document
+        while True:
+            keys = list(place) if isinstance(place, dict) else range(len(place))
+            key = data.draw(st.sampled_from(keys))
+            if isinstance(place[key], dict | list) and place[key] and data.draw(st.integers(0, 5)):
+                place = place[key]
+                continue
+            place[key] = data.draw(JUNK)
+            break
+        path.write_text(json.dumps(document), encoding="utf-8")
+        storage = EvaluationResultsStorage(folder)
+        assert len(storage.list_results()) == 1
+        for look in (
+            lambda: verify_run(storage, "old"),
+            lambda: storage.load_run("old"),
+            lambda: storage.load_scores("old"),
+            lambda: storage.load_tally("old"),
+            lambda: storage.compare_results(["old"]),
+        ):
+            with contextlib.suppress(AueporaError):
+                look()
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+).filter(lambda value: "\\ud" not in json.dumps(value))
+OBJECTS = st.dictionaries(st.text("abc", max_size=2), VALUES, max_size=3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    metadata=OBJECTS,
+    extra=OBJECTS,
+    labels=OBJECTS,
+    docs=st.sampled_from([None, [], "ab"]),
+    rows=st.booleans(),
+)
+def test_hashes_survive_the_disk(metadata: Any, extra: Any, labels: Any, docs: Any, rows: bool) -> None:
+    """Not-a-number, empty lists, nested values: what is stored has the hash of what was scored."""
+    sample = EvaluationSample("1", "q", labels=labels, metadata=metadata, candidate_docs=[] if rows else None)
+    sample.relevant_docs = [a_document(name) for name in docs] if docs is not None else None
+    output = an_output("ab", "x", extra=extra, timings={"end_to_end": 1})
+    output.response.metadata = metadata
+    run = scored_run(
+        EvaluationPlan([]), [sample], [output], system_name="s", dataset_name="d", evaluation_id="run"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        storage = EvaluationResultsStorage(folder)
+        storage.save_run(run, rows_in_the_json=int(rows))
+        found = verify_run(storage, "run")
+    assert found.ok, found.having(DOES_NOT_FIT)

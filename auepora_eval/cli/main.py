@@ -41,7 +41,15 @@ COMMANDS = (
     "dataset info",
     "dataset diff",
     "dataset sample",
+    "labels score",
+    "labels sweep",
 )
+
+
+_ABOUT = {
+    "dataset": "Make, check and look at datasets.",
+    "labels": "Measure detectors of hallucinations and contradictions.",
+}
 
 
 class Command(Protocol):
@@ -169,7 +177,7 @@ def _parser(name: str, command: Command) -> ArgumentParser:
 def _overview(group: str = "") -> str:
     """The commands and what they do; all of them, or those of a group."""
     shown = [name for name in COMMANDS if not group or name.split()[0] == group]
-    about = "Make, check and look at datasets." if group else "Evaluate retrieval-augmented generation."
+    about = _ABOUT.get(group, "Evaluate retrieval-augmented generation.")
     lines = [f"usage: auepora {group or 'COMMAND'} {'COMMAND ' if group else ''}[options]", "", about, ""]
     width = max(len(name) for name in shown) + 1
     lines += [f"  {name:<{width}} {_command(name).__doc__.splitlines()[0]}" for name in shown]

@@ -29,10 +29,16 @@ _BY_NAME = {
     ".benchmark.json": "benchmark",
     ".benchmark.parquet": "benchmark",
     ".benchmark.h5": "benchmark",
+    ".benchmark.hdf5": "benchmark",
+    ".benchmark.yaml": "benchmark",
     ".config.yaml": "config",
     ".config.yml": "config",
     ".config.json": "config",
+    ".labels.json": "labels",
+    ".labels.yaml": "labels",
+    ".labels.yml": "labels",
     ".csv": "csv",
+    "manifest.json": "manifest",
 }
 IN_WORDS = {
     "ground_truth": "ground truth annotations",
@@ -48,17 +54,24 @@ IN_WORDS = {
 def kind_of_file(path: Path) -> str:
     """The name of a dataset format (jsonl, parquet, eval_json, csv, splits), or of another kind of file."""
     start = _start(path)
-    name = path.name.lower().removesuffix(".gz")
-    by_name = next((kind for ending, kind in _BY_NAME.items() if name.endswith(ending)), None)
+    by_name = kind_of_name(path)
     if start[:4] == b"PAR1":
         return "benchmark" if by_name == "benchmark" else "parquet"
     if start[:4] == b"\x89HDF":
         return "benchmark"
     if by_name is not None:
         return by_name
+    if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
+        return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
         return _kind_of_yaml(path)
     return _kind_of_json(start)
+
+
+def kind_of_name(path: Path) -> str | None:
+    """The same by its name alone, if that says it."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((kind for ending, kind in _BY_NAME.items() if name.endswith(ending)), None)
 
 
 def _start(path: Path) -> bytes:
@@ -97,6 +110,8 @@ _KEYS_OF_DOCUMENTS = (
     ("annotations", "ground_truth"),
     ("evaluation_id", "results"),
     ("source_offline_dataset", "manifest"),
+    ("ground_truth_label", "labels"),
+    ("annotation_guidelines", "labels"),
     ("operation", "benchmark"),
 )
 
@@ -105,6 +120,8 @@ def _kind_of_record(record: dict[str, Any]) -> str | None:
     if "sample_id" in record:
         answered = {"retrieved", "response", "answer", "error"} & record.keys()
         return "predictions" if answered and "query" not in record else "jsonl"
+    if isinstance(record.get("samples"), list):
+        return "labels"
     return next((kind for key, kind in _KEYS_OF_DOCUMENTS if key in record), None)
 
 

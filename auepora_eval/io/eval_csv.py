@@ -2,7 +2,7 @@
 
 A row a query, with the columns of `.eval.json`; lists and objects are JSON text, ids are joined by ';'.
 There is no place for the corpus and the description: they are left out, and a warning says so. An empty
-cell is a field that is not there.
+cell is a field that is not there; what a cell cannot say is JSON in the column `further`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..errors import DataError
 from .atomic import write_bytes
 from .document_file import packed, read_content
-from .eval_json import Record, dataset_from_record, record_from_dataset
-from .json_text import parse_json
+from .eval_extras import Record
+from .eval_json import dataset_from_record, record_from_dataset
+from .json_text import kind_of, parse_json, refuse_other_text
 from .jsonl import encode
 from .names import stem
+from .refusal import ErrorsError
 
 COLUMNS = (
     "query_id",
@@ -35,9 +38,11 @@ COLUMNS = (
     "metadata",
 )
 _JSON_COLUMNS = ("citations", "metadata")
+FURTHER = "further"
 _MAX_CELL = 8_000_000
 # A spreadsheet takes a cell that starts with one of these for a formula, or swallows the first of them.
 _ACTIVE = tuple("=+-@\t\r\n'＝＋－＠")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 class DroppedWarning(UserWarning):
@@ -47,14 +52,25 @@ class DroppedWarning(UserWarning):
 def load_eval_csv(path: str | Path) -> InMemoryDataset:
     """Load a dataset from a CSV file with the columns of `.eval.json`."""
     path = Path(path)
-    queries = [_query(row, f"{path.name}: row {number}") for number, row in read_rows(path)]
+    rows = list(read_rows(path))
+    queries = [_query(row, f"{path.name}: row {number}") for number, row in rows]
     record = {"dataset_id": stem(path), "name": stem(path), "version": "1.0.0", "queries": queries}
     try:
-        return InMemoryDataset(stem(path), list(dataset_from_record(record, path.name)))
-    except DataError as error:
-        # The first line is the heading, and people count from 1.
-        what = re.sub(r"\$\.queries\[([0-9]+)\]", lambda m: f"row {int(m[1]) + 2}", error.what)
-        raise DataError(error.where, what, fix=error.fix) from error
+        samples = list(dataset_from_record(record, path.name))
+    except ErrorsError as error:
+        numbers = [number for number, _ in rows]
+        errors = [in_the_table(each, "queries", numbers) for each in error.errors]
+        raise ErrorsError(error.where, errors) from error
+    for sample in samples:
+        for doc in (*(sample.relevant_docs or ()), *(sample.candidate_docs or ())):
+            if not doc.text:  # it was in the corpus, which is not here
+                doc.metadata.setdefault("text_missing", True)
+    return InMemoryDataset(stem(path), samples)
+
+
+def in_the_table(error: str, rows: str, numbers: Sequence[int]) -> str:
+    """An error with the number that its row has in the table; people count from 1, the heading too."""
+    return re.sub(rf"\$\.{rows}\[([0-9]+)\]", lambda match: f"row {numbers[int(match[1])]}", error)
 
 
 def save_eval_csv(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
@@ -67,34 +83,52 @@ def save_eval_csv(dataset: EvaluationDataset, path: str | Path, *, force: bool =
         warnings.warn(
             f"{path.name}: CSV has no place for {' and '.join(lost)}; left out.", DroppedWarning, stacklevel=2
         )
-    queries = record["queries"]
-    further = sorted({key for query in queries for key in query if key not in COLUMNS})
-    write_rows(path, (*COLUMNS, *further), (_row(query) for query in queries), force=force)
+    rows = [_row(query) for query in record["queries"]]
+    more = {name for row in rows for name in row} - {*COLUMNS, FURTHER}
+    last = (FURTHER,) if any(FURTHER in row for row in rows) else ()
+    write_rows(path, (*COLUMNS, *sorted(more), *last), rows, force=force)
 
 
-def _row(query: Record) -> Record:
-    ids = query["relevant_documents"]
-    plain = all(doc_id and not set(doc_id) & set(';[" ') for doc_id in ids)
-    joined = ";".join(ids) if plain else encode(ids).decode()
-    return {key: _cell(value) for key, value in {**query, "relevant_documents": joined}.items()}
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else encode(value).decode()
+def _row(query: Record) -> dict[str, str]:
+    """The cells of a query; what a cell cannot say (an empty text, another type) is in the last one."""
+    row: dict[str, str] = {"relevant_documents": joined_ids(query["relevant_documents"])}
+    further: Record = {}
+    for name, value in query.items():
+        if name in _JSON_COLUMNS:
+            row[name] = encode(value).decode()
+        elif isinstance(value, str) and value and name == name.strip() not in ("", FURTHER):
+            row[name] = value
+        elif name not in ("relevant_documents", "query_text"):
+            further[name] = value
+    return row | ({FURTHER: encode(further).decode()} if further else {})
 
 
 def _query(row: dict[str, str], where: str) -> Record:
     query: Record = {name: text for name, text in row.items() if text != ""}
-    for name in _JSON_COLUMNS:
+    for name in (*_JSON_COLUMNS, FURTHER):
         if name in query:
             query[name] = parse_json(query[name].encode(), f"{where}: {name}", hint="Write JSON in the cell.")
     ids = query.get("relevant_documents", "")
-    if ids.startswith("["):
-        query["relevant_documents"] = parse_json(ids.encode(), f"{where}: relevant_documents")
-    else:
-        query["relevant_documents"] = [doc_id.strip() for doc_id in ids.split(";") if doc_id.strip()]
+    query["relevant_documents"] = split_ids(ids, f"{where}: relevant_documents")
     query.setdefault("query_text", "")
-    return query
+    further = query.pop(FURTHER, {})
+    if not isinstance(further, dict):
+        what = f"an object was expected, not {kind_of(further)}."
+        raise DataError(f"{where}: {FURTHER}", what, fix="Write JSON, or nothing.")
+    return query | further
+
+
+def joined_ids(ids: Sequence[str]) -> str:
+    """Ids in one cell: a;b;c, or a JSON array where an id could be mistaken."""
+    plain = all(text and not set(text) & set(';["') and text == text.strip() for text in ids)
+    return ";".join(ids) if plain else encode(ids).decode()
+
+
+def split_ids(cell: str, where: str) -> Any:
+    """What `joined_ids` joined."""
+    if cell.startswith("["):
+        return parse_json(cell.encode(), where, hint="Write ids with ; between them.")
+    return [text.strip() for text in cell.split(";") if text.strip()]
 
 
 def write_rows(
@@ -117,19 +151,26 @@ def write_rows(
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """(number of the row, its cells by column) of a table; the heading is row 1."""
     content = read_content(path)
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        what = f"byte {error.start + 1} is not UTF-8 ({error.reason})."
-        raise DataError(path.name, what, fix="Save the file as UTF-8.") from error
+    refuse_other_text(content, path.name)
+    text = content.decode("utf-8")
+    if not text.strip():
+        raise DataError(path.name, "there is nothing in it.", fix="Begin with a row of column names.")
     before = csv.field_size_limit(_MAX_CELL)
     try:
         table = csv.reader(io.StringIO(text, newline=""), strict=True)
         yield from _rows(table, path.name)
     except csv.Error as error:
-        raise DataError(path.name, f"not CSV: {error}.", fix="Are all quotes closed?") from error
+        where = f"{path.name}:{table.line_num}"
+        what = f"not CSV: {_IN_WORDS.get(str(error), str(error))}."
+        raise DataError(where, what, fix='Write "" for a quote in a text, and close them all.') from error
     finally:
         csv.field_size_limit(before)
+
+
+_IN_WORDS = {
+    "unexpected end of data": "a text in quotes does not end",
+    "',' expected after '\"'": "more follows behind a text in quotes",
+}
 
 
 def _rows(table: Iterable[list[str]], name: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -137,9 +178,10 @@ def _rows(table: Iterable[list[str]], name: str) -> Iterator[tuple[int, dict[str
     for number, cells in enumerate(table, start=1):
         if number == 1:
             columns = [restored(cell).strip() for cell in cells]
-            repeated = {column for column in columns if columns.count(column) > 1}
+            repeated = [column for column, count in Counter(columns).items() if count > 1]
             if repeated:
-                raise DataError(f"{name}: row 1", f"the column {sorted(repeated)[0]!r:.60} occurs twice.")
+                what = f"the column {sorted(repeated)[0]!r:.60} occurs twice."
+                raise DataError(f"{name}: row 1", what, fix="Keep one of them.")
         elif any(cells):
             if len(cells) > len(columns):
                 what = f"there are {len(cells)} cells in {len(columns)} columns."
@@ -148,8 +190,8 @@ def _rows(table: Iterable[list[str]], name: str) -> Iterator[tuple[int, dict[str
 
 
 def neutral(cell: str) -> str:
-    """A cell that a spreadsheet shows and does not execute."""
-    return f"'{cell}" if cell.startswith(_ACTIVE) else cell
+    """A cell that a spreadsheet shows and does not execute; a number is no formula, whatever its sign."""
+    return f"'{cell}" if cell.startswith(_ACTIVE) and not _NUMBER.fullmatch(cell) else cell
 
 
 def restored(cell: str) -> str:

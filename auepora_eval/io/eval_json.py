@@ -18,12 +18,10 @@ import msgspec
 from ..core.dataset import DescribedDataset, EvaluationDataset
 from ..core.types import Document, EvaluationSample, Response
 from .document_file import read_document, write_document
+from .eval_extras import OF_THE_FORMAT, OF_THE_SAMPLE, Record, fits, read_extras, reserved_name, write_extras
 from .refusal import refuse_errors
 from .validation import DataFormatValidator
 
-Record = dict[str, Any]
-OF_THE_FORMAT = "eval_json"
-OF_THE_SAMPLE = "auepora"
 QUERY_TYPES = ("factual", "analytical", "comparative", "temporal")
 DIFFICULTIES = ("easy", "medium", "hard")
 _LABELS = {"query_type": QUERY_TYPES, "difficulty": DIFFICULTIES}
@@ -34,8 +32,10 @@ _QUERY_FIELDS = {
     "ground_truth_answer",
     "citations",
     "metadata",
+    *_LABELS,
 }
 _DOCUMENT_FIELDS = {"document_id", "title", "content", "file_path", "metadata"}
+_NO_DOCUMENTS: Record = {"documents": []}
 
 
 def load_eval_json(path: str | Path, *, lenient: bool = False) -> DescribedDataset:
@@ -79,7 +79,7 @@ def dataset_from_record(record: Any, where: str, *, lenient: bool = False) -> De
 def record_from_dataset(dataset: EvaluationDataset) -> Record:
     """A dataset as the document that is written."""
     info = dict(dataset.info)
-    kept: Record = info.pop(OF_THE_FORMAT, {})
+    kept: Record = info.pop(OF_THE_FORMAT) if info.get(OF_THE_FORMAT) == _NO_DOCUMENTS else {}
     record: Record = {
         "dataset_id": dataset.name,
         "name": dataset.name,
@@ -129,18 +129,18 @@ class _Citation(msgspec.Struct):
     context_text: str = ""
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, forbid_unknown_fields=True):
     doc_id: str
     text: str = ""
     metadata: dict[str, Any] = {}
 
 
-class _Reference(msgspec.Struct):
+class _Reference(msgspec.Struct, forbid_unknown_fields=True):
     structured: dict[str, Any] | None
     metadata: dict[str, Any]
 
 
-class _Own(msgspec.Struct):
+class _Own(msgspec.Struct, forbid_unknown_fields=True):
     """What we leave under `metadata["auepora"]` of a query."""
 
     labels: dict[str, Any] = {}
@@ -150,31 +150,36 @@ class _Own(msgspec.Struct):
 
 
 def _sample(query: Record, corpus: Mapping[str, Document]) -> EvaluationSample:
-    metadata = dict(query.get("metadata") or {})
-    own = metadata.pop(OF_THE_SAMPLE) if _fits(metadata.get(OF_THE_SAMPLE), _Own) else {}
-    kept = {key: value for key, value in query.items() if key not in _QUERY_FIELDS and key not in _LABELS}
-    if query.get("metadata") == {} or ("citations" in metadata and "citations" in query):
-        kept["metadata"] = query["metadata"]
-    if "citations" in query:
-        metadata["citations"] = query["citations"]
-    if kept:
-        metadata[OF_THE_FORMAT] = kept
-    named = [{"doc_id": doc_id} for doc_id in query["relevant_documents"]]
+    given = (query.get("metadata") or {}).get(OF_THE_SAMPLE)
+    own: Record = given if given and fits(given, _Own) else {}
+    reserved = (OF_THE_FORMAT,) if own else (OF_THE_FORMAT, OF_THE_SAMPLE)
+    metadata = read_extras(query, _QUERY_FIELDS, _CITATIONS, reserved)
+    if own:
+        del metadata[OF_THE_SAMPLE]
     answer = query.get("ground_truth_answer")
+    labels = {name: query[name] for name in _LABELS if query.get(name) is not None}
     return EvaluationSample(
         sample_id=query["query_id"],
         query=query["query_text"],
-        relevant_docs=_found(own.get("relevant_docs") or named, corpus),
+        relevant_docs=_found(_relevant(query["relevant_documents"], own), corpus),
         candidate_docs=_found(own.get("candidate_docs") or (), corpus),
-        reference_answer=None if answer is None else Response(answer, **own.get("reference", {})),
-        labels={name: query[name] for name in _LABELS if query.get(name) is not None} | own.get("labels", {}),
+        reference_answer=None if answer is None else Response(answer, **(own.get("reference") or {})),
+        labels=own.get("labels", {}) | labels,
         metadata=metadata,
     )
 
 
+def _relevant(ids: Sequence[str], own: Record) -> list[Record]:
+    """What is known of the relevant documents; the ids count, should somebody have edited them."""
+    named: list[Record] = own.get("relevant_docs") or []
+    if [entry["doc_id"] for entry in named] == ids:
+        return named
+    by_id = {entry["doc_id"]: entry for entry in named}
+    return [by_id.get(doc_id, {"doc_id": doc_id}) for doc_id in ids]
+
+
 def _query(sample: EvaluationSample, corpus: Mapping[str, Document]) -> Record:
-    metadata = dict(sample.metadata)
-    kept: Record = metadata.pop(OF_THE_FORMAT, {})
+    where = f"sample {sample.sample_id!r:.80}"
     labels = {name: sample.labels[name] for name in _LABELS if sample.labels.get(name) in _LABELS[name]}
     query: Record = {"query_id": sample.sample_id, "query_text": sample.query, **labels}
     query["relevant_documents"] = [doc.doc_id for doc in sample.relevant_docs or ()]
@@ -184,17 +189,17 @@ def _query(sample: EvaluationSample, corpus: Mapping[str, Document]) -> Record:
         query["ground_truth_answer"] = answer.text
         if answer.structured is not None or answer.metadata:
             own["reference"] = {"structured": answer.structured, "metadata": answer.metadata}
-    if _are_citations(metadata.get("citations")):
-        query["citations"] = metadata.pop("citations")
+    query |= write_extras(sample.metadata, _QUERY_FIELDS, _CITATIONS, where)
     if any(_is_other(doc, corpus) for doc in sample.relevant_docs or ()):
         own["relevant_docs"] = _named(sample.relevant_docs or (), corpus)
     own["candidate_docs"] = _named(sample.candidate_docs or (), corpus)
     own = {name: value for name, value in own.items() if value}
     if own:
-        metadata[OF_THE_SAMPLE] = own
-    if metadata:
-        query["metadata"] = metadata
-    return query | kept
+        metadata = query.get("metadata", {})
+        if OF_THE_SAMPLE in metadata:
+            raise reserved_name(where)
+        query["metadata"] = {**metadata, OF_THE_SAMPLE: own}
+    return query
 
 
 def _corpus(documents: Sequence[Document], samples: Iterable[EvaluationSample]) -> dict[str, Document]:
@@ -244,39 +249,24 @@ def _missing(doc_id: str) -> Document:
 
 
 def _document(entry: Record) -> Document:
-    given = entry.get("metadata")
-    metadata: Record = {name: entry[name] for name in ("title", "file_path") if name in entry}
-    kept = {key: value for key, value in entry.items() if key not in _DOCUMENT_FIELDS}
-    if given == {} or any(name in metadata for name in given or ()):
-        kept["metadata"] = given
-    metadata = {**(given or {}), **metadata}
-    if kept:
-        metadata[OF_THE_FORMAT] = kept
+    metadata = read_extras(entry, _DOCUMENT_FIELDS, _NAMES, (OF_THE_FORMAT, OF_THE_SAMPLE))
     return Document(entry["document_id"], entry["content"], metadata)
 
 
 def _document_record(doc: Document) -> Record:
-    metadata = dict(doc.metadata)
-    kept: Record = metadata.pop(OF_THE_FORMAT, {})
-    entry: Record = {"document_id": doc.doc_id}
-    if isinstance(metadata.get("title"), str):
-        entry["title"] = metadata.pop("title")
-    entry["content"] = doc.text
-    if isinstance(metadata.get("file_path"), str):
-        entry["file_path"] = metadata.pop("file_path")
-    if metadata:
-        entry["metadata"] = metadata
-    return entry | kept
+    extras = write_extras(doc.metadata, _DOCUMENT_FIELDS, _NAMES, f"document {doc.doc_id!r:.80}")
+    title = {"title": extras.pop("title")} if "title" in extras else {}
+    return {"document_id": doc.doc_id, **title, "content": doc.text, **extras}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _are_citations(value: Any) -> bool:
     """Whether a sample's citations are such as the format can hold."""
-    return _fits(value, list[_Citation]) and all(each["start_char"] < each["end_char"] for each in value)
+    return fits(value, list[_Citation]) and all(each["start_char"] < each["end_char"] for each in value)
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return True
+_CITATIONS = {"citations": _are_citations}
+_NAMES = {"title": _is_text, "file_path": _is_text}

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from .annotations import label_set_errors, read_label_document
 from .detect import kind_of_file
 from .document_file import read_document
 from .jsonl import BYTE_ORDER_MARK, Head, parse_line, read_lines
 from .loader import FORMATS
 from .records import UnknownFieldWarning, read_prediction, read_sample
+from .refusal import ErrorsError
+from .results_json import refuse_newer
 from .validation import DataFormatValidator
 
 MAX_LISTED = 100
@@ -43,18 +46,24 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
     try:
         if kind in _DOCUMENTS and not _is_table(path):
             document = read_document(path)
+            if kind == "results" and isinstance(document, dict):
+                refuse_newer(document, path.name)
             for error in _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document):
                 yield f"{path.name}: {error}"
+        elif kind == "labels":
+            yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
         elif kind in ("jsonl", "predictions"):
             yield from _line_errors(path, _samples if kind == "jsonl" else _predictions)
         else:
             _load(path, kind)
+    except ErrorsError as error:
+        yield from (f"{error.where}: {each}" for each in error.errors)
     except DataError as error:
         yield str(error)
 
 
 def _is_table(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5"))
+    return path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5", ".hdf5"))
 
 
 def _load(path: Path, kind: str) -> Any:
@@ -67,6 +76,10 @@ def _load(path: Path, kind: str) -> Any:
         from .results_tables import load_results_csv
 
         return load_results_csv(path)
+    if kind == "manifest":
+        from .manifest import read_manifest
+
+        return read_manifest(path)
     return FORMATS.get(kind).load(path)
 
 
@@ -75,7 +88,7 @@ Reader = Callable[[dict[str, Any], str], str | None]
 
 def _line_errors(path: Path, reader: Callable[[], Reader]) -> Iterator[str]:
     """Every line by itself: a bad one does not hide the next."""
-    read, places = reader(), dict[str, str]()
+    read, places, wrong = reader(), dict[str, str](), False
     for number, line in enumerate(read_lines(path), start=1):
         line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         where = f"{path.name}:{number}"
@@ -84,21 +97,27 @@ def _line_errors(path: Path, reader: Callable[[], Reader]) -> Iterator[str]:
         try:
             sample_id = read(parse_line(line, where), where)
         except DataError as error:
+            wrong = True
             yield str(error)
             continue
         if sample_id is not None:
             if sample_id in places:
-                yield f"{where}: $.sample_id: {sample_id!r:.80} was used already, at {places[sample_id]}."
+                what = f"{sample_id!r:.80} was used already, at {places[sample_id]}."
+                yield f"{where}: $.sample_id: {what} Give each its own."
             places.setdefault(sample_id, where)
-    if not places:
+    if not places and not wrong:
         yield f"{path.name}: there are no samples in it. Write one JSON object a line."
 
 
 def _samples() -> Reader:
-    head = Head()
+    head, begun = Head(), False
 
     def read(record: dict[str, Any], where: str) -> str | None:
-        return None if head.take(record, where) else read_sample(record, where, head.documents).sample_id
+        nonlocal begun
+        if not begun and head.take(record, where):
+            return None
+        begun = True
+        return read_sample(record, where, head.documents).sample_id
 
     return read
 

@@ -6,11 +6,12 @@ aliases, no key twice.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 from ..errors import DataError
-from .json_text import FLATTEN, MAX_DEPTH
+from .json_text import FLATTEN, MAX_DEPTH, refuse_other_text
 
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
@@ -20,24 +21,55 @@ _FLOAT = re.compile(
 )
 _NO_NUMBER = re.compile(r"^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
 _SIGNS = list("-+0123456789.")
+_TAGS = (None, *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "str", "seq", "map")))
 
 
 def parse_yaml(content: bytes, name: str) -> Any:
     """The document of a YAML file; DataError where it is none, or one that could do harm."""
     import yaml
 
+    if content[:2] not in (b"\xff\xfe", b"\xfe\xff"):  # YAML may be UTF-16 if it says so
+        refuse_other_text(content, name)
     try:
         _refuse_harm(content, name)
         return yaml.load(content, _loader(name))  # noqa: S506 - a SafeLoader
     except DataError:
         raise
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError) as error:
         place = getattr(error, "problem_mark", None)
         where = name if place is None else f"{name}:{place.line + 1}"
-        what = " ".join(str(getattr(error, "problem", None) or error).split()).rstrip(".")
-        raise DataError(
-            where, f"not YAML: {what:.200}.", fix="Check the indentation and the quotes."
-        ) from error
+        said = " ".join(str(getattr(error, "problem", None) or error).split()).rstrip(".")
+        what, fix = _in_words(said)
+        raise DataError(where, f"not YAML: {what:.200}.", fix=fix) from error
+
+
+def _in_words(said: str) -> tuple[str, str]:
+    """(what is wrong, what to do), where the words of the parser would not help."""
+    tag = re.search(r"constructor for the tag '(.*)'", said)
+    if tag:
+        short = tag[1].replace("tag:yaml.org,2002:", "!!")
+        return f"the tag {short:.60} is not read", "Write plain values only."
+    for start, words in _WORDS.items():
+        if start in said:
+            return words
+    return said, "Check the indentation and the quotes."
+
+
+_WORDS = {
+    "cannot start any token": (
+        "a tab, or another character that nothing can begin with",
+        "Indent with spaces, and put such texts in quotes.",
+    ),
+    "found another document": ("there are two documents in the file (---)", "Keep one of them."),
+    "unexpected end of stream": ("a text in quotes does not end", "Close the quotes."),
+    "mapping values are not allowed": (
+        "a second ': ' in a value, or a line that is indented too far",
+        "Put texts with ': ' in quotes, and indent alike what belongs together.",
+    ),
+    "incompatible YAML document": ("it is of a version that is not read", "Remove the line %YAML."),
+    "Unicode character escape": ("a text holds half of a surrogate pair (\\ud800)", "Clean the text."),
+    "control characters": ("there is a control character in it", "Write it as an escape in double quotes."),
+}
 
 
 def yaml_text(document: Any) -> str:
@@ -78,12 +110,16 @@ def _loader(name: str) -> Any:
 
     class Loader(base):  # type: ignore[misc, valid-type]
         yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012 - PyYAML's own idiom
+        # A tag (!!timestamp, !!binary) asks for a type that JSON does not have.
+        yaml_constructors = {tag: base.yaml_constructors[tag] for tag in _TAGS}  # noqa: RUF012
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             seen = set()
             for key_node, _ in node.value:
                 key = self.construct_object(key_node, deep=True)
                 where = f"{name}:{key_node.start_mark.line + 1}"
+                if key == "<<" and not key_node.style:
+                    raise DataError(where, "merge keys (<<) are not read.", fix="Write the fields out.")
                 if not isinstance(key, str):
                     raise DataError(where, f"the key {key!r:.60} is not a text.", fix="Put it in quotes.")
                 if key in seen:
@@ -97,7 +133,7 @@ def _loader(name: str) -> Any:
         if len(text) > 308 or _NO_NUMBER.match(text):
             raise DataError(where, "NaN, Infinity and numbers beyond 1e308 are not data.", fix="Write null.")
         value = int(text) if _INT.match(text) else float(text)
-        if value in (float("inf"), float("-inf")):
+        if not -math.inf < value < math.inf:
             raise DataError(where, "NaN, Infinity and numbers beyond 1e308 are not data.", fix="Write null.")
         return value
 

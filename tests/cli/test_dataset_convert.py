@@ -1,0 +1,215 @@
+"""`auepora dataset convert`: every kind of file to every format that it has, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.curation.conversion import convert
+from auepora_eval.demo.world import demo_dataset
+from auepora_eval.errors import DataError
+from auepora_eval.io.document_file import read_document, write_document
+from auepora_eval.io.jsonl import read_records
+from auepora_eval.io.loader import load_dataset
+from auepora_eval.io.results_tables import load_results_csv
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample, an_output
+from tests.io.test_benchmark_json import BASELINES, RECORD, SUITE
+
+SEED = Path(__file__).parents[1] / "golden" / "seed_003"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for path in SEED.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def converted(*words: str) -> None:
+    assert main(["dataset", "convert", *words]) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "steps"),
+    [
+        pytest.param(
+            "personal_rag.eval.json", ["a.jsonl", "b.parquet", "c.yaml", "d.eval.json"], id="dataset"
+        ),
+        pytest.param(
+            "personal_rag.eval.json", ["a.eval.json.gz", "b.ndjson", "c.eval.yml", "d.json"], id="packed"
+        ),
+        pytest.param(
+            "citation_annotation.gt.json", ["a.gt.yaml", "b.gt.json.gz", "c.json"], id="ground truth"
+        ),
+        pytest.param("comprehensive.results.json", ["a.results.yaml", "b.results.json"], id="results"),
+    ],
+)
+def test_there_and_back(work: Path, source: str, steps: list[str]) -> None:
+    before = source
+    for step in steps:
+        converted(before, step)
+        before = step
+    assert read_document(work / before) == read_document(work / source)
+
+
+@pytest.mark.parametrize(
+    "document", [{"records": [RECORD]}, BASELINES, SUITE, {"records": [], "baselines": BASELINES}]
+)
+def test_benchmarks_there_and_back(work: Path, document: Any) -> None:
+    write_document(document, work / "b.benchmark.json")
+    steps = ["b.benchmark.json", "c.benchmark.parquet", "d.benchmark.h5", "e.benchmark.json"]
+    for before, after in pairwise(steps):
+        converted(before, after)
+    assert read_document(work / "e.benchmark.json") == document
+
+
+def test_a_configuration_there_and_back(work: Path) -> None:
+    plan = {"dataset": "d.jsonl", "metrics": ["mrr"], "evaluation": {"alpha": 0.05}}
+    write_document(plan, work / "a.config.yaml")
+    converted("a.config.yaml", "b.config.json")
+    converted("b.config.json", "c.config.yml")
+    assert read_document(work / "b.config.json") == read_document(work / "c.config.yml") == plan
+
+
+def test_the_bundled_data(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    converted("demo", "demo.eval.json")
+    assert f"demo.eval.json: {len(demo_dataset())} samples, " in capsys.readouterr().out
+    assert list(load_dataset(work / "demo.eval.json")) == list(demo_dataset())
+
+
+def test_what_csv_has_no_place_for_is_said(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    converted("personal_rag.eval.json", "a.csv")
+    shown = capsys.readouterr()
+    assert shown.err == "note: a.csv: CSV has no place for its 1 documents and its description; left out.\n"
+    assert shown.out.startswith("a.csv: 1 sample, ")
+    converted("comprehensive.results.json", "a.results.csv")
+    assert "note: a.results.csv: CSV has no place for the head of the run" in capsys.readouterr().err
+    converted("a.results.csv", "b.results.json")
+    assert "note: b.results.json: a table has no head" in capsys.readouterr().err
+    rows = read_document(work / "comprehensive.results.json")["query_results"]
+    assert read_document(work / "b.results.json") == {"query_results": rows}
+
+
+def test_inline_samples_stand_alone(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    converted("personal_rag.eval.json", "a.jsonl", "--inline")
+    (sample,) = [record for _, record in read_records(work / "a.jsonl")]
+    assert sample["relevant_docs"][0]["text"].startswith("The new project management tool provides")
+    assert capsys.readouterr().err == "note: left out: the description.\n"
+    document = read_document(work / "personal_rag.eval.json")
+    document["documents"].append({"document_id": "spare", "content": "x"})
+    write_document(document, work / "b.eval.json")
+    converted("b.eval.json", "b.jsonl", "--inline")
+    assert "left out: 1 documents that no sample names and the description" in capsys.readouterr().err
+
+
+def test_json_output(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    converted("personal_rag.eval.json", "a.jsonl", "--json")
+    size = (work / "a.jsonl").stat().st_size
+    assert json.loads(capsys.readouterr().out) == {
+        "file": "a.jsonl",
+        "kind": "dataset",
+        "samples": 1,
+        "bytes": size,
+    }
+
+
+def test_formats_by_flag(work: Path) -> None:
+    converted("personal_rag.eval.json", "data", "--to", "jsonl")
+    converted("data", "again.eval.json", "--from", "jsonl")
+    assert read_document(work / "again.eval.json") == read_document(work / "personal_rag.eval.json")
+    write_document(BASELINES, work / "baselines.json")
+    converted("baselines.json", "baselines.h5", "--from", "benchmark")
+    converted("baselines.h5", "back.json")
+    assert read_document(work / "back.json") == BASELINES
+
+
+def test_lenient(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = {"query_id": "1", "query_text": "q", "relevant_documents": []}
+    write_document({"dataset_id": "d", "queries": [query]}, work / "small.eval.json")
+    assert main(["dataset", "convert", "small.eval.json", "a.jsonl"]) == 2
+    assert "the field 'name' is missing" in capsys.readouterr().err
+    converted("small.eval.json", "a.jsonl", "--lenient")
+    assert [sample.sample_id for sample in load_dataset(work / "a.jsonl")] == ["1"]
+
+
+def test_a_large_run_takes_its_rows_along(work: Path) -> None:
+    samples = [a_sample(str(number), relevant="a", reference="x") for number in range(5)]
+
+    class System:
+        name = "s"
+
+        def run(self, sample: Any, top_k: int) -> Any:
+            return an_output("a", "x")
+
+    evaluator = AueporaEvaluator(System(), EvaluationPlan(parse_metrics("recall@5,token_f1")))
+    run = evaluator.run(a_dataset(*samples), evaluation_id="big")
+    storage = EvaluationResultsStorage(work)
+    storage.save_run(run, rows_in_the_json=2)
+    assert (work / "big.queries.parquet").is_file()
+    rows = storage.load_results("big")["query_results"]
+    converted("big.results.json", "rows.results.csv")
+    assert load_results_csv(work / "rows.results.csv") == {"query_results": rows}
+    converted("big.results.json", "whole.results.yaml")
+    whole = read_document(work / "whole.results.yaml")
+    assert (len(rows), whole["query_results"], "queries_file" in whole) == (5, rows, False)
+    with pytest.raises(DataError, match="its rows are in another file"):
+        convert(work / "big.results.json", work / "not.results.csv")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("citation_annotation.gt.json a.eval.json", "ground truth annotations cannot become a dataset"),
+        (
+            "citation_annotation.gt.json a.jsonl",
+            "ground truth annotations cannot be written to a file of this name",
+        ),
+        ("personal_rag.eval.json a.gt.json", "a dataset cannot become ground truth annotations"),
+        ("personal_rag.eval.json a.json --to results", "a dataset cannot become the results of a run"),
+        ("comprehensive.results.json a.benchmark.h5", "the results of a run cannot become benchmark data"),
+        ("comprehensive.results.json a.parquet", "End it in one of .json, .yaml, .yml, .csv."),
+        ("personal_rag.eval.json personal_rag.eval.json --force", "is the file that is read"),
+        ("personal_rag.eval.json ./x/../personal_rag.eval.json --force", "is the file that is read"),
+        ("personal_rag.eval.json a.xyz", "the name does not say which format to write"),
+        ("personal_rag.eval.json a.jsonl --to jsnl", "there is no format 'jsnl'"),
+        ("personal_rag.eval.json a.jsonl --from jsnl", "there is no format 'jsnl'"),
+        ("personal_rag.eval.json a.jsonl --from jsonl", "personal_rag.eval.json"),
+        ("missing.eval.json a.jsonl", "there is no such file"),
+        ("predictions.jsonl a.parquet", "this is predictions of a system, which has no other format"),
+        ("demo demo.gt.json", "a dataset cannot become ground truth"),
+    ],
+)
+def test_refusals(work: Path, capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
+    (work / "predictions.jsonl").write_text('{"sample_id":"1","answer":"x"}\n')
+    before = sorted(work.iterdir())
+    assert main(["dataset", "convert", *words.split()]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert sorted(work.iterdir()) == before
+
+
+def test_a_link_to_the_file_that_is_read(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "link.eval.json").hardlink_to(work / "personal_rag.eval.json")
+    assert main(["dataset", "convert", "personal_rag.eval.json", "link.eval.json", "--force"]) == 2
+    assert "is the file that is read" in capsys.readouterr().err
+
+
+def test_nothing_is_replaced_without_force(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "a.jsonl").write_text("mine")
+    assert main(["dataset", "convert", "personal_rag.eval.json", "a.jsonl"]) == 4
+    assert "exists already" in capsys.readouterr().err
+    assert (work / "a.jsonl").read_text() == "mine"
+    converted("personal_rag.eval.json", "a.jsonl", "--force")
+    assert len(load_dataset(work / "a.jsonl")) == 1

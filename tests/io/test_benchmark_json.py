@@ -1,0 +1,369 @@
+"""Benchmark data: three shapes, three formats, nothing lost, and no trick in a file gets through."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.errors import DataError, MissingDependencyError, StorageError
+from auepora_eval.io import benchmark_hdf5
+from auepora_eval.io.benchmark_json import load_benchmark, save_benchmark
+from auepora_eval.io.document_file import read_document, write_document
+
+NAMES = ["b.benchmark.json", "b.benchmark.parquet", "b.benchmark.h5"]
+RECORD = {
+    "operation": "retrieval",
+    "timestamp": "2025-08-30T12:00:00Z",
+    "duration": 0.25,
+    "memory_usage": 1850,
+    "memory_delta": None,
+    "cpu_percent": 45.5,
+    "success": True,
+    "error_message": None,
+    "metadata": {"k": 5},
+}
+BASELINES = {
+    "retrieval": {
+        "operation": "retrieval",
+        "mean_duration": 0.2,
+        "std_duration": 0.01,
+        "mean_memory": None,
+        "sample_count": 12,
+        "last_updated": "2025-08-30T12:00:00Z",
+        "thresholds": {"duration_regression_threshold": 1.5},
+    }
+}
+SUITE = {
+    "system_info": {"cpu": "x"},
+    "query_processing": {"total_queries": 3},
+    "summary": {"performance_score": 0.9},
+}
+
+TEXTS = (
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.just("long " * 250) | st.just("a\0")
+)
+NUMBERS = st.floats(0, 1e9) | st.integers(0, 2**53 + 1)
+OBJECTS = st.dictionaries(TEXTS, st.none() | st.booleans() | NUMBERS | TEXTS, max_size=2)
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {"operation": TEXTS, "timestamp": TEXTS | NUMBERS, "duration": NUMBERS},
+        optional={
+            "memory_usage": st.none() | NUMBERS,
+            "memory_delta": st.none() | st.floats(-1e9, 1e9),
+            "cpu_percent": st.none() | NUMBERS,
+            "success": st.booleans(),
+            "error_message": st.none() | TEXTS,
+            "metadata": OBJECTS,
+            "further": OBJECTS,
+            "a field of ours": st.none() | OBJECTS,
+        },
+    ),
+    max_size=4,
+)
+DATA = (
+    st.fixed_dictionaries(
+        {"records": RECORDS}, optional={"baselines": st.just(BASELINES), "metadata": OBJECTS}
+    )
+    | st.just({"baselines": BASELINES})
+    | st.just(SUITE)
+    | st.just({**SUITE, "records": [RECORD]})
+)
+
+
+def exactly(value: Any) -> str:
+    """Types are compared too: 1 and 1.0 are not the same text in JSON."""
+    if isinstance(value, dict):
+        return repr(sorted((key, exactly(part)) for key, part in value.items()))
+    return repr([exactly(part) for part in value]) if isinstance(value, list) else repr(value)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "b.json.gz", "b.yaml", "b.hdf5"])
+@settings(max_examples=40, deadline=None)
+@given(data=DATA)
+def test_round_trip(name: str, data: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = Path(folder) / name, Path(folder) / f"again.{name}"
+        save_benchmark(data, path)
+        assert exactly(load_benchmark(path)) == exactly(data)
+        save_benchmark(data, again)
+        assert path.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("document", "data"),
+    [
+        pytest.param(RECORD, {"records": [RECORD]}, id="a record"),
+        pytest.param([RECORD, RECORD], {"records": [RECORD, RECORD]}, id="a list of records"),
+        pytest.param([], {"records": []}, id="an empty list"),
+        pytest.param({"records": [RECORD], "run": 7}, {"records": [RECORD], "run": 7}, id="a set of records"),
+        pytest.param(BASELINES, {"baselines": BASELINES}, id="a file of baselines"),
+        pytest.param({"baselines": BASELINES}, {"baselines": BASELINES}, id="baselines by name"),
+        pytest.param(SUITE, SUITE, id="a suite"),
+    ],
+)
+def test_shapes_of_json(tmp_path: Path, document: Any, data: dict[str, Any]) -> None:
+    path = tmp_path / "b.benchmark.json"
+    write_document(document, path)
+    assert load_benchmark(path) == data
+
+
+def test_baselines_alone_are_written_as_other_tools_know_them(tmp_path: Path) -> None:
+    save_benchmark({"baselines": BASELINES}, tmp_path / "b.benchmark.json")
+    assert read_document(tmp_path / "b.benchmark.json") == BASELINES
+
+
+def test_other_tools_find_columns(tmp_path: Path) -> None:
+    data = {"records": [RECORD, {**RECORD, "success": False, "error_message": "late", "timestamp": 5}]}
+    for name in NAMES[1:]:
+        save_benchmark(data, tmp_path / name)
+    table = pyarrow.parquet.read_table(tmp_path / NAMES[1])
+    assert table.column("duration").to_pylist() == [0.25, 0.25]
+    assert table.column("memory_usage").to_pylist() == [1850.0, 1850.0]
+    assert table.column("timestamp").to_pylist() == ["2025-08-30T12:00:00Z", "5"]
+    with h5py.File(tmp_path / NAMES[2]) as file:
+        records = file["records"]
+        assert records["duration"][:].tolist() == [0.25, 0.25]
+        assert records["success"][:].tolist() == [1, 0]
+        assert records["error_message"].asstr()[:].tolist() == ["", "late"]
+        assert np.isnan(records["memory_delta"][:]).all()
+
+
+def test_tables_of_other_tools(tmp_path: Path) -> None:
+    path = tmp_path / "b.benchmark.parquet"
+    stamp = np.datetime64("2025-08-30T12:00:00", "ms")
+    table = {
+        "operation": ["a"],
+        "timestamp": [stamp],
+        "duration": [1.5],
+        "host": ["x"],
+        "load": [float("nan")],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(table), path)
+    record = {"operation": "a", "timestamp": "2025-08-30T12:00:00", "duration": 1.5, "host": "x"}
+    assert load_benchmark(path) == {"records": [record]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"records": [{**RECORD, "duration": "fast"}]},
+        {"records": [{**RECORD, "duration": float("nan")}]},
+        {"records": [{"operation": "a"}]},
+        {"records": "none"},
+        {},
+        7,
+    ],
+    ids=["a text as duration", "NaN", "a field is missing", "no list", "nothing", "a number"],
+)
+def test_wrong_data_are_not_written(tmp_path: Path, name: str, data: Any) -> None:
+    with pytest.raises(DataError, match=name):
+        save_benchmark(data, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
+    save_benchmark({"records": []}, tmp_path / name)
+    with pytest.raises(StorageError, match="exists already"):
+        save_benchmark({"records": [RECORD]}, tmp_path / name)
+    save_benchmark({"records": [RECORD]}, tmp_path / name, force=True)
+    assert load_benchmark(tmp_path / name) == {"records": [RECORD]}
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, package in (("b.h5", "h5py"), ("b.parquet", "pyarrow")):
+        save_benchmark({"records": []}, tmp_path / name)
+        monkeypatch.setitem(sys.modules, package, None)
+        extra = {"h5py": "hdf5", "pyarrow": "parquet"}[package]
+        for action in (load_benchmark, lambda path: save_benchmark({"records": []}, path, force=True)):
+            with pytest.raises(MissingDependencyError, match=rf"auepora-eval\[{extra}\]"):
+                action(tmp_path / name)
+
+
+def external_link(file: Any) -> None:
+    del file["records/duration"]
+    file["records/duration"] = h5py.ExternalLink("secret.h5", "/secret")
+
+
+def soft_link(file: Any) -> None:
+    del file["rest"]
+    file["rest"] = h5py.SoftLink("/records/further")
+
+
+def external_group(file: Any) -> None:
+    del file["records"]
+    file["records"] = h5py.ExternalLink("secret.h5", "/")
+
+
+def external_storage(file: Any) -> None:
+    del file["rest"]
+    file.create_dataset("rest", (6,), "u1", external=[("secret.txt", 0, 6)])
+
+
+def virtual(file: Any) -> None:
+    del file["records/duration"]
+    layout = h5py.VirtualLayout((1,), "f8")
+    layout[:] = h5py.VirtualSource("secret.h5", "secret", (1,))
+    file["records"].create_virtual_dataset("duration", layout)
+
+
+def objects(file: Any) -> None:
+    del file["records/operation"]
+    file["records"].create_dataset("operation", data=["a"], dtype=h5py.string_dtype())
+
+
+def references(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_dataset("duration", data=[file.ref], dtype=h5py.ref_dtype)
+
+
+def opaque(file: Any) -> None:
+    del file["records/success"]
+    file["records"].create_dataset("success", data=np.array([b"x"], dtype="V1"))
+
+
+def huge_claim(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_dataset("duration", (10**12,), "f8", chunks=(1000,), compression="gzip")
+
+
+def huge_chunk(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_dataset(
+        "duration", (1,), "f8", maxshape=(None,), chunks=(10**8,), compression="gzip"
+    )
+
+
+def two_dimensions(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_dataset("duration", data=[[1.0]])
+
+
+def other_length(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_dataset("duration", data=[1.0, 2.0])
+
+
+def strange_filter(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_dataset("duration", data=[1.0], compression="lzf")
+
+
+def no_column(file: Any) -> None:
+    del file["records/duration"]
+
+
+def a_column_that_is_a_group(file: Any) -> None:
+    del file["records/duration"]
+    file["records"].create_group("duration")
+
+
+def records_that_are_a_column(file: Any) -> None:
+    del file["records"]
+    file["records"] = [1.0]
+
+
+def other_json(file: Any) -> None:
+    del file["records/further"]
+    file["records"].create_dataset("further", data=np.frombuffer(b"[7]", dtype="u1"))
+
+
+def not_json(file: Any) -> None:
+    del file["rest"]
+    file.create_dataset("rest", data=np.frombuffer(b"{,", dtype="u1"))
+
+
+def not_utf8(file: Any) -> None:
+    del file["records/operation"]
+    file["records"].create_dataset("operation", data=np.array([b"\xff\xfe"], dtype="S2"))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "message"),
+    [
+        (external_link, "/duration: is a link to elsewhere"),
+        (soft_link, "/rest: is a link to elsewhere"),
+        (external_group, "/records: is a link to elsewhere"),
+        (external_storage, "/rest: its data are in another file"),
+        (virtual, "/duration: its data are in another file"),
+        (objects, "/operation: it holds neither numbers nor texts"),
+        (references, "/duration: it holds neither numbers nor texts"),
+        (opaque, "/success: it holds neither numbers nor texts"),
+        (huge_claim, "/duration: it claims 1000000000000 rows"),
+        (huge_chunk, "/duration: it claims 1 rows, 800000000 bytes"),
+        (two_dimensions, r"/duration: its type is float64 of \(1, 1\)"),
+        (other_length, "its columns have different lengths"),
+        (strange_filter, "/duration: it is packed by a filter that is not read"),
+        (no_column, "there is no 'duration' in it"),
+        (a_column_that_is_a_group, "/duration: is not a dataset"),
+        (records_that_are_a_column, "/records: is not a group"),
+        (other_json, "/records/further: is not a list of objects"),
+        (not_json, "rest: not JSON"),
+        (not_utf8, "not an HDF5 file of ours, or one that is damaged"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_hostile_hdf5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tamper: Callable[[Any], None], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.txt").write_text("secret")
+    with h5py.File(tmp_path / "secret.h5", "w") as secret:
+        secret["secret"] = [1.0]
+    path = tmp_path / "b.benchmark.h5"
+    save_benchmark({"records": [RECORD]}, path)
+    with h5py.File(path, "r+") as file:
+        tamper(file)
+    with pytest.raises(DataError, match=message):
+        load_benchmark(path)
+
+
+def test_too_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "b.benchmark.h5"
+    save_benchmark({"records": [RECORD] * 3}, path)
+    monkeypatch.setattr(benchmark_hdf5, "MAX_ROWS", 2)
+    with pytest.raises(DataError, match="it claims 3 rows"):
+        load_benchmark(path)
+
+
+@pytest.mark.parametrize("start", [b"", b"PAR1", b"\x89HDF\r\n\x1a\n"])
+@settings(max_examples=60, deadline=None)
+@given(content=st.binary(max_size=200))
+def test_any_bytes_are_data_or_a_data_error(start: bytes, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "b.benchmark.json"
+        path.write_bytes(start + content)
+        with pytest.raises(DataError):
+            load_benchmark(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8
+    )
+)
+def test_a_damaged_file_is_data_or_a_data_error(name: str, changes: list[tuple[float, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        save_benchmark({"records": [RECORD] * 3, "baselines": BASELINES}, path)
+        content = bytearray(path.read_bytes())
+        for place, byte in changes:
+            content[int(place * len(content))] = byte
+        path.write_bytes(content)
+        with suppress(DataError):
+            assert load_benchmark(path)

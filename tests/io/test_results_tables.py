@@ -1,0 +1,162 @@
+"""Results as YAML and as a table: what is kept, what is left out, and that it is said."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.errors import DataError, StorageError
+from auepora_eval.io.document_file import read_document
+from auepora_eval.io.eval_csv import DroppedWarning
+from auepora_eval.io.results_tables import load_results, load_results_csv, save_results, save_results_csv
+
+SEED = read_document(Path(__file__).parents[1] / "golden" / "seed_003" / "comprehensive.results.json")
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["=1+1", "-2", "+x", "'", "''-1", "@a", "null", "[", "a;b", " a ", "\r\n", "\0", "further", "error"]
+)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
+OBJECTS = st.dictionaries(TEXTS, st.none() | NUMBERS | TEXTS, max_size=2)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"query_id": TEXTS},
+        optional={
+            "query_text": st.none() | TEXTS,
+            "cluster": st.none() | TEXTS | NUMBERS,
+            "latency_ms": st.none() | NUMBERS,
+            "retrieval_results": st.fixed_dictionaries(
+                {},
+                optional={
+                    "retrieved_docs": st.lists(TEXTS, max_size=3),
+                    "relevance_scores": st.lists(st.none() | NUMBERS, max_size=3),
+                    "ground_truth_relevant": st.lists(TEXTS, max_size=3),
+                    "more": OBJECTS,
+                },
+            ),
+            "generated_answer": st.none() | TEXTS,
+            "citations": st.none()
+            | st.lists(st.integers(0, 9) | OBJECTS.filter(lambda each: not each), max_size=2),
+            "individual_metrics": st.dictionaries(
+                TEXTS | st.sampled_from(["recall@5", "token_f1"]), st.none() | NUMBERS, max_size=4
+            ),
+            "not_measured": st.just({"recall@5": {"reason": "no gold", "failed": False}}),
+            "statistics": st.dictionaries(TEXTS, st.lists(NUMBERS, max_size=2), max_size=2),
+            "error": st.none() | st.just({"type": "TimeoutError", "message": '-late,\n"really"'}),
+            "a field of ours": st.none() | OBJECTS,
+        },
+    ),
+    max_size=4,
+    unique_by=lambda row: str(row["query_id"]),
+)
+
+
+@pytest.mark.parametrize("name", ["r.results.csv", "r.csv.gz"])
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS)
+def test_rows_survive_csv(name: str, rows: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        save_results_csv({"query_results": rows}, path)
+        assert load_results_csv(path) == {"query_results": rows}
+
+
+@pytest.mark.parametrize("name", ["r.results.json", "r.results.yaml", "r.results.json.gz"])
+def test_documents_survive_whole(tmp_path: Path, name: str) -> None:
+    save_results(SEED, tmp_path / name)
+    assert load_results(tmp_path / name) == SEED
+
+
+def test_the_table_reads_well(tmp_path: Path) -> None:
+    path = tmp_path / "r.results.csv"
+    row = {
+        "query_id": "q1",
+        "query_text": "=SUM(A1)",
+        "latency_ms": 1150,
+        "retrieval_results": {
+            "retrieved_docs": ["a", "b"],
+            "relevance_scores": [0.9, -0.5],
+            "ground_truth_relevant": ["a"],
+        },
+        "generated_answer": "42, of course",
+        "individual_metrics": {"hit@3": 1.0, "chrf": -0.5},
+    }
+    save_results_csv(
+        {"query_results": [row, {"query_id": "q2", "error": {"type": "E", "message": "m"}}]}, path
+    )
+    with path.open(encoding="utf-8", newline="") as file:
+        table = list(csv.reader(file))
+    assert ",".join(table[0]) == (
+        "query_id,query_text,latency_ms,retrieved_docs,relevance_scores,ground_truth_relevant,generated_answer,"
+        "hit@3,chrf,error,cluster,citations,statistics,not_measured,further"
+    )
+    # A number is no formula, so it stays a number; a text that is one is given an apostrophe.
+    assert table[1][:9] == [
+        "q1",
+        "'=SUM(A1)",
+        "1150",
+        "a;b",
+        "[0.9,-0.5]",
+        "a",
+        "42, of course",
+        "1.0",
+        "-0.5",
+    ]
+    assert table[2][9] == '{"type":"E","message":"m"}'
+    assert all(cells[-1] == "" for cells in table[1:])
+
+
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "r.results.csv"
+    with pytest.warns(
+        DroppedWarning, match=r"r.results.csv: CSV has no place for the head .*and 7 more\); left out"
+    ):
+        save_results(SEED, path)
+    assert load_results(path) == {"query_results": SEED["query_results"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_results(load_results(path), tmp_path / "again.results.csv")
+    assert (tmp_path / "again.results.csv").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("query_id,latency_ms\nq1,fast\n", "row 2: latency_ms: 'fast' is not a number"),
+        ('query_id,latency_ms\nq1,"""fast"""\n', r"row 2.latency_ms: .*a number or null was expected"),
+        ("query_id\nq1\nq1\n", "row 3.query_id: 'q1' was used already, at row 2"),
+        ("query_text\nq1\n", "row 2: the field 'query_id' is missing"),
+        ("query_id,recall@5\nq1,good\n", "row 2: recall@5: 'good' is not a number"),
+        ("query_id,further\nq1,7\n", "row 2: further: an object was expected, not a number"),
+        ("query_id,query_id\nq1,q2\n", "the column 'query_id' occurs twice"),
+        ("query_id\nq1,q2\n", "row 2: there are 2 cells in 1 columns"),
+        ('query_id\n"q1\n', "not CSV"),
+    ],
+)
+def test_wrong_tables(tmp_path: Path, table: str, message: str) -> None:
+    path = tmp_path / "r.results.csv"
+    path.write_text(table, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        load_results_csv(path)
+
+
+def test_wrong_rows_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"row 2.latency_ms"):
+        save_results_csv({"query_results": [{"query_id": "q", "latency_ms": "fast"}]}, tmp_path / "r.csv")
+    (tmp_path / "r.results.json").write_text("{}")
+    with pytest.raises(DataError, match=r"\$: the field 'evaluation_id' is missing"):
+        load_results(tmp_path / "r.results.json")
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    for name in ("r.csv", "r.json"):
+        save_results({"query_results": []}, tmp_path / name)
+        with pytest.raises(StorageError, match="exists already"):
+            save_results({"query_results": []}, tmp_path / name)
+        save_results({"query_results": []}, tmp_path / name, force=True)

@@ -31,6 +31,7 @@ COMMANDS = (
     "list",
     "show",
     "verify",
+    "agree",
     "judge-audit",
     "dataset generate",
     "dataset build",

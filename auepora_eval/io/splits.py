@@ -6,7 +6,11 @@ What a record becomes:
     reference_answer or _summary -> reference_answer.text
     retrieved -> candidate_docs             metadata.selected_chunk_ids -> relevant_docs, flagged `circular`
     task_type -> labels["task_type"]        metadata.labels -> labels
-    rag_prompt, contexts, sources, retrieved, citations, answer_citations and metadata -> metadata
+    rag_prompt, contexts, sources, retrieved, citations, answer_citations -> metadata["split"]
+    metadata -> metadata
+
+A question that the documents do not answer (metadata.labels.answerable is false) has no right answer: its
+reference is a stock phrase, kept under metadata["split"], and reference_answer is None.
 
 The chunks that a generator was shown are no independent judgement of what is relevant to its question:
 that is what `circular` says. Where a manifest lies beside the file, its version and hash come along, and a
@@ -51,6 +55,7 @@ __all__ = [
     "split_or_raw",
 ]
 
+_OF_A_SPLIT = "split"
 _ENVELOPE = ("rag_prompt", "contexts", "sources", "retrieved", "citations", "answer_citations")
 
 
@@ -136,19 +141,23 @@ def _info(path: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 def _sample(record: SplitRecord) -> EvaluationSample:
     asked, expected = asked_and_expected(type(record))
-    envelope = {name: getattr(record, name) for name in _ENVELOPE if hasattr(record, name)}
-    clashing = {name: value for name, value in record.metadata.items() if name in (*envelope, "metadata")}
-    metadata = {**record.metadata, **envelope, **({"metadata": clashing} if clashing else {})}
+    split = {name: getattr(record, name) for name in _ENVELOPE if hasattr(record, name)}
+    if _OF_A_SPLIT in record.metadata:
+        split["metadata"] = {_OF_A_SPLIT: record.metadata[_OF_A_SPLIT]}
     candidates = _candidates(record)
-    labels = record.metadata.get("labels")
+    given = record.metadata.get("labels")
+    labels = given if isinstance(given, dict) else {}
+    reference: Response | None = Response(getattr(record, expected), metadata=_alternatives(record))
+    if labels.get("answerable") is False:
+        split["reference"], reference = getattr(record, expected), None
     return EvaluationSample(
         record.task_id,
         getattr(record, asked),
         relevant_docs=_selected(record, candidates) or None,
         candidate_docs=list(candidates.values()) or None,
-        reference_answer=Response(getattr(record, expected), metadata=_alternatives(record)),
-        labels={**(labels if isinstance(labels, dict) else {}), "task_type": record.task_type},
-        metadata=metadata,
+        reference_answer=reference,
+        labels={**labels, "task_type": record.task_type},
+        metadata={**record.metadata, _OF_A_SPLIT: split},
     )
 
 
@@ -195,26 +204,28 @@ def save_split(dataset: EvaluationDataset, path: str | Path, *, force: bool = Fa
 
 
 def _record(sample: EvaluationSample, dataset: str) -> dict[str, Any]:
-    if sample.reference_answer is None or not sample.reference_answer.text.strip():
+    metadata = dict(sample.metadata)
+    split = metadata.pop(_OF_A_SPLIT, None)
+    split = split if isinstance(split, dict) else {}
+    metadata.update(split.get("metadata") or {})
+    reference = split.get("reference") if sample.reference_answer is None else sample.reference_answer.text
+    if not isinstance(reference, str) or not reference.strip():
         raise DataError(
             f"{dataset}: sample {sample.sample_id!r:.80}",
             "it has no reference answer, which each record of a split must have.",
             fix="Leave it out, or choose another format.",
         )
-    metadata = dict(sample.metadata)
-    given = {name: metadata.pop(name) for name in _ENVELOPE if name in metadata}
-    metadata.update(metadata.pop("metadata", None) or {})
     labels = {name: value for name, value in sample.labels.items() if name != "task_type"}
     if labels and metadata.get("labels") != labels:
         metadata["labels"] = labels
     if sample.relevant_docs and "selected_chunk_ids" not in metadata:
         metadata["selected_chunk_ids"] = [doc.doc_id for doc in sample.relevant_docs]
     kind = str(sample.labels.get("task_type") or QA)
-    envelope = {**_envelope(sample), **given}
+    envelope = {**_envelope(sample), **{name: split[name] for name in _ENVELOPE if name in split}}
     if kind == SUMMARIES:
         del envelope["answer_citations"]
     asked, expected = asked_and_expected(SummaryRecord if kind == SUMMARIES else QaRecord)
-    texts = {asked: sample.query, expected: sample.reference_answer.text}
+    texts = {asked: sample.query, expected: reference}
     return {"task_id": sample.sample_id, "task_type": kind, **texts, **envelope, "metadata": metadata}
 
 

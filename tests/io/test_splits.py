@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
@@ -47,8 +48,9 @@ def test_what_a_record_becomes(folder: Path) -> None:
     assert (known.doc_id, known.text, known.metadata["circular"]) == ("2", "text 2", True)
     assert (unknown.doc_id, unknown.metadata) == ("7", {"text_missing": True, "circular": True})
     assert first.metadata["cluster"] == "c"
-    assert first.metadata["rag_prompt"] == "You are an assistant."
-    assert first.metadata["answer_citations"] == [first.metadata["citations"][1]]
+    split = first.metadata["split"]
+    assert split["rag_prompt"] == "You are an assistant."
+    assert split["answer_citations"] == [split["citations"][1]]
     assert second.relevant_docs is None
     assert [(doc.doc_id, doc.text) for doc in second.candidate_docs or ()] == [
         ("a.txt", "first"),
@@ -164,3 +166,25 @@ def test_counts_that_do_not_add_up_are_named(folder: Path) -> None:
     content["skipped"] = {"invalid_json": 1}
     manifest.write_text(json.dumps(content))
     assert "3 records were read, but splits, excluded and skipped come to 4" in manifest_errors(manifest)[0]
+
+
+def test_what_the_documents_do_not_say_has_no_right_answer(tmp_path: Path) -> None:
+    record = {
+        "task_id": "u",
+        "task_type": "qa",
+        "question": "Who is the mayor?",
+        "reference_answer": "The documents do not say.",
+        "rag_prompt": "",
+        "contexts": [],
+        "sources": [],
+        "retrieved": [],
+        "citations": [],
+        "answer_citations": [],
+        "metadata": {"labels": {"scenario": "unanswerable", "answerable": False}},
+    }
+    path = tmp_path / "qa_pairs.jsonl"
+    path.write_bytes(msgspec.json.encode(record) + b"\n")
+    (sample,) = load_split(path)
+    assert sample.reference_answer is None
+    save_split(load_split(path), tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()

@@ -90,6 +90,7 @@ class AueporaEvaluator:
             seed=self.seed,
             evaluation_id=evaluation_id,
             configuration={**self._settings(), **self.configuration},
+            snapshot=dataset.snapshot,
             validated=True,
         )
         return replace(

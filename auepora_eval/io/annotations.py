@@ -112,7 +112,7 @@ def read_label_document(path: Path) -> Any:
 def _flat(samples: list[Any]) -> Iterator[Any]:
     for each in samples:
         if isinstance(each, list):
-            yield from each
+            yield from _flat(each)  # no deeper than a document may be nested
         else:
             yield each
 

@@ -22,7 +22,7 @@ from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, NotFoundError, StorageError
 from ..io.atomic import write_bytes, written
 from ..io.document_file import read_content
-from ..io.json_text import kind_of, parse_json
+from ..io.json_text import kind_of, parse_document
 from ..io.jsonl import encode, parse_line, read_lines, read_records, read_samples
 from ..io.names import file_name
 from ..io.predictions import load_predictions, matched_outputs
@@ -252,7 +252,7 @@ class EvaluationResultsStorage:
 
 def read_results(path: Path) -> dict[str, Any]:
     """A results file as it is; DataError if it is none, or of a later version."""
-    results = parse_json(read_content(path), path.name, hint="Is the file damaged?")
+    results = parse_document(read_content(path), path.name)
     if not isinstance(results, dict):
         what = f"not a results file: an object was expected, not {kind_of(results)}."
         raise DataError(path.name, what, fix="Is it the right file?")

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import AueporaError
+from auepora_eval.io.annotations import load_label_set
 from auepora_eval.io.benchmark_json import load_benchmark, save_benchmark
 from auepora_eval.io.compression import DataCompressor
 from auepora_eval.io.config import load_config
@@ -59,6 +60,11 @@ def found_by_lookup(path: Path) -> Any:
     return list(PredictionFile(path).outputs(["1", "2"]))
 
 
+def named_splits(path: Path) -> Any:
+    """A manifest, and where it says that its splits are."""
+    return read_manifest(path).splits
+
+
 def stored_run(path: Path) -> Any:
     """A results file as the commands read it."""
     storage = EvaluationResultsStorage(path.parent)
@@ -80,13 +86,17 @@ DOCUMENTS: list[tuple[str, str, list[Reader]]] = [
     ("benchmark", "d.benchmark.yaml", [load_benchmark]),
     ("config", "d.config.json", [load_config, file_errors]),
     ("config", "d.config.yaml", [load_config, load_evaluation_config]),
-    ("manifest", "manifest.json", [read_manifest, file_errors]),
+    ("manifest", "manifest.json", [named_splits, file_errors]),
     ("sample", "d.jsonl", [load_jsonl_dataset, load_dataset, file_errors]),
     ("prediction", "d.jsonl", [load_predictions, found_by_lookup, file_errors]),
     ("split", "d.jsonl", [load_split, file_errors]),
     ("raw", "d.jsonl", [load_split]),
+    ("label_set", "d.labels.json", [load_label_set, file_errors]),
+    ("label_set", "d.labels.yaml", [load_label_set]),
 ]
+LABEL = {"id": "1", "question": "Which boat?", "ground_truth_label": "accurate", "llm_answer": "the Annet"}
 OTHERS = [
+    ("label_set", {"samples": [LABEL, [{**LABEL, "id": "2", "fhri_spec": {"risk_tier": "high"}}]]}),
     ("manifest", corpus.MANIFEST),
     ("sample", corpus.SAMPLE),
     ("split", corpus.SPLIT),
@@ -150,31 +160,10 @@ def with_faults(draw: st.DrawFn, content: bytes) -> bytes:
     return result
 
 
-PIECES = st.binary(max_size=8) | st.sampled_from(
-    [
-        b"NaN",
-        b"1e999",
-        b"9" * 400,
-        b"[" * 200,
-        b'{"a":' * 200,
-        b"\xef\xbb\xbf",
-        b"\x1f\x8b",
-        b"\x00",
-        b"\\ud800",
-        b"&a ",
-        b"*a",
-        b"!!int ",
-        b"<<: ",
-        b"- ",
-        b'"',
-        b"'",
-        b",",
-        b"\r",
-        b"\n---\n",
-        b"PAR1",
-        b"\x89HDF\r\n\x1a\n",
-    ]
-)
+HARD_JSON = [b"NaN", b"1e999", b"9" * 400, b"[" * 200, b'{"a":' * 200, b"\\ud800", b'"', b","]
+HARD_YAML = [b"&a ", b"*a", b"!!int ", b"<<: ", b"- ", b"'", b"\n---\n"]
+HARD_BYTES = [b"\xef\xbb\xbf", b"\x1f\x8b", b"\0", b"\r", b"PAR1", b"\x89HDF\r\n\x1a\n"]
+PIECES = st.binary(max_size=8) | st.sampled_from([*HARD_JSON, *HARD_YAML, *HARD_BYTES])
 
 
 @pytest.mark.parametrize(("kind", "name", "readers"), DOCUMENTS, ids=[f"{k} {n}" for k, n, _ in DOCUMENTS])

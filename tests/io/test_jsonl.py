@@ -79,12 +79,20 @@ def test_a_bare_id_is_a_document_whose_text_is_missing(tmp_path: Path) -> None:
         ),
         pytest.param(b'{"sample_id":null,"query":"q"}', ":1: $.sample_id:", "not null", id="null as id"),
         pytest.param(b'{"sample_id":" ","query":"q"}', ":1: $.sample_id:", "id is empty", id="blank id"),
-        pytest.param(b'{"sample_id":"1","query":3}', ":1: $.query:", "a string was expected, not a number", id="number as query"),
+        pytest.param(
+            b'{"sample_id":"1","query":3}',
+            ":1: $.query:",
+            "a string was expected, not a number",
+            id="number as query",
+        ),
         pytest.param(b'{"sample_id":"1"}', ":1: $:", "the field 'query' is missing. Add it", id="no query"),
         pytest.param(b'{"query":"q"}', ":1: $:", "the field 'sample_id' is missing", id="no id"),
         pytest.param(with_field('"relevant_docs":"ab"'), ":1: $.relevant_docs:", "array", id="docs a text"),
         pytest.param(
-            with_field('"relevant_docs":["a",5]'), ":1: $.relevant_docs[1]:", "not a number", id="doc a number"
+            with_field('"relevant_docs":["a",5]'),
+            ":1: $.relevant_docs[1]:",
+            "not a number",
+            id="doc a number",
         ),
         pytest.param(
             with_field('"relevant_docs":[{"doc_id":5}]'),
@@ -93,7 +101,10 @@ def test_a_bare_id_is_a_document_whose_text_is_missing(tmp_path: Path) -> None:
             id="number as doc_id",
         ),
         pytest.param(
-            with_field('"metadata":[]'), ":1: $.metadata:", "an object or null was expected", id="list metadata"
+            with_field('"metadata":[]'),
+            ":1: $.metadata:",
+            "an object or null was expected",
+            id="list metadata",
         ),
         pytest.param(with_field('"reference_answer":{}'), ":1: $.reference_answer:", "'text'", id="no text"),
         pytest.param(

@@ -63,7 +63,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "benchmark.h5": load_benchmark,
     "config.json": load_config,
     "config.yaml": load_config,
-    "manifest.json": read_manifest,
+    "manifest.json": lambda path: read_manifest(path).splits,
     "csv": load_eval_csv,
     "parquet": load_parquet_dataset,
 }

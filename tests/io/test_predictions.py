@@ -70,8 +70,14 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
     [
         pytest.param(['"answer":"x"'] * 2, r"p\.jsonl:2: \$\.sample_id: '1' was used already", id="same id"),
         pytest.param(['"extra":{}'], r":1: \$: there is neither 'answer'", id="nothing given"),
-        pytest.param(['"answer":5'], r":1: \$\.answer: a string or null was expected, not a number", id="number as answer"),
-        pytest.param(['"retrieved":"ab"'], r":1: \$\.retrieved: an array or null was expected", id="a text as list"),
+        pytest.param(
+            ['"answer":5'],
+            r":1: \$\.answer: a string or null was expected, not a number",
+            id="number as answer",
+        ),
+        pytest.param(
+            ['"retrieved":"ab"'], r":1: \$\.retrieved: an array or null was expected", id="a text as list"
+        ),
         pytest.param(['"retrieved":["a",1]'], r":1: \$\.retrieved\[1\]: ", id="number as document"),
         pytest.param(
             ['"retrieved":[{"text":"t"}]'], r"\$\.retrieved\[0\]: the field 'doc_id' is missing", id="no id"
@@ -80,10 +86,14 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
             ['"retrieved":[{"doc_id":"a","rank":1},{"doc_id":"b","rank":1}]'], "the same rank", id="same rank"
         ),
         pytest.param(
-            ['"retrieved":[{"doc_id":"a","rank":1.5}]'], r"\[0\]\.rank: a whole number or null was expected, not a fraction", id="rank 1.5"
+            ['"retrieved":[{"doc_id":"a","rank":1.5}]'],
+            r"\[0\]\.rank: a whole number or null was expected, not a fraction",
+            id="rank 1.5",
         ),
         pytest.param(
-            ['"retrieved":[{"doc_id":"a","score":"x"}]'], r"\[0\]\.score: a number or null was expected, not a string", id="score x"
+            ['"retrieved":[{"doc_id":"a","score":"x"}]'],
+            r"\[0\]\.score: a number or null was expected, not a string",
+            id="score x",
         ),
         pytest.param(
             ['"retrieved":[{"doc_id":"a","score":NaN}]'], r"\$\.retrieved\[0\]\.score: NaN", id="score NaN"

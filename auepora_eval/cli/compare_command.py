@@ -1,40 +1,226 @@
 """is the candidate run better than the baseline, and can the data tell?
 
-Samples are matched by id; a failed answer counts as the worst one. Example:
+Samples are matched by id; a failed answer counts as the worst one. Three runs or more are ranked, all pairs
+tested. Runs joined by a comma are repeats of one system, as many for each: A1,A2 B1,B2. Example:
 
   auepora demo
   auepora compare demo-bm25 demo-hybrid
+  auepora compare demo-bm25 demo-hybrid --margin 0.02 --by scenario
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out, say_comparison, share
+from .common import add_json, add_out, at_least, say_comparison, share
+
+if TYPE_CHECKING:
+    from ..core.types import EvaluationRun
+    from ..runs.compare import Comparison
+    from ..runs.losers import LostSample
+    from ..runs.storage import EvaluationResultsStorage
+
+_SLICES_SHOWN = 15
+_WIDE = 120  # columns; on a narrower screen the table of sizes is two
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("baseline", help="id or path of a stored run")
-    parser.add_argument("candidate", help="id or path of a stored run")
+    parser.add_argument("baseline", metavar="BASELINE", help="id or path of a stored run")
+    parser.add_argument(
+        "candidates",
+        metavar="CANDIDATE",
+        nargs="+",
+        help="id or path of the run, or runs, to compare with it",
+    )
     parser.add_argument(
         "--alpha", type=share, default=0.05, help="chance of a false alarm, over all metrics (0.05)"
     )
+    parser.add_argument(
+        "--margin",
+        action="append",
+        type=margin,
+        metavar="[METRIC=]SIZE",
+        help="how much worse would not matter: 0.02 for all but times, or recall@5=0.02",
+    )
+    parser.add_argument(
+        "--by", action="append", default=[], metavar="FIELD", help="compare within each value of a label too"
+    )
+    parser.add_argument(
+        "--losers", type=at_least(0), default=3, metavar="N", help="show this many of the biggest losers (3)"
+    )
+    parser.add_argument("--losers-of", metavar="METRIC", help="by which metric (default: what lost most)")
+    parser.add_argument(
+        "--allow-mismatch", action="store_true", help="compare other data or settings too, and say so"
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="seed of all draws (0)")
+    parser.add_argument("--resamples", type=at_least(100), default=10_000, metavar="N", help="draws (10,000)")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
+    parser.add_argument("--latex", action="store_true", help="print a LaTeX table")
     add_out(parser)
     add_json(parser)
 
 
+def margin(text: str) -> tuple[str | None, float]:
+    """An argparse type: "0.02", or "recall@5=0.02"."""
+    name, equals, size = text.rpartition("=")
+    try:
+        value = float(size)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is neither a number nor METRIC=NUMBER") from None
+    if not 0 < value < float("inf") or (equals and not name):
+        raise ArgumentTypeError(f"{text!r} is not a positive margin")
+    return name or None, value
+
+
 def run(args: Namespace) -> int:
-    from ..reporting.tables import comparison_to_dict
-    from ..runs.compare import compare_runs
+    from ..errors import PlanError
     from ..runs.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
-    comparison = compare_runs(
-        storage.load_scores(args.baseline), storage.load_scores(args.candidate), alpha=args.alpha
-    )
+    how: dict[str, Any] = {
+        "alpha": args.alpha,
+        "seed": args.seed,
+        "margin": _margins(args),
+        "resamples": args.resamples,
+        "allow_mismatch": args.allow_mismatch,
+    }
+    groups = [_loaded(storage, name) for name in (args.baseline, *args.candidates)]
+    if len(groups) > 2:
+        if args.by or any(len(group) > 1 for group in groups):
+            raise PlanError("slices and repeats are for two systems. Name a baseline and one candidate.")
+        return _rank([group[0] for group in groups], args, how)
+    return _compare(storage, groups, args, how)
+
+
+def _compare(
+    storage: EvaluationResultsStorage, groups: list[list[EvaluationRun]], args: Namespace, how: dict[str, Any]
+) -> int:
+    from ..reporting.comparison_latex import comparison_to_latex
+    from ..reporting.comparison_tables import comparison_report
+    from ..reporting.tables import comparison_to_dict
+    from ..runs.compare import compare_runs
+    from ..runs.storage import stored_samples
+
+    samples = stored_samples(storage.find(_ids(storage, args.baseline)[0])) if args.by else None
+    comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
+    lost = _lost(storage, comparison, args)
     if args.json:
-        echo.say_json(comparison_to_dict(comparison))
-        return 0
-    say_comparison(comparison)
+        from dataclasses import asdict
+
+        losers = [asdict(one) for one in lost]
+        echo.say_json({**comparison_to_dict(comparison), "biggest_losers": losers})
+    elif args.latex:
+        echo.say(comparison_to_latex(comparison))
+    elif args.markdown:
+        echo.say(comparison_report(comparison, lost))
+    else:
+        say_comparison(comparison)
+        _say_more(comparison, lost)
     return 0
+
+
+def _rank(runs: list[EvaluationRun], args: Namespace, how: dict[str, Any]) -> int:
+    from ..reporting import comparison_tables as tables
+    from ..reporting.comparison_json import ranking_to_dict
+    from ..reporting.comparison_latex import ranking_to_latex
+    from ..runs.ranking import rank_runs
+
+    ranking = rank_runs(runs, **how)
+    if args.json:
+        echo.say_json(ranking_to_dict(ranking))
+    elif args.latex:
+        echo.say(ranking_to_latex(ranking))
+    elif args.markdown:
+        echo.say(tables.ranking_report(ranking))
+    else:
+        echo.say(f"{len(runs)} systems, each pair compared sample by sample")
+        headings = tables.ranking_headings(ranking)
+        echo.say_table(headings, tables.ranking_rows(ranking), numeric=range(1, len(headings)))
+        echo.say_words(tables.RANKING_LEGEND.replace("\\", ""))
+        echo.say_words(tables.ranking_in_words(ranking))
+        for text in (*ranking.mismatches, *ranking.notes):
+            echo.note(f"note: {text}.")
+    return 0
+
+
+def _say_more(comparison: Comparison, lost: list[LostSample]) -> None:
+    """Print what stands behind the verdicts: sizes, repeats, slices, losers."""
+    from ..reporting import comparison_tables as tables
+
+    echo.say()
+    echo.say("How large (95% intervals; d and δ are effect sizes; detectable is what this many samples show)")
+    rows = tables.size_rows(comparison)
+    # The last column, the range with everything missing scored, is empty unless something is missing.
+    last = len(tables.SIZE_HEADINGS) - (not any(metric.difference_bounds for metric in comparison.metrics))
+    wide = echo.console().width >= _WIDE
+    for columns in [range(last)] if wide else [(0, 1, 2), (0, *range(3, last))]:
+        headings = [tables.SIZE_HEADINGS[place] for place in columns]
+        cells = [[row[place] for place in columns] for row in rows]
+        echo.say_table(headings, cells, numeric=range(1, len(headings)))
+    if comparison.repeats > 1:
+        echo.say(f"Run to run, over {comparison.repeats} repeats of each (standard deviation)")
+        echo.say_table(tables.REPEAT_HEADINGS, tables.repeat_rows(comparison), numeric=range(1, 4))
+    if comparison.slices:
+        echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(comparison.slices))} shown)")
+        shown = tables.slice_rows(comparison.slices[:_SLICES_SHOWN])
+        echo.say_table(tables.SLICE_HEADINGS, shown, numeric=range(2, 7))
+        echo.say_words(tables.slices_in_words(comparison.slices))
+    if lost:
+        echo.say()
+        echo.say(f"Biggest losers on {lost[0].metric}")
+        for one in tables.lost_rows(lost):
+            echo.say_words(f"{one[0]}: {one[1]} before, {one[2]} now. {one[3]}")
+            echo.say_words(f"  before: {one[4]}")
+            echo.say_words(f"  now:    {one[5]}")
+    for text in comparison.mismatches:
+        echo.note(f"note: {text}.")
+
+
+def _lost(storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace) -> list[LostSample]:
+    from ..errors import UnknownNameError
+    from ..runs.losers import lost_most, lost_samples, stored_texts
+
+    if not args.losers or comparison.repeats > 1:
+        return []
+    metric = lost_most(comparison)
+    if args.losers_of is not None:
+        metric = next((one for one in comparison.metrics if one.name == args.losers_of), None)
+        if metric is None:
+            names = ", ".join(one.name for one in comparison.metrics)
+            raise UnknownNameError(f"{args.losers_of!r} is not compared. There are {names}.")
+    if metric is None or not metric.losers:
+        return []
+    ids = {loser.sample_id for loser in metric.losers[: args.losers]}
+    before, now = (stored_texts(storage.find(name), ids) for name in (args.baseline, args.candidates[0]))
+    return lost_samples(metric, before, now, args.losers)
+
+
+def _margins(args: Namespace) -> float | dict[str, float] | None:
+    from ..errors import PlanError
+
+    if not args.margin:
+        return None
+    named = {name: size for name, size in args.margin if name is not None}
+    for_all = [size for name, size in args.margin if name is None]
+    if named and for_all:
+        raise PlanError("give one margin for all metrics, or one for each by name, not both.")
+    return named or float(for_all[-1])
+
+
+def _ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
+    """A run by its name, which may hold a comma, or else several runs."""
+    from ..errors import DataError
+
+    if "," not in name:
+        return [name]
+    try:
+        storage.find(name)
+    except DataError:
+        return [part.strip() for part in name.split(",") if part.strip()]
+    return [name]
+
+
+def _loaded(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
+    return [storage.load_scores(part) for part in _ids(storage, name)]

@@ -47,6 +47,7 @@ class SampleMetric(Metric):
     unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
+    of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
 
     @abstractmethod
@@ -66,7 +67,7 @@ class SampleMetric(Metric):
         """The 95% interval of the aggregate, or None where the data cannot give one."""
         if type(self).aggregate is SampleMetric.aggregate:
             return mean_interval(rows[:, 0], clusters=clusters, bounds=self.bounds, seed=seed)
-        return bootstrap_interval(rows, self.aggregate, clusters=clusters, seed=seed)
+        return bootstrap_interval(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums, seed=seed)
 
     def signature(self) -> dict[str, Any]:
         """What beside the name decides whether two values may be compared."""

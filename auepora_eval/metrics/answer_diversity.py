@@ -59,6 +59,7 @@ class DistinctNCorpus(SampleMetric):
     n: int = 2
     target = TargetCategory.DIVERSITY
     whole_batch = True
+    of_sums = True
 
     def __post_init__(self) -> None:
         self.name = _name("distinct_n_corpus", self.n)

@@ -38,6 +38,7 @@ class Bleu(SampleMetric):
     requires = ("reference_answer",)
     bounds = (0.0, 100.0)
     oracle = "sacrebleu 2.6 corpus_bleu"
+    of_sums = True
 
     def __post_init__(self) -> None:
         self.name = "bleu"

@@ -35,6 +35,7 @@ class CharacterF(SampleMetric):
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
     bounds = (0.0, 100.0)
+    of_sums = True
 
     def __post_init__(self) -> None:
         self.name = self.base

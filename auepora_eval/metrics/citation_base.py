@@ -63,6 +63,7 @@ class CitationShare(CitationMetric):
     """
 
     counted_as: ClassVar[tuple[str, str]]
+    of_sums = True
 
     def aggregate(self, rows: Rows) -> Rows:
         shares: Rows = rows[..., 1].sum(axis=-1) / rows[..., 2].sum(axis=-1)

@@ -80,6 +80,8 @@ class ConditionalRate(SampleMetric):
     be resampled together. The interval is Wilson's on the denominator, both of which stand in the details.
     """
 
+    of_sums = True
+
     def aggregate(self, rows: Rows) -> Rows:
         import numpy as np
 

@@ -175,6 +175,7 @@ class MistakeReappearanceRate(CounterfactualMetric):
     """
 
     higher_is_better = False
+    of_sums = True
 
     def __post_init__(self) -> None:
         self.name = "mistake_reappearance_rate"

@@ -187,6 +187,8 @@ class LabelRecall(_OfClass, ConditionalRate):
 class _OfTable(_Labelled):
     """A number of the whole confusion table; a sample's parts are its cell."""
 
+    of_sums = True
+
     def of_table(self, tables: Rows) -> Rows:
         """The number, of tables (..., labels, labels)."""
         raise NotImplementedError

@@ -27,6 +27,7 @@ class AmountPerSecond(SampleMetric):
     timing_key: str
     target = TargetCategory.LATENCY
     bounds = (0.0, math.inf)
+    of_sums = True
 
     def amount(self, output: SystemOutputs) -> float | None:
         """What one call brought; None where the call does not say."""

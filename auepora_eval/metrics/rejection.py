@@ -124,6 +124,8 @@ class AnswerRate(RateMetric):
 class ConfusionMetric(RejectionMetric):
     """A metric of how often each of four things happened; a sample's value is 1 if the decision was right."""
 
+    of_sums = True
+
     def judge(
         self, answerable: bool, declined: bool, sample: EvaluationSample, output: SystemOutputs
     ) -> float | SampleScore:

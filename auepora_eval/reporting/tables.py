@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.types import MetricResult, TargetCategory
 from ..runs.compare import Comparison
+from .comparison_json import statistical_analysis
 
 NOT_MEASURED = "n/a"
 
@@ -29,19 +30,21 @@ def results_to_dict(results: list[MetricResult]) -> dict[str, dict[str, float | 
 
 def results_to_markdown(results: list[MetricResult]) -> str:
     """A Markdown table: value, 95% interval, how many samples it stands on, and what became of the rest."""
-    return _markdown(HEADINGS, (row(result) for result in results))
+    return markdown_table(HEADINGS, (row(result) for result in results))
 
 
 def comparison_to_markdown(comparison: Comparison) -> str:
     """A Markdown table of a comparison, with the verdict in words below."""
-    table = _markdown(COMPARISON_HEADINGS, comparison_rows(comparison))
+    table = markdown_table(COMPARISON_HEADINGS, comparison_rows(comparison))
     return f"{table}\n\n{escaped(comparison_in_words(comparison))}"
 
 
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON has it, with the verdict in words."""
     metrics = [{**asdict(m), "target": m.target.name, "pairs": m.pairs} for m in comparison.metrics]
-    return {**asdict(comparison), "metrics": metrics, "in_words": comparison_in_words(comparison)}
+    words = {"in_words": comparison_in_words(comparison)}
+    analysis = {"statistical_analysis": statistical_analysis(comparison)}
+    return {**asdict(comparison), "metrics": metrics, **words, **analysis}
 
 
 def comparison_in_words(comparison: Comparison) -> str:
@@ -51,16 +54,20 @@ def comparison_in_words(comparison: Comparison) -> str:
     for verdict in ("better", "worse"):
         found = [
             f"{m.name} ({value_text(m.difference, m.unit, signed=True)}, {_p_text(m.p_adjusted)})"
+            f"{', though by less than the margin' if verdict == 'worse' and m.within_margin else ''}"
             for m in comparison.with_verdict(verdict)
         ]
         if found:
-            sentences.append(f"{b} is {verdict} than {a} on {_listed(found)}.")
+            sentences.append(f"{b} is {verdict} than {a} on {listed(found)}.")
+    no_worse = [f"{m.name} ({value_text(m.margin, m.unit)})" for m in comparison.with_verdict("no worse")]
+    if no_worse:
+        sentences.append(f"{b} is no worse than {a}, within the margin, on {listed(no_worse)}.")
     unclear = [f"{m.name}{_samples_text(m.samples_needed)}" for m in comparison.with_verdict("cannot tell")]
     if unclear:
-        sentences.append(f"These data cannot tell them apart on {_listed(unclear)}.")
+        sentences.append(f"These data cannot tell them apart on {listed(unclear)}.")
     same = [m.name for m in comparison.with_verdict("same")]
     if same:
-        sentences.append(f"No sample differs on {_listed(same)}.")
+        sentences.append(f"No sample differs on {listed(same)}.")
     return " ".join(sentences) or "The runs have no metric in common."
 
 
@@ -164,7 +171,8 @@ def _samples_text(needed: int | None) -> str:
     return " (over a million samples would)" if needed > 1_000_000 else f" (about {needed:,} samples would)"
 
 
-def _listed(items: Sequence[str]) -> str:
+def listed(items: Sequence[str]) -> str:
+    """ "a, b and c"."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
@@ -176,8 +184,12 @@ def _failed_note(count: int) -> str:
     return f" ({count} failed)" if count else ""
 
 
-def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(headings) + " |", "|" + "|".join("-" * (len(h) + 2) for h in headings) + "|"]
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells cannot break it."""
+    lines = [
+        "| " + " | ".join(map(escaped, headings)) + " |",
+        "|" + "|".join("-" * (len(h) + 2) for h in headings) + "|",
+    ]
     for cells in rows:
         lines.append("| " + " | ".join(escaped(cell) for cell in cells) + " |")
     return "\n".join(lines)

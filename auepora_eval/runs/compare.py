@@ -7,29 +7,45 @@ out would reward a system for crashing on its hard questions.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
 
-from ..core.batch import shared_or_none
-from ..core.metrics_base import SampleMetric
-from ..core.scores import Scores, alone, as_columns
-from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, TargetCategory
-from ..errors import PlanError, UnknownNameError
-from ..metrics.parse import parse_metric
-from ..stats.intervals import Interval, bca_mean_interval, bootstrap_interval
-from ..stats.significance import holm, paired_permutation_test, paired_swap_test
+from ..core.types import EvaluationRun, EvaluationSample, TargetCategory
+from ..errors import PlanError
+from ..stats.correction import holm
+from ..stats.effect_size import cliffs_delta, cohens_dz, odds_ratio
+from ..stats.power import POWER, minimum_detectable_effect, sample_size
+from .mismatch import data_mismatches, refuse_other_data, signature_mismatch, snapshot_notes
+from .paired_tests import RESAMPLES, Tested, tested_all
+from .pairing import Pairing
+from .repeats import RunToRun, each_repeated, pooled, run_to_run
+from .slices import SliceComparison, slice_comparisons
 
-if TYPE_CHECKING:
-    from ..core.scores import Rows
+__all__ = ["Comparison", "Loser", "MetricComparison", "compare_runs", "refuse_other_data"]
 
-_POWER = 0.8  # the usual convention of sample-size tables: found in four of five tries
+LOSERS = 5
+Runs = EvaluationRun | Sequence[EvaluationRun]
+Margin = float | Mapping[str, float] | None
+Limits = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Loser:
+    """A sample on which the candidate lost: its two scores, the worst one for a failed answer."""
+
+    sample_id: str
+    baseline: float
+    candidate: float
 
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """One metric in two runs. `difference` is candidate minus baseline over the paired samples."""
+    """One metric in two runs. `difference` is candidate minus baseline over the paired samples.
+
+    `difference_bounds` is where the difference would be had all that failed or has no partner scored as
+    badly, or as well, as the metric allows. `detectable` is the smallest difference that so many samples
+    show four times in five. Effect sizes point like the difference: `effect_size` is Cohen's d_z.
+    """
 
     name: str
     target: TargetCategory
@@ -38,7 +54,7 @@ class MetricComparison:
     baseline: float
     candidate: float
     difference: float
-    interval: tuple[float, float] | None
+    interval: Limits | None
     p_value: float
     p_adjusted: float
     wins: int
@@ -49,6 +65,19 @@ class MetricComparison:
     unmatched: int
     samples_needed: int | None
     verdict: str
+    baseline_interval: Limits | None = None
+    candidate_interval: Limits | None = None
+    difference_bounds: Limits | None = None
+    effect_size: float | None = None
+    cliffs_delta: float | None = None
+    odds_ratio: float | None = None
+    detectable: float | None = None
+    margin: float | None = None
+    margin_p: float | None = None
+    within_margin: bool | None = None
+    test: str = ""
+    losers: tuple[Loser, ...] = ()
+    run_to_run: RunToRun | None = None
 
     @property
     def pairs(self) -> int:
@@ -67,240 +96,204 @@ class Comparison:
     metrics: list[MetricComparison]
     not_compared: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    slices: list[SliceComparison] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+    repeats: int = 1
 
     def with_verdict(self, verdict: str) -> list[MetricComparison]:
-        """The metrics of which this was found: "better", "worse", "cannot tell" or "same"."""
+        """The metrics of which this was found: "better", "worse", "no worse", "cannot tell" or "same"."""
         return [metric for metric in self.metrics if metric.verdict == verdict]
 
 
 def compare_runs(
-    baseline: EvaluationRun, candidate: EvaluationRun, *, alpha: float = 0.05, seed: int = 0
+    baseline: Runs,
+    candidate: Runs,
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    margin: Margin = None,
+    by: Sequence[str] = (),
+    samples: Iterable[EvaluationSample] | None = None,
+    resamples: int = RESAMPLES,
+    allow_mismatch: bool = False,
 ) -> Comparison:
-    """Compare two runs of the same dataset on every metric that both have."""
-    refuse_other_data([baseline, candidate])
-    ours, theirs = ({result.name: result for result in run.results} for run in (baseline, candidate))
-    left_out = {name: f"only {baseline.evaluation_id} has it" for name in ours if name not in theirs}
-    left_out |= {name: f"only {candidate.evaluation_id} has it" for name in theirs if name not in ours}
-    samples = {sample.sample_id: sample for run in (candidate, baseline) for sample in run.samples}
-    tested = []
+    """Compare two runs of the same dataset on every metric that both have.
+
+    Several runs of one system are repeats: give them as a list on either side, equally many. `margin` is how
+    much worse would not matter: one number for all metrics without a unit, or one by name. `by` names labels
+    or metadata fields to slice by, which are those of `samples`, or of the runs' own.
+    """
+    mismatches = data_mismatches([*_listed(baseline), *_listed(candidate)], allowed=allow_mismatch)
+    spread = run_to_run(_listed(baseline), _listed(candidate))
+    a, b = pooled(_listed(baseline), _listed(candidate))
+    pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+    tested = tested_all(pairings, seed=seed, resamples=resamples)
+    adjusted = holm([one.test.p_value for one in tested])
+    margins = adjusted_margins(tested, margin)
+    metrics = [
+        metric_comparison(one, p, alpha, len(tested), margins.get(one.pairing.a.name), spread)
+        for one, p in zip(tested, adjusted, strict=True)
+    ]
+    known = a.samples if samples is None else each_repeated(samples, len(_listed(baseline)))
+    slices, notes = slice_comparisons(pairings, by, known, alpha=alpha, seed=seed, resamples=resamples)
+    return Comparison(
+        a.evaluation_id,
+        b.evaluation_id,
+        a.system_name,
+        b.system_name,
+        alpha,
+        metrics,
+        left_out,
+        [*snapshot_notes(a, b), *notes],
+        slices,
+        mismatches,
+        len(_listed(baseline)),
+    )
+
+
+def pairings_of(
+    a: EvaluationRun, b: EvaluationRun, mismatches: list[str], *, allow_mismatch: bool
+) -> tuple[list[Pairing], dict[str, str]]:
+    """The metrics that both runs have, paired; and why the others are not. What does not fit is noted."""
+    ours, theirs = ({result.name: result for result in run.results} for run in (a, b))
+    left_out = {name: f"only {a.evaluation_id} has it" for name in ours if name not in theirs}
+    left_out |= {name: f"only {b.evaluation_id} has it" for name in theirs if name not in ours}
+    samples = {sample.sample_id: sample for run in (b, a) for sample in run.samples}
+    pairings = []
     for name in (name for name in ours if name in theirs):
-        pairing = _Pairing(samples, ours[name], theirs[name], seed)
+        other = signature_mismatch(ours[name], theirs[name], allowed=allow_mismatch)
+        if other:
+            mismatches.append(other)
+        pairing = Pairing(samples, ours[name], theirs[name])
         if pairing.scored:
-            tested.append(pairing)
+            pairings.append(pairing)
         else:
             left_out[name] = (
                 "no sample was scored in both" if pairing.metric else "its metric is not registered"
             )
-    adjusted = holm([pairing.p_value for pairing in tested])
-    metrics = [pairing.comparison(p, alpha, len(tested)) for pairing, p in zip(tested, adjusted, strict=True)]
-    names = (baseline.evaluation_id, candidate.evaluation_id, baseline.system_name, candidate.system_name)
-    return Comparison(*names, alpha, metrics, left_out, _other_snapshot(baseline, candidate))
+    return pairings, left_out
 
 
-def refuse_other_data(runs: Sequence[EvaluationRun]) -> None:
-    """Runs can be put side by side only if they are on the same samples."""
-    for run in runs[1:]:
-        if run.dataset_fingerprint != runs[0].dataset_fingerprint:
-            raise PlanError(
-                f"the runs are on different data: {_data(runs[0])} and {_data(run)}. Use one dataset."
-            )
+def metric_comparison(
+    tested: Tested,
+    p_adjusted: float,
+    alpha: float,
+    tests: int,
+    margin: tuple[float, float] | None = None,
+    spread: Mapping[str, RunToRun] | None = None,
+) -> MetricComparison:
+    """One metric's comparison, once it is known how many others were tested beside it."""
+    pairing, metric = tested.pairing, tested.pairing.known
+    gains = pairing.differences()[pairing.both] * (1 if metric.higher_is_better else -1)
+    wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
+    within = None if margin is None else margin[1] < alpha
+    verdict = _verdict(tested, p_adjusted, alpha, differs=bool(wins or losses), within=bool(within))
+    rows_a, rows_b, _ = pairing.used()
+    binary = pairing.is_binary()
+    level, name = alpha / tests, pairing.a.name
+    moved = (spread or {}).get(name)
+    repeats = 1 if moved is None else len(moved.baseline)
+    return MetricComparison(
+        name=name,
+        target=pairing.a.target,
+        higher_is_better=metric.higher_is_better,
+        unit=metric.unit,
+        baseline=tested.value_a,
+        candidate=tested.value_b,
+        difference=tested.difference,
+        interval=_limits(tested.interval),
+        p_value=tested.test.p_value,
+        p_adjusted=p_adjusted,
+        wins=wins,
+        ties=len(gains) - wins - losses,
+        losses=losses,
+        failed_baseline=pairing.a.details.get("num_failed", 0),
+        failed_candidate=pairing.b.details.get("num_failed", 0),
+        unmatched=pairing.unmatched,
+        samples_needed=_samples_needed(tested, level, repeats) if verdict == "cannot tell" else None,
+        verdict=verdict,
+        baseline_interval=_limits(tested.interval_a),
+        candidate_interval=_limits(tested.interval_b),
+        difference_bounds=pairing.difference_bounds(),
+        effect_size=_number(cohens_dz(rows_b[:, 0] - rows_a[:, 0])) if pairing.is_mean else None,
+        cliffs_delta=_number(cliffs_delta(rows_a[:, 0], rows_b[:, 0])),
+        odds_ratio=_number(odds_ratio(rows_a[:, 0], rows_b[:, 0])) if binary else None,
+        detectable=_detectable(tested, level),
+        margin=None if margin is None else margin[0],
+        margin_p=None if margin is None else margin[1],
+        within_margin=within,
+        test=tested.test.method,
+        losers=_losers(pairing),
+        run_to_run=moved,
+    )
 
 
-def _data(run: EvaluationRun) -> str:
-    version = run.snapshot.get("version")
-    name = f"{run.dataset_name} {version}" if version else run.dataset_name
-    return f"{name} ({run.dataset_fingerprint[:12]})"
+def _listed(runs: Runs) -> list[EvaluationRun]:
+    found = [runs] if isinstance(runs, EvaluationRun) else list(runs)
+    if not found:
+        raise PlanError("there is no run to compare. Name a baseline and a candidate.")
+    return found
 
 
-def _other_snapshot(a: EvaluationRun, b: EvaluationRun) -> list[str]:
-    """The samples are the same; the builds that they come from need not be."""
-    if not (a.snapshot and b.snapshot) or a.snapshot == b.snapshot:
-        return []
-    told = [
-        f"{run.snapshot.get('version', '?')} (manifest {run.snapshot.get('manifest_sha256', '?')[:12]})"
-        for run in (a, b)
-    ]
-    return [
-        f"the runs are on different snapshots of the dataset, {told[0]} and {told[1]}, with equal samples"
-    ]
+def _verdict(tested: Tested, p_adjusted: float, alpha: float, *, differs: bool, within: bool) -> str:
+    if not differs:
+        return "same"
+    if p_adjusted < alpha and tested.difference != 0:
+        return "better" if (tested.difference > 0) == tested.pairing.known.higher_is_better else "worse"
+    return "no worse" if within else "cannot tell"
 
 
-class _Pairing:
-    """The two results of one metric, matched by sample."""
-
-    def __init__(
-        self, samples: Mapping[str, EvaluationSample], a: MetricResult, b: MetricResult, seed: int
-    ) -> None:
-        _refuse_other_signature(a, b)
-        self.a, self.b, self.seed = a, b, seed
-        self.metric = _metric_of(a)
-        self.scored, self.unmatched = False, 0
-        if self.metric is None:
-            return
-        first, second, alone_in_one = _joined(as_columns(a.scores), as_columns(b.scores))
-        rows_a, rows_b = (_Filled(self.metric, scores, samples) for scores in (first, second))
-        both = rows_a.there & rows_b.there
-        self.unmatched = alone_in_one + int(((rows_a.counts | rows_b.counts) & ~both).sum())
-        self.scored = bool(both.any())
-        if self.scored:
-            self._test(rows_a.rows[both], rows_b.rows[both], _clusters(first, samples, both))
-
-    def _test(self, rows_a: Rows, rows_b: Rows, clusters: list[Hashable] | None) -> None:
-        if self.metric is None:
-            raise AssertionError("only called for metrics that are known")
-        rows_a, rows_b = _equally_wide(rows_a, rows_b)
-        width = rows_a.shape[-1]
-        aggregate = self.metric.aggregate
-        self.value_a, self.value_b = float(aggregate(rows_a)), float(aggregate(rows_b))
-        if type(self.metric).aggregate is SampleMetric.aggregate:
-            a, b = rows_a[:, 0], rows_b[:, 0]
-            self.interval: Interval | None = bca_mean_interval(b - a, clusters=clusters, seed=self.seed)
-            test = paired_permutation_test(a, b, clusters=clusters, seed=self.seed)
-        else:
-            self.interval = bootstrap_interval(
-                _side_by_side(rows_a, rows_b),
-                lambda rows: aggregate(rows[..., width:]) - aggregate(rows[..., :width]),
-                clusters=clusters,
-                seed=self.seed,
-            )
-            test = paired_swap_test(rows_a, rows_b, aggregate, clusters=clusters, seed=self.seed)
-        self.p_value = test.p_value
-        self.gains = (rows_b[:, 0] - rows_a[:, 0]) * (1 if self.metric.higher_is_better else -1)
-
-    def comparison(self, p_adjusted: float, alpha: float, tests: int) -> MetricComparison:
-        higher_is_better = bool(self.metric and self.metric.higher_is_better)
-        difference = self.value_b - self.value_a
-        wins, losses = int((self.gains > 0).sum()), int((self.gains < 0).sum())
-        if wins == losses == 0:
-            verdict = "same"
-        elif p_adjusted < alpha and difference != 0:
-            verdict = "better" if (difference > 0) == higher_is_better else "worse"
-        else:
-            verdict = "cannot tell"
-        return MetricComparison(
-            name=self.a.name,
-            target=self.a.target,
-            higher_is_better=higher_is_better,
-            unit="" if self.metric is None else self.metric.unit,
-            baseline=self.value_a,
-            candidate=self.value_b,
-            difference=difference,
-            interval=None if self.interval is None else (self.interval.low, self.interval.high),
-            p_value=self.p_value,
-            p_adjusted=p_adjusted,
-            wins=wins,
-            ties=len(self.gains) - wins - losses,
-            losses=losses,
-            failed_baseline=self.a.details.get("num_failed", 0),
-            failed_candidate=self.b.details.get("num_failed", 0),
-            unmatched=self.unmatched,
-            samples_needed=self._samples_needed(difference, alpha / tests)
-            if verdict == "cannot tell"
-            else None,
-            verdict=verdict,
-        )
-
-    def _samples_needed(self, difference: float, level: float) -> int | None:
-        """How many samples would show a difference of this size, at the level that Holm asks of the best."""
-        if self.interval is None or difference == 0:
-            return None
-        normal = NormalDist()
-        standard_error = (self.interval.high - self.interval.low) / (2 * normal.inv_cdf(0.975))
-        needed = (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(_POWER)) * standard_error / difference
-        return math.ceil(len(self.gains) * needed**2)
+def adjusted_margins(tested: Sequence[Tested], margin: Margin) -> dict[str, tuple[float, float]]:
+    """The margin of each metric that has one, with the p-value of its test, corrected by Holm."""
+    if margin is None:
+        return {}
+    given = margin.values() if isinstance(margin, Mapping) else [margin]
+    if any(not (value > 0 and math.isfinite(value)) for value in given):
+        raise PlanError("a margin is a positive number, such as 0.02.")
+    if isinstance(margin, Mapping):
+        known = {one.pairing.a.name for one in tested}
+        unknown = [name for name in margin if name not in known]
+        if unknown:
+            raise PlanError(f"a margin is given for {unknown[0]!r}, which is not compared. Check its name.")
+        margins = dict(margin)
+    else:
+        # One number can be right for shares; seconds need one of their own.
+        margins = {one.pairing.a.name: margin for one in tested if not one.pairing.known.unit}
+    chosen = [one for one in tested if one.pairing.a.name in margins]
+    names = [one.pairing.a.name for one in chosen]
+    adjusted = holm([one.margin_p(margins[name]) for one, name in zip(chosen, names, strict=True)])
+    return {name: (margins[name], p) for name, p in zip(names, adjusted, strict=True)}
 
 
-class _Filled:
-    """A metric's scores as rows, the failed ones at their worst: `there` tells which rows can be used."""
-
-    def __init__(self, metric: SampleMetric, scores: Scores, samples: Mapping[str, EvaluationSample]) -> None:
-        import numpy as np
-
-        self.there = np.isfinite(scores.values)
-        failed = {place: self._worst(metric, scores, place, samples) for place in _failed(scores)}
-        self.counts = self.there.copy()  # measured, or failed in the attempt
-        self.counts[list(failed)] = True
-        width = max((len(score.parts) for score in failed.values()), default=0)
-        width = max(width, 0 if scores.parts is None else scores.parts.shape[1])
-        self.rows = np.zeros((len(scores), 1 + width))
-        self.rows[:, 0] = scores.values
-        if scores.parts is not None:
-            self.rows[:, 1 : 1 + scores.parts.shape[1]] = scores.parts
-        for place, worst in failed.items():
-            self.there[place] = worst.value is not None and math.isfinite(worst.value)
-            if self.there[place]:
-                self.rows[place] = 0.0
-                self.rows[place, : 1 + len(worst.parts)] = (worst.value, *worst.parts)
-
-    def _worst(
-        self, metric: SampleMetric, scores: Scores, place: int, samples: Mapping[str, EvaluationSample]
-    ) -> SampleScore:
-        sample = samples.get(scores.sample_ids[place])
-        if sample is None:
-            return SampleScore(None)  # what it could have scored is not known
-        return metric.score_if_failed(sample, high=not metric.higher_is_better)
-
-
-def _failed(scores: Scores) -> list[int]:
-    return [place for place, note in scores.notes.items() if note.failed]
-
-
-def _joined(a: Scores, b: Scores) -> tuple[Scores, Scores, int]:
-    """The scores of the samples that both have, in one order; and how many scores only one of them has."""
-    if list(a.sample_ids) == list(b.sample_ids):
-        return a, b, 0
-    where = dict(zip(b.sample_ids, range(len(b)), strict=True))
-    pairs = [(mine, where[name]) for mine, name in enumerate(a.sample_ids) if name in where]
-    ours, theirs = [mine for mine, _ in pairs], [its for _, its in pairs]
-    alone_in_one = sum(_counted(scores, used) for scores, used in ((a, ours), (b, theirs)))
-    return a.at(ours), b.at(theirs), alone_in_one
-
-
-def _counted(scores: Scores, used: Sequence[int]) -> int:
-    """How many scores, measured or failed, are not among those used."""
-    rest = set(range(len(scores))) - set(used)
-    return sum(place not in scores.notes or scores.notes[place].failed for place in rest)
-
-
-def _clusters(scores: Scores, samples: Mapping[str, EvaluationSample], used: Any) -> list[Hashable] | None:
-    """The clusters of the rows used: as the scores tell them, or else as the samples do."""
-    names = scores.clusters
-    if names is None:
-        known = {
-            name: sample.metadata["cluster"]
-            for name, sample in samples.items()
-            if "cluster" in sample.metadata
-        }
-        if not known:
-            return None
-        names = [str(known[name]) if name in known else alone(name) for name in scores.sample_ids]
-    return shared_or_none([name for name, is_used in zip(names, used.tolist(), strict=True) if is_used])
-
-
-def _equally_wide(*arrays: Rows) -> list[Rows]:
+def _losers(pairing: Pairing) -> tuple[Loser, ...]:
+    """The samples that lost most, the worst first."""
     import numpy as np
 
-    width = max(array.shape[1] for array in arrays)
-    return [np.pad(array, ((0, 0), (0, width - array.shape[1]))) for array in arrays]
+    losses = pairing.differences() * (-1 if pairing.known.higher_is_better else 1)
+    losses = np.where(losses > 0, losses, -1.0)  # NaN, no pair, is no loss
+    most = np.argsort(-losses, kind="stable")[:LOSERS].tolist()
+    ids, a, b = pairing.sample_ids, pairing.rows_a, pairing.rows_b
+    return tuple(Loser(ids[n], float(a[n, 0]), float(b[n, 0])) for n in most if losses[n] > 0)
 
 
-def _metric_of(result: MetricResult) -> SampleMetric | None:
-    """The metric that made a result; None for a metric of the user's that has no registered name."""
-    try:
-        return parse_metric(result.name)
-    except UnknownNameError:
+def _samples_needed(tested: Tested, level: float, repeats: int) -> int | None:
+    """How many samples would show a difference of this size, at the level that Holm asks of the best."""
+    if not tested.error > 0 or not tested.difference:
         return None
+    pairs = int(tested.pairing.both.sum()) / repeats  # each sample is asked so often
+    return sample_size(tested.difference, tested.error * math.sqrt(pairs), alpha=level, by="z")
 
 
-def _refuse_other_signature(a: MetricResult, b: MetricResult) -> None:
-    ours, theirs = a.details.get("signature"), b.details.get("signature")
-    if ours != theirs:
-        raise PlanError(
-            f"{a.name} was not computed alike in the two runs: {ours} and {theirs}. Score one again."
-        )
+def _detectable(tested: Tested, level: float) -> float | None:
+    if not tested.error > 0:
+        return None
+    return minimum_detectable_effect(tested.error, 1, alpha=level, power=POWER)
 
 
-def _side_by_side(rows_a: Any, rows_b: Any) -> Any:
-    import numpy as np
+def _limits(interval: tuple[float, float, str] | None) -> Limits | None:
+    return None if interval is None else (interval[0], interval[1])
 
-    return np.concatenate([rows_a, rows_b], axis=-1)
+
+def _number(value: float) -> float | None:
+    """None for what JSON cannot say."""
+    return value if math.isfinite(value) else None

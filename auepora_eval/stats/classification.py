@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from .drawing import summed_by_unit
 from .intervals import RESAMPLES, Interval, _bca
 
 if TYPE_CHECKING:
@@ -94,6 +95,17 @@ def cohen_kappa(tables: Array) -> Array:
     return _ratio(observed - expected, total**2 - expected)
 
 
+def quadratic_kappa(tables: Array) -> Array:
+    """Cohen's kappa of ordered classes: to be off by two counts four times as much as to be off by one."""
+    import numpy as np
+
+    classes = np.arange(tables.shape[-1])
+    squares = (classes[:, np.newaxis] - classes) ** 2
+    total = tables.sum(axis=(-2, -1))
+    by_chance = tables.sum(axis=-1)[..., :, np.newaxis] * tables.sum(axis=-2)[..., np.newaxis, :]
+    return 1 - _ratio((squares * tables).sum(axis=(-2, -1)) * total, (squares * by_chance).sum(axis=(-2, -1)))
+
+
 def matthews(tables: Array) -> Array:
     """Matthews' correlation for several classes (Gorodkin's R_K); 0 where one side is constant."""
     import numpy as np
@@ -136,7 +148,7 @@ def table_interval(
     """
     import numpy as np
 
-    units = cells if clusters is None else _summed(cells, clusters)
+    units = summed_by_unit(cells, clusters)
     kinds, counts = _kinds(units)
     if counts.sum() < 2:
         return None
@@ -173,16 +185,6 @@ def _of_sums(sums: Array, statistic: Callable[[Array], Array]) -> Array:
 
     size = math.isqrt(sums.shape[-1])
     return np.asarray(statistic(sums.reshape(*sums.shape[:-1], size, size).astype(np.float64)))
-
-
-def _summed(cells: Array, clusters: Sequence[Hashable]) -> Array:
-    import numpy as np
-
-    numbers: dict[Hashable, int] = {}
-    places = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters], dtype=np.intp)
-    sums = np.zeros((len(numbers), cells.shape[1]))
-    np.add.at(sums, places, cells)
-    return sums
 
 
 def _mean_of_supported(values: Array, counts: ClassCounts) -> Array:

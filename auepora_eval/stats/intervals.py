@@ -4,7 +4,7 @@ Which one, by kind of score (95% unless asked otherwise):
 
     0/1 scores              Wilson; with clusters, on the effective number of samples
     equal, bounded scores   the share that could be different and yet unseen (Clopper-Pearson)
-    other means             BCa bootstrap; above 2,000 units its closed form, which needs no draws
+    other means             BCa bootstrap; above 2,000 samples its closed form, which needs no draws
     any other aggregate     BCa bootstrap of the aggregate; above 2,000 units the percentile bootstrap; above
                             20,000 the normal interval, with its error from 200 draws
     quantiles               order statistics (distribution-free)
@@ -19,6 +19,8 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from .drawing import CELLS_AT_ONCE, resampled_of_sums, resampled_ratios, summed_by_unit
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 RESAMPLES = 2_000
 CLOSED_FORM_ABOVE = 2_000
 NORMAL_ABOVE = 20_000
-_CELLS_AT_ONCE = 4_000_000  # what a stack of resamples may hold at a time: 32 MB
 
 
 class Interval(NamedTuple):
@@ -54,6 +55,22 @@ def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> 
         1.0 if successes == n else min(1.0, centre + half),
         "Wilson",
     )
+
+
+def clopper_pearson_interval(successes: int, n: int, *, confidence: float = 0.95) -> Interval:
+    """The exact interval for a share: never too narrow, and so a little wider than Wilson's.
+
+    >>> clopper_pearson_interval(0, 100).high < 0.0363
+    True
+    """
+    from scipy.stats import beta
+
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n} is not a share")
+    tail = (1 - confidence) / 2
+    low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, n - successes + 1))
+    high = 1.0 if successes == n else float(beta.ppf(1 - tail, successes + 1, n - successes))
+    return Interval(low, high, "Clopper-Pearson")
 
 
 def mean_interval(
@@ -85,26 +102,82 @@ def bca_mean_interval(
     seed: int = 0,
 ) -> Interval | None:
     """BCa interval of a mean of any numbers, differences too; None for fewer than two units."""
+    found = bca_mean_intervals(
+        values.reshape(-1, 1), clusters=clusters, confidence=confidence, resamples=resamples, seed=seed
+    )
+    return found[0]
+
+
+def bca_mean_intervals(
+    columns: Array,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    draws_up_to: int = CLOSED_FORM_ABOVE,
+    seed: int = 0,
+) -> list[Interval | None]:
+    """The BCa interval of each column's mean, all from the same resamples of the rows; NaN is no score.
+
+    Above `draws_up_to` units the closed form of BCa is taken, which needs no draws. 10,000 resamples of
+    10,000 rows take about two seconds, however many columns there are.
+    """
     import numpy as np
 
-    n = len(values)
-    if clusters is not None:
-        groups = _groups(n, clusters)
-        # A mean needs only each cluster's sum and size, and those resample as fast as samples do.
-        rows = np.array([(values[group].sum(), len(group)) for group in groups])
-        found = bootstrap_interval(
-            rows, _ratio_of_sums, confidence=confidence, resamples=resamples, seed=seed
-        )
-        return found and found._replace(method=f"{found.method}, {len(groups)} clusters")
-    if n < 2:
-        return None
-    if float(np.ptp(values)) == 0.0:
-        return Interval(float(values[0]), float(values[0]), "all values equal")
-    if n > CLOSED_FORM_ABOVE:
-        return _closed_form_bca(values, confidence)
-    means = _resampled_means(values, resamples, seed)
-    jackknife = (values.sum() - values) / (n - 1)
-    return _bca(float(values.mean()), means, jackknife, confidence, seed)
+    there = np.isfinite(columns)
+    sums = summed_by_unit(np.where(there, columns, 0.0), clusters)
+    sizes_of = summed_by_unit(there.astype(np.float64), clusters)
+    found: list[Interval | None] = [None] * columns.shape[1]
+    drawing = []
+    for place in range(columns.shape[1]):
+        values = _influences(sums[:, place], sizes_of[:, place])
+        if len(values) < 2:
+            continue
+        if float(np.ptp(values)) <= 1e-15 * float(np.abs(values).max()):
+            found[place] = Interval(float(values[0]), float(values[0]), "all values equal")
+        elif len(values) > draws_up_to:
+            found[place] = _closed_form_bca(values, confidence)
+        else:
+            drawing.append(place)
+    unit = "" if clusters is None else " by cluster"
+    if drawing:
+        sums, sizes = sums[:, drawing], sizes_of[:, drawing]
+        drawn = resampled_ratios(sums, sizes, resamples=resamples, seed=seed)
+        for place, one, size, draws in zip(drawing, sums.T, sizes.T, drawn.T, strict=True):
+            found[place] = _bca_of_ratio(one, size, draws, confidence, seed, unit)
+    if clusters is None:
+        return found
+    counts = (sizes_of > 0).sum(axis=0).tolist()
+    return [i and i._replace(method=f"{i.method}, {n} clusters") for i, n in zip(found, counts, strict=True)]
+
+
+def _influences(sums: Array, sizes: Array) -> Array:
+    """Numbers, one a unit, whose mean is the ratio of the sums, and their spread its spread.
+
+    Where every unit has a size of 1 these are the values themselves.
+    """
+    there = sizes > 0
+    sums, sizes = sums[there], sizes[there]
+    if bool((sizes == 1.0).all()):
+        return sums
+    ratio = sums.sum() / sizes.sum()
+    influences: Array = ratio + (sums - ratio * sizes) * (len(sums) / sizes.sum())
+    return influences
+
+
+def _bca_of_ratio(
+    sums: Array, sizes: Array, drawn: Array, confidence: float, seed: int, unit: str
+) -> Interval:
+    """BCa of a ratio of sums over units; what is left without one of them needs no loop."""
+    import numpy as np
+
+    there = sizes > 0
+    drawn = drawn[np.isfinite(drawn)]
+    value = float(sums.sum() / sizes.sum())
+    if float(np.ptp(drawn)) == 0.0:
+        return Interval(value, value, "all resamples equal")
+    left_out = (sums.sum() - sums[there]) / (sizes.sum() - sizes[there])
+    return _bca(value, drawn, left_out, confidence, seed, unit)
 
 
 def bootstrap_interval(
@@ -112,30 +185,37 @@ def bootstrap_interval(
     aggregate: Callable[[Array], Array],
     *,
     clusters: Sequence[Hashable] | None = None,
+    of_sums: bool = False,
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
     """BCa interval of any aggregate of rows, resampled by sample or, where given, by cluster.
 
-    `aggregate` reduces the second-last axis of (..., samples, columns).
+    `aggregate` reduces the second-last axis of (..., samples, columns). Where it needs no more than the sum
+    of each column (`of_sums`), no row is ever copied.
     """
     import numpy as np
 
+    unit = "" if clusters is None else " by cluster"
+    of_sums = of_sums and bool(np.isfinite(rows).all())
+    if of_sums:
+        rows, clusters = summed_by_unit(rows, clusters), None
     groups = _groups(len(rows), clusters)
     if len(groups) < 2:
         return None
-    rng = np.random.default_rng(seed)
     value = float(aggregate(rows))
     if len(groups) > NORMAL_ABOVE:
         resamples = min(resamples, 200)
-    drawn = np.array(_each_resample(rows, groups, aggregate, resamples, rng))
+    if of_sums:
+        drawn = resampled_of_sums(rows, aggregate, resamples=resamples, seed=seed)
+    else:
+        drawn = np.array(_each_resample(rows, groups, aggregate, resamples, np.random.default_rng(seed)))
     drawn = drawn[np.isfinite(drawn)]
     if len(drawn) < resamples / 2 or not math.isfinite(value):
         return None
     if float(np.ptp(drawn)) == 0.0:
         return Interval(value, value, "all resamples equal")
-    unit = "" if clusters is None else " by cluster"
     if len(groups) > NORMAL_ABOVE:
         half = _normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
         return Interval(
@@ -146,7 +226,12 @@ def bootstrap_interval(
         return Interval(
             float(low), float(high), f"percentile bootstrap{unit}, {resamples} draws, seed {seed}"
         )
-    return _bca(value, drawn, _leave_one_out(rows, groups, aggregate), confidence, seed, unit)
+    left_out = (
+        aggregate((rows.sum(axis=0) - rows)[:, np.newaxis, :])
+        if of_sums
+        else _leave_one_out(rows, groups, aggregate)
+    )
+    return _bca(value, drawn, left_out, confidence, seed, unit)
 
 
 def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> Interval | None:
@@ -215,18 +300,13 @@ def _groups(n: int, clusters: Sequence[Hashable] | None) -> list[Indices]:
     return [np.array(places) for places in members.values()]
 
 
-def _ratio_of_sums(rows: Array) -> Array:
-    ratio: Array = rows[..., 0].sum(axis=-1) / rows[..., 1].sum(axis=-1)
-    return ratio
-
-
 def _leave_one_out(rows: Array, groups: list[Indices], aggregate: Callable[[Array], Array]) -> Array:
     import numpy as np
 
     everything = np.arange(len(rows))
     if len(groups) < len(rows):
         return np.array([float(aggregate(np.delete(rows, group, axis=0))) for group in groups])
-    chunk = max(1, _CELLS_AT_ONCE // rows.size)
+    chunk = max(1, CELLS_AT_ONCE // rows.size)
     stacks = [
         aggregate(
             rows[np.array([np.delete(everything, left_out) for left_out in everything[done : done + chunk]])]
@@ -234,19 +314,6 @@ def _leave_one_out(rows: Array, groups: list[Indices], aggregate: Callable[[Arra
         for done in range(0, len(rows), chunk)
     ]
     return np.concatenate(stacks)
-
-
-def _resampled_means(values: Array, resamples: int, seed: int) -> Array:
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    n = len(values)
-    chunk = max(1, _CELLS_AT_ONCE // n)
-    parts = [
-        values[rng.integers(n, size=(min(chunk, resamples - done), n))].mean(axis=1)
-        for done in range(0, resamples, chunk)
-    ]
-    return np.concatenate(parts)
 
 
 def _each_resample(
@@ -260,7 +327,7 @@ def _each_resample(
 
     count = len(groups)
     if all(len(group) == 1 for group in groups):
-        chunk = max(1, _CELLS_AT_ONCE // rows.size)
+        chunk = max(1, CELLS_AT_ONCE // rows.size)
         stacks = (
             aggregate(rows[rng.integers(count, size=(min(chunk, resamples - done), count))])
             for done in range(0, resamples, chunk)
@@ -277,7 +344,8 @@ def _bca(
     """Efron's bias-corrected and accelerated interval from draws and leave-one-out values."""
     import numpy as np
 
-    below = (float((drawn < value).sum()) + float((drawn <= value).sum())) / (2 * len(drawn))
+    hair = 1e-10 * float(np.ptp(drawn))  # sums of floats tie only up to rounding
+    below = float((drawn < value - hair).sum() + (drawn <= value + hair).sum()) / (2 * len(drawn))
     spread = jackknife.mean() - jackknife
     spread = spread / (np.abs(spread).max() or 1.0)  # the ratio below is free of scale; tiny squares are not
     squares = float((spread**2).sum())

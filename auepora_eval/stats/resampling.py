@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .drawing import CELLS_AT_ONCE, count_vectors, numbered
 from .intervals import (
-    _CELLS_AT_ONCE,
     CLOSED_FORM_ABOVE,
     NORMAL_ABOVE,
     RESAMPLES,
@@ -51,16 +51,16 @@ def weighted_interval(
     """
     import numpy as np
 
-    unit_of = _numbered(items, clusters)
+    unit_of = np.arange(items) if clusters is None else numbered(clusters)
     units = int(unit_of.max()) + 1 if items else 0
     if units < LEAST_UNITS:
         return None
     if units > NORMAL_ABOVE:
         resamples = min(resamples, 200)
-    at_once = max(1, _CELLS_AT_ONCE // (items * width))
+    at_once = max(1, CELLS_AT_ONCE // (items * width))
     value = float(statistic(np.ones((1, items)))[0])
     rng = np.random.default_rng(seed)
-    parts = _draws(rng, units, resamples, at_once)
+    parts = count_vectors(rng, units, resamples, at_once)
     drawn = np.concatenate([statistic(draws if clusters is None else draws[:, unit_of]) for draws in parts])
     drawn = drawn[np.isfinite(drawn)]
     if len(drawn) < resamples / 2 or not math.isfinite(value) or float(np.ptp(drawn)) < 1e-12:
@@ -110,25 +110,6 @@ def ranks_of_levels(weights: Array) -> Array:
     import numpy as np
 
     return np.asarray(np.cumsum(weights, axis=-1) - weights / 2)
-
-
-def _numbered(items: int, clusters: Sequence[Hashable] | None) -> Indices:
-    import numpy as np
-
-    if clusters is None:
-        return np.arange(items)
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters], dtype=np.intp)
-
-
-def _draws(rng: np.random.Generator, units: int, resamples: int, at_once: int) -> Iterator[Array]:
-    import numpy as np
-
-    for done in range(0, resamples, at_once):
-        count = min(at_once, resamples - done)
-        picks = rng.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
-        counts = np.bincount(picks.ravel(), minlength=count * units)
-        yield counts.reshape(count, units).astype(np.float64)
 
 
 def _each_left_out(unit_of: Indices, units: int, at_once: int) -> Iterator[Array]:

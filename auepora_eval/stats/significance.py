@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from .drawing import CELLS_AT_ONCE, FEW_VALUES, extreme_flips, numbered, summed_by_unit, swapped_of_sums
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-CLOSED_FORM_ABOVE = 2_000
+RESAMPLES = 10_000
+DRAWS_UP_TO = 20_000  # units of many different values; above, the sum of the flips is called normal
 NORMAL_ABOVE = 20_000
 _LARGEST_SHARE = 1 / 200  # of the sum of squares that one unit may have where a sum is called normal
 
@@ -31,14 +34,12 @@ def paired_permutation_test(
     b: Sequence[float] | Array,
     *,
     clusters: Sequence[Hashable] | None = None,
-    resamples: int = 10_000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PairedTest:
     """Two-sided sign-flip test on paired scores: were the systems exchangeable, sample by sample?
 
-    The statistic is mean(b - a). Samples of one cluster are flipped together. With no more units
-    than can be enumerated within `resamples`, all flips are tried and the p-value is exact. Above 2,000
-    units the sum of the flips is normal to far less than the noise of the draws, and none are made.
+    The statistic is mean(b - a). See `sign_flip_tests`.
     """
     import numpy as np
 
@@ -47,36 +48,73 @@ def paired_permutation_test(
         raise ValueError(
             f"paired scores come in two equal, non-empty lists, not {first.shape} and {second.shape}"
         )
-    differences = second - first
-    units = _summed_by_cluster(differences, clusters)
+    differences = (second - first).reshape(-1, 1)
+    return sign_flip_tests(differences, clusters=clusters, resamples=resamples, seed=seed)[0]
+
+
+def sign_flip_tests(
+    differences: Array,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> list[PairedTest]:
+    """Could the mean of each column of paired differences be chance? The same flips serve all columns.
+
+    NaN is a pair that is not there. Samples of one cluster are flipped together. With no more units than
+    can be enumerated within `resamples`, all flips are tried and the p-value is exact. Above 20,000 units
+    of many different values the sum of the flips is normal to far less than the noise of the draws, and
+    none are made, unless a few units carry most of it.
+    """
+    import numpy as np
+
+    there = np.isfinite(differences)
+    units = summed_by_unit(np.where(there, differences, 0.0), clusters)
+    sizes = there.sum(axis=0)
+    observed = np.divide(units.sum(axis=0), sizes, out=np.full(len(sizes), math.nan), where=sizes > 0)
+    found: list[PairedTest | None] = [
+        _without_draws(column, float(mean), resamples) for column, mean in zip(units.T, observed, strict=True)
+    ]
+    drawing = [place for place, test in enumerate(found) if test is None]
+    if drawing:
+        chosen = units[:, drawing]
+        thresholds = np.array([_threshold(column) for column in chosen.T])
+        extreme = extreme_flips(chosen, thresholds, resamples=resamples, seed=seed)
+        for place, count in zip(drawing, extreme.tolist(), strict=True):
+            # The observed labelling is one of the permutations: without the +1 a test could report
+            # p = 0, which no finite number of draws can show (Phipson & Smyth 2010).
+            p_value = (count + 1) / (resamples + 1)
+            method = f"sign flip, {resamples} draws, seed {seed}"
+            found[place] = PairedTest(p_value, float(observed[place]), method)
+    return [test for test in found if test is not None]
+
+
+def _threshold(units: Array) -> float:
+    """A flip that ties with the observed sum must count: sums of floats tie only up to rounding."""
+    import numpy as np
+
+    return abs(float(units.sum())) - 1e-11 * float(np.abs(units).sum())
+
+
+def _without_draws(units: Array, observed: float, resamples: int) -> PairedTest | None:
+    """The test where it is exact, or normal; None where flips have to be drawn."""
+    import numpy as np
+
     units = units[units != 0]
-    observed = float(differences.mean())
     if not len(units):
         return PairedTest(1.0, observed, "sign flip, exact: no sample differs")
-    total = abs(float(units.sum()))
-    # A flip that ties with the observed sum must count: sums of floats tie only up to rounding.
-    threshold = total - 1e-12 * float(np.abs(units).sum())
-    if 2 ** len(units) <= resamples:
+    if 2 ** min(len(units), 64) <= resamples:
         signs = 1 - 2 * ((np.arange(2 ** len(units))[:, np.newaxis] >> np.arange(len(units))) & 1)
-        extreme = int((np.abs(signs @ units) >= threshold).sum())
+        extreme = int((np.abs(signs @ units) >= _threshold(units)).sum())
         return PairedTest(extreme / 2 ** len(units), observed, f"sign flip, exact, {len(units)} units")
+    if len(units) <= DRAWS_UP_TO:
+        return None
     squares = units**2
-    if len(units) > CLOSED_FORM_ABOVE and squares.max() <= _LARGEST_SHARE * squares.sum():
-        sizes = np.abs(units)
-        # Where all units are of one size, sums come in steps of two of it: half a step is the correction.
-        step = float(sizes[0]) if float(np.ptp(sizes)) == 0.0 else 0.0
-        p_value = _two_sided(max(0.0, total - step) / math.sqrt(float(squares.sum())))
-        return PairedTest(p_value, observed, f"sign flip, normal form, {len(units)} units")
-    rng = np.random.default_rng(seed)
-    extreme, chunk = 0, max(1, 8_000_000 // len(units))
-    for done in range(0, resamples, chunk):
-        size = (min(chunk, resamples - done), len(units))
-        flips = rng.integers(0, 2, size=size, dtype=np.int8).astype(np.float32) * 2 - 1
-        extreme += int((np.abs(flips @ units) >= threshold).sum())
-    # The observed labelling is one of the permutations: without the +1 a test could report
-    # p = 0, which no finite number of draws can show (Phipson & Smyth 2010).
-    p_value = (extreme + 1) / (resamples + 1)
-    return PairedTest(p_value, observed, f"sign flip, {resamples} draws, seed {seed}")
+    few = len(np.unique(np.abs(units))) <= FEW_VALUES
+    if few or squares.max() > _LARGEST_SHARE * squares.sum():
+        return None
+    p_value = _two_sided(abs(float(units.sum())) / math.sqrt(float(squares.sum())))
+    return PairedTest(p_value, observed, f"sign flip, normal form, {len(units)} units")
 
 
 def paired_swap_test(
@@ -85,35 +123,60 @@ def paired_swap_test(
     aggregate: Callable[[Array], Array],
     *,
     clusters: Sequence[Hashable] | None = None,
+    of_sums: bool = False,
     resamples: int = 2_000,
     seed: int = 0,
 ) -> PairedTest:
     """The same test for any aggregate (corpus BLEU, a quantile): swap samples between the systems.
 
-    `aggregate` reduces the second-last axis of (..., samples, columns). Above 20,000 units the p-value is
-    that of the normal distribution with the spread of 200 draws.
+    `aggregate` reduces the second-last axis of (..., samples, columns); `of_sums` says that it needs no more
+    than the sum of each column, which is much quicker. Above 20,000 units the p-value is that of the normal
+    distribution with the spread of 200 draws.
     """
     import numpy as np
 
     observed = float(aggregate(rows_b) - aggregate(rows_a))
     if np.array_equal(rows_a, rows_b):
         return PairedTest(1.0, observed, "swap: no sample differs")
-    units = np.arange(len(rows_a)) if clusters is None else _numbered(clusters)
-    count = int(units.max()) + 1
-    if count > NORMAL_ABOVE:
-        resamples = min(resamples, 200)
-    rng = np.random.default_rng(seed)
-    extreme, squares, chunk = 0, 0.0, max(1, 2_000_000 // rows_a.size)
-    for done in range(0, resamples, chunk):
-        swaps = rng.integers(0, 2, size=(min(chunk, resamples - done), count), dtype=np.int8)
-        mask = swaps[:, units, np.newaxis].astype(bool)
-        differences = aggregate(np.where(mask, rows_a, rows_b)) - aggregate(np.where(mask, rows_b, rows_a))
-        extreme += int((np.abs(differences) >= abs(observed) * (1 - 1e-12)).sum())
-        squares += float((differences**2).sum())
+    if of_sums and bool(np.isfinite(rows_a).all() and np.isfinite(rows_b).all()):
+        units_a, units_b = (summed_by_unit(rows, clusters) for rows in (rows_a, rows_b))
+        count = len(units_a)
+        resamples = min(resamples, 200) if count > NORMAL_ABOVE else resamples
+        drawn = swapped_of_sums(units_a, units_b, aggregate, resamples=resamples, seed=seed)
+    else:
+        units = np.arange(len(rows_a)) if clusters is None else numbered(clusters)
+        count = int(units.max()) + 1
+        resamples = min(resamples, 200) if count > NORMAL_ABOVE else resamples
+        drawn = _swapped(rows_a, rows_b, aggregate, units, resamples=resamples, seed=seed)
+    extreme = int((np.abs(drawn) >= abs(observed) * (1 - 1e-10)).sum())
+    squares = float((drawn**2).sum())
     if count > NORMAL_ABOVE and squares > 0 and math.isfinite(squares):
         p_value = _two_sided(abs(observed) / math.sqrt(squares / resamples))
         return PairedTest(p_value, observed, f"swap, normal, spread of {resamples} draws, seed {seed}")
     return PairedTest((extreme + 1) / (resamples + 1), observed, f"swap, {resamples} draws, seed {seed}")
+
+
+def _swapped(
+    rows_a: Array,
+    rows_b: Array,
+    aggregate: Callable[[Array], Array],
+    units: NDArray[np.intp],
+    *,
+    resamples: int,
+    seed: int,
+) -> Array:
+    """The difference between the systems with rows swapped, those of one unit together."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    chunk, count = max(1, CELLS_AT_ONCE // 2 // rows_a.size), int(units.max()) + 1
+    found = []
+    for done in range(0, resamples, chunk):
+        swaps = rng.integers(0, 2, size=(min(chunk, resamples - done), count), dtype=np.int8)
+        mask = swaps[:, units, np.newaxis].astype(bool)
+        swapped = aggregate(np.where(mask, rows_a, rows_b)) - aggregate(np.where(mask, rows_b, rows_a))
+        found.append(swapped)
+    return np.concatenate(found)
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
@@ -136,31 +199,3 @@ def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
 def _two_sided(z: float) -> float:
     """How often a normal number is at least so many deviations away from its mean; never quite never."""
     return max(math.erfc(z / math.sqrt(2)), 1e-300)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: the chance of even one false alarm among them stays at alpha."""
-    adjusted = [math.nan] * len(p_values)
-    largest = 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - place)))
-        adjusted[index] = largest
-    return adjusted
-
-
-def _summed_by_cluster(differences: Array, clusters: Sequence[Hashable] | None) -> Array:
-    import numpy as np
-
-    if clusters is None:
-        return differences
-    sums: dict[Hashable, float] = {}
-    for cluster, difference in zip(clusters, differences, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + float(difference)
-    return np.array(list(sums.values()))
-
-
-def _numbered(clusters: Sequence[Hashable]) -> NDArray[np.intp]:
-    import numpy as np
-
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])

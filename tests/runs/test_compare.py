@@ -215,6 +215,8 @@ def test_samples_needed_account_for_the_number_of_metrics() -> None:
     assert alone.samples_needed is not None
     assert every is not None
     assert every > alone.samples_needed
-    assert alone.interval is not None
-    error = (alone.interval[1] - alone.interval[0]) / (2 * 1.959964)
-    assert alone.samples_needed == pytest.approx(40 * (2.801585 * error / alone.difference) ** 2, abs=1)
+    d = np.array([1.0] * 5 + [0.0] * 35)
+    needed = (2.801585 * d.std(ddof=1) / d.mean()) ** 2
+    assert alone.samples_needed == pytest.approx(needed, abs=1)
+    assert alone.detectable == pytest.approx(2.801585 * d.std(ddof=1) / 40**0.5, rel=1e-5)
+    assert alone.effect_size == pytest.approx(d.mean() / d.std(ddof=1))

@@ -67,6 +67,9 @@ def test_scikit_learn_agrees(pairs: list[tuple[int, int]]) -> None:
     assert float(c.cohen_kappa(table)) == pytest.approx(
         sklearn.cohen_kappa_score(true, predicted, labels=[0, 1, 2]), nan_ok=True
     )
+    assert float(c.quadratic_kappa(table)) == pytest.approx(
+        sklearn.cohen_kappa_score(true, predicted, labels=[0, 1, 2], weights="quadratic"), nan_ok=True
+    )
     assert float(c.balanced_accuracy(counts)) == pytest.approx(
         sklearn.balanced_accuracy_score(true, predicted)
     )

@@ -10,7 +10,9 @@ from scipy.stats import binomtest, bootstrap
 
 from auepora_eval.stats.intervals import (
     bca_mean_interval,
+    bca_mean_intervals,
     bootstrap_interval,
+    clopper_pearson_interval,
     mean_interval,
     quantile_interval,
     wilson_interval,
@@ -181,3 +183,81 @@ def test_an_interval_of_scores_stays_within_their_range(values: list[float]) -> 
     interval = mean_interval(np.array(values), bounds=(0.0, 1.0), resamples=200)
     assert interval is not None
     assert -1e-9 <= interval.low <= interval.high <= 1 + 1e-9
+
+
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_clopper_and_pearson_equal_scipy(case: tuple[int, int]) -> None:
+    theirs = binomtest(*case).proportion_ci(method="exact")
+    ours = clopper_pearson_interval(*case)
+    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=1e-9)
+
+
+def test_clopper_and_pearson_know_shares_only() -> None:
+    with pytest.raises(ValueError, match="not a share"):
+        clopper_pearson_interval(3, 2)
+
+
+@pytest.mark.parametrize("kind", ["few values", "many values"])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_columns_agree_with_scipy_one_by_one(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.beta(0.5, 2.0, (120, 3)) if kind == "many values" else rng.integers(0, 4, (120, 3)) / 3
+    found = bca_mean_intervals(columns, resamples=20_000)
+    for values, ours in zip(columns.T, found, strict=True):
+        theirs = bootstrap(
+            (values,), np.mean, n_resamples=20_000, method="BCa", rng=np.random.default_rng(1)
+        ).confidence_interval
+        assert ours is not None
+        near = 0.04 * (theirs.high - theirs.low)
+        assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=near)
+
+
+def test_bca_is_scipys_to_the_last_digits_with_the_same_draws() -> None:
+    """scipy draws whole numbers row by row, as we do: the same generator gives the same resamples."""
+    values = np.random.default_rng(6).beta(0.5, 2.0, 90)
+    theirs = bootstrap(
+        (values,), np.mean, n_resamples=2_000, method="BCa", rng=np.random.default_rng(0)
+    ).confidence_interval
+    ours = bca_mean_interval(values, seed=0)
+    assert ours is not None
+    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=1e-7)
+
+
+def test_columns_do_not_know_of_each_other() -> None:
+    rng = np.random.default_rng(2)
+    columns = np.stack([rng.random(200), rng.integers(0, 2, 200).astype(float), rng.random(200)], axis=1)
+    together = bca_mean_intervals(columns)
+    for place in range(3):
+        alone = bca_mean_interval(columns[:, place])
+        mine = together[place]
+        assert alone is not None
+        assert mine is not None
+        assert [mine.low, mine.high] == pytest.approx([alone.low, alone.high], abs=1e-12)
+
+
+def test_a_score_that_is_not_there_does_not_count() -> None:
+    rng = np.random.default_rng(8)
+    values = rng.beta(2, 3, 150)
+    gaps = np.concatenate([values, np.full(50, np.nan)])
+    full = np.concatenate([values, rng.random(50)])
+    found = bca_mean_intervals(np.stack([gaps, full], axis=1), resamples=8_000)[0]
+    alone = bca_mean_interval(values, resamples=8_000)
+    assert found is not None
+    assert alone is not None
+    near = 0.05 * (alone.high - alone.low)
+    assert [found.low, found.high] == pytest.approx([alone.low, alone.high], abs=near)
+    assert bca_mean_intervals(np.full((4, 1), np.nan)) == [None]
+
+
+def test_many_clusters_have_a_closed_form_too() -> None:
+    rng = np.random.default_rng(5)
+    clusters = rng.integers(0, 2_500, 6_000).tolist()
+    values = (rng.random(2_500)[clusters] + rng.random(6_000)).reshape(-1, 1)
+    [closed] = bca_mean_intervals(values, clusters=clusters)
+    [drawn] = bca_mean_intervals(values, clusters=clusters, draws_up_to=10_000)
+    assert closed is not None
+    assert drawn is not None
+    assert "closed form" in closed.method
+    assert "by cluster" in drawn.method
+    near = 0.04 * (drawn.high - drawn.low)
+    assert [closed.low, closed.high] == pytest.approx([drawn.low, drawn.high], abs=near)

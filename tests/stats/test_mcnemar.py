@@ -19,6 +19,7 @@ from auepora_eval.stats.significance import mcnemar_exact
         pytest.param(3, 3, 1.0, id="even"),
         pytest.param(0, 5, 2 / 32, id="five coins on one side"),
         pytest.param(1, 9, 22 / 1024, id="at most one of ten"),
+        pytest.param(2, 5, 0.453125, id="two against five"),
     ],
 )
 def test_coins(only_a: int, only_b: int, p_value: float) -> None:

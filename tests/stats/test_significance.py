@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, permutation_test
 
-from auepora_eval.stats.significance import holm, paired_permutation_test, paired_swap_test
+from auepora_eval.stats.significance import paired_permutation_test, paired_swap_test, sign_flip_tests
 
 
 def test_few_pairs_are_enumerated() -> None:
@@ -88,33 +88,70 @@ def test_the_swap_test_of_a_mean_is_the_sign_flip_test() -> None:
     assert paired_swap_test(a, a, lambda rows: rows[..., 0].mean(axis=-1)).p_value == 1.0
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.02, 0.04])
-@pytest.mark.parametrize("kind", ["smooth", "halves"])
-def test_many_pairs_need_no_draws(shift: float, kind: str) -> None:
-    """The normal form says what 4,000 flips, drawn here, say."""
+@pytest.mark.parametrize("shift", [0.0, 0.005, 0.01])
+def test_very_many_pairs_need_no_draws(shift: float) -> None:
+    """The normal form says what 2,000 flips, drawn here, say."""
     rng = np.random.default_rng(5)
-    steps = rng.choice([-1.0, -0.5, 0.5, 1.0], 2500, p=[0.25 - shift / 4] * 2 + [0.25 + shift / 4] * 2)
-    differences = rng.normal(shift, 1, 2500) if kind == "smooth" else steps
-    ours = paired_permutation_test(np.zeros(2500), differences)
-    assert ours.method == "sign flip, normal form, 2500 units"
-    signs = rng.integers(0, 2, size=(4000, 2500), dtype=np.int8) * np.float32(2) - 1
-    drawn = np.abs(signs @ differences) >= abs(differences.sum()) - 1e-6
-    assert ours.p_value == pytest.approx(drawn.mean(), abs=0.03)
+    differences = rng.normal(shift, 1, 21_000)
+    ours = paired_permutation_test(np.zeros(21_000), differences)
+    assert ours.method == "sign flip, normal form, 21000 units"
+    signs = 1 - 2 * rng.integers(0, 2, (1_500, 21_000), dtype=np.int8).astype(np.float32)
+    drawn = signs @ differences.astype(np.float32)
+    assert ours.p_value == pytest.approx((np.abs(drawn) >= abs(differences.sum())).mean(), abs=0.03)
 
 
-def test_a_binary_metric_in_normal_form_is_mcnemar() -> None:
-    a, b = np.zeros(6000), np.ones(6000)
-    a[:2900], b[:2900] = 1.0, 0.0  # 2900 losses, 3100 wins
+def test_a_binary_metric_is_mcnemar_however_many_there_are() -> None:
+    a, b = np.zeros(60_000), np.ones(60_000)
+    a[:29_800], b[:29_800] = 1.0, 0.0  # 29,800 losses, 30,200 wins
     ours = paired_permutation_test(a, b)
-    assert ours.method == "sign flip, normal form, 6000 units"
-    assert ours.p_value == pytest.approx(binomtest(2900, 6000).pvalue, rel=1e-3)
+    assert ours.method == "sign flip, 10000 draws, seed 0"
+    assert ours.p_value == pytest.approx(binomtest(29_800, 60_000).pvalue, abs=0.01)
 
 
 def test_one_huge_difference_among_many_is_not_called_normal() -> None:
-    a = np.zeros(3000)
-    b = np.full(3000, 1e-6)
+    rng = np.random.default_rng(0)
+    b = 1e-6 * rng.random(21_000)
     b[0] = 1.0
-    assert "draws" in paired_permutation_test(a, b, resamples=999).method
+    assert "draws" in paired_permutation_test(np.zeros(21_000), b, resamples=199).method
+
+
+@pytest.mark.parametrize("kind", ["many values", "few values"])
+@pytest.mark.parametrize("seed", range(3))
+def test_both_ways_to_flip_agree_with_scipy(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d = rng.normal(0.03, 0.3, 150) if kind == "many values" else rng.choice([-1, 0, 0.5, 1], 150) - 0.05
+    theirs = permutation_test(
+        (d, np.zeros(150)),
+        lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples",
+        n_resamples=4_000,
+        vectorized=True,
+        rng=np.random.default_rng(9),
+    )
+    assert paired_permutation_test(np.zeros(150), d).p_value == pytest.approx(theirs.pvalue, abs=0.03)
+
+
+def test_columns_do_not_know_of_each_other() -> None:
+    """Alone or beside others, in any block: the same seed gives a column the same p-value."""
+    rng = np.random.default_rng(3)
+    columns = np.stack(
+        [rng.normal(0.02, 0.2, 300), rng.choice([-1.0, 0.0, 1.0], 300), rng.normal(0, 1, 300)], axis=1
+    )
+    together = sign_flip_tests(columns)
+    for place in range(3):
+        assert together[place].p_value == sign_flip_tests(columns[:, [place]])[0].p_value
+    assert sign_flip_tests(columns, seed=1)[0] != together[0]
+
+
+def test_a_pair_that_is_not_there_does_not_count() -> None:
+    rng = np.random.default_rng(4)
+    whole = rng.normal(0.1, 1, 200)
+    with_gaps = np.concatenate([whole, np.full(50, np.nan)]).reshape(-1, 1)
+    found = sign_flip_tests(with_gaps)[0]
+    assert found.statistic == pytest.approx(whole.mean())
+    assert found.p_value == pytest.approx(paired_permutation_test(np.zeros(200), whole).p_value, abs=0.02)
+    nothing = sign_flip_tests(np.full((3, 1), np.nan))[0]
+    assert nothing.p_value == 1.0
 
 
 def test_a_swap_of_very_many_is_normal() -> None:
@@ -133,8 +170,3 @@ def test_a_swap_of_very_many_is_normal() -> None:
 def test_unpaired_scores_are_refused(a: list[float], b: list[float]) -> None:
     with pytest.raises(ValueError, match="paired scores"):
         paired_permutation_test(a, b)
-
-
-def test_holm_anchor() -> None:
-    assert holm([0.2, 0.001, 0.021, 0.012, 0.04]) == pytest.approx([0.2, 0.005, 0.063, 0.048, 0.08])
-    assert holm([]) == []

@@ -1,0 +1,197 @@
+"""One metric in two runs, sample by sample: what is paired, what failed, what only one of them has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING
+
+from ..core.batch import shared_or_none
+from ..core.metrics_base import SampleMetric
+from ..core.scores import Scores, alone, as_columns
+from ..core.types import EvaluationSample, MetricResult, SampleScore
+from ..errors import UnknownNameError
+from ..metrics.parse import parse_metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..core.scores import Rows
+
+    Mask = NDArray[np.bool_]
+
+
+class Pairing:
+    """The two results of one metric on the samples that both runs have, in one order.
+
+    `rows_a` and `rows_b` hold a failed answer as the worst of the metric; `both` tells which rows can be
+    compared, and `unmatched` how many scores have no partner.
+    """
+
+    def __init__(self, samples: Mapping[str, EvaluationSample], a: MetricResult, b: MetricResult) -> None:
+        self.a, self.b = a, b
+        self.metric = metric_of(a)
+        self.scored, self.unmatched = False, 0
+        if self.metric is None:
+            return
+        self.first, self.second, alone_in_one = _joined(as_columns(a.scores), as_columns(b.scores))
+        filled_a, filled_b = (_Filled(self.metric, scores, samples) for scores in (self.first, self.second))
+        self.both: Mask = filled_a.there & filled_b.there
+        self.counted: Mask = filled_a.counts | filled_b.counts
+        self.unmatched = alone_in_one + int((self.counted & ~self.both).sum())
+        self.scored = bool(self.both.any())
+        self.rows_a, self.rows_b = _equally_wide(filled_a.rows, filled_b.rows)
+        self.clusters = _clusters(self.first, samples)
+
+    @property
+    def sample_ids(self) -> Sequence[str]:
+        return self.first.sample_ids
+
+    @property
+    def known(self) -> SampleMetric:
+        """The metric, of a pairing that has one."""
+        if self.metric is None:
+            raise AssertionError("only asked of metrics that are known")
+        return self.metric
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether the metric's value is the mean of its scores, and not a corpus statistic or a quantile."""
+        return type(self.known).aggregate is SampleMetric.aggregate
+
+    def differences(self) -> Rows:
+        """Candidate minus baseline for each sample; NaN where there is no pair."""
+        import numpy as np
+
+        return np.where(self.both, self.rows_b[:, 0] - self.rows_a[:, 0], math.nan)
+
+    def used(self) -> tuple[Rows, Rows, list[Hashable] | None]:
+        """The rows of the pairs, with their clusters."""
+        clusters = self.clusters
+        if clusters is not None:
+            chosen = [cluster for cluster, there in zip(clusters, self.both.tolist(), strict=True) if there]
+            clusters = shared_or_none(chosen)
+        return self.rows_a[self.both], self.rows_b[self.both], clusters
+
+    def at(self, places: Sequence[int]) -> Pairing:
+        """The same pairing on some of its samples."""
+        part = copy(self)
+        part.first, part.second = self.first.at(places), self.second.at(places)
+        part.both, part.counted = self.both[list(places)], self.counted[list(places)]
+        part.rows_a, part.rows_b = self.rows_a[list(places)], self.rows_b[list(places)]
+        part.unmatched = int((part.counted & ~part.both).sum())
+        part.scored = bool(part.both.any())
+        if self.clusters is not None:
+            part.clusters = shared_or_none([self.clusters[place] for place in places])
+        return part
+
+    def is_binary(self) -> bool:
+        """Whether all scores that are compared are 0 or 1."""
+        values = (self.rows_a[self.both, 0], self.rows_b[self.both, 0])
+        return all(bool(((one == 0.0) | (one == 1.0)).all()) for one in values)
+
+    def difference_bounds(self) -> tuple[float, float] | None:
+        """The difference of means if all that failed or has no partner had scored lowest, and highest.
+
+        None where nothing is missing, and where a metric has no bounds.
+        """
+        import numpy as np
+
+        low, high = self.known.bounds
+        a, b = (
+            np.where(np.isfinite(side.values), side.values, math.nan) for side in (self.first, self.second)
+        )
+        a, b = a[self.counted], b[self.counted]
+        missing = np.isnan(a) | np.isnan(b)
+        if not missing.any() or not self.is_mean or not math.isfinite(high - low):
+            return None
+        worst = np.where(np.isnan(b), low, b) - np.where(np.isnan(a), high, a)
+        best = np.where(np.isnan(b), high, b) - np.where(np.isnan(a), low, a)
+        return float(worst.mean()), float(best.mean())
+
+
+class _Filled:
+    """A metric's scores as rows, the failed ones at their worst: `there` tells which rows can be used."""
+
+    def __init__(self, metric: SampleMetric, scores: Scores, samples: Mapping[str, EvaluationSample]) -> None:
+        import numpy as np
+
+        self.there: Mask = np.isfinite(scores.values)
+        failed = {place: self._worst(metric, scores, place, samples) for place in _failed(scores)}
+        self.counts: Mask = self.there.copy()  # measured, or failed in the attempt
+        self.counts[list(failed)] = True
+        width = max((len(score.parts) for score in failed.values()), default=0)
+        width = max(width, 0 if scores.parts is None else scores.parts.shape[1])
+        self.rows = np.zeros((len(scores), 1 + width))
+        self.rows[:, 0] = scores.values
+        if scores.parts is not None:
+            self.rows[:, 1 : 1 + scores.parts.shape[1]] = scores.parts
+        for place, worst in failed.items():
+            self.there[place] = worst.value is not None and math.isfinite(worst.value)
+            if self.there[place]:
+                self.rows[place] = 0.0
+                self.rows[place, : 1 + len(worst.parts)] = (worst.value, *worst.parts)
+
+    def _worst(
+        self, metric: SampleMetric, scores: Scores, place: int, samples: Mapping[str, EvaluationSample]
+    ) -> SampleScore:
+        sample = samples.get(scores.sample_ids[place])
+        if sample is None:
+            return SampleScore(None)  # what it could have scored is not known
+        return metric.score_if_failed(sample, high=not metric.higher_is_better)
+
+
+def metric_of(result: MetricResult) -> SampleMetric | None:
+    """The metric that made a result; None for a metric of the user's that has no registered name."""
+    try:
+        return parse_metric(result.name)
+    except UnknownNameError:
+        return None
+
+
+def _failed(scores: Scores) -> list[int]:
+    return [place for place, note in scores.notes.items() if note.failed]
+
+
+def _joined(a: Scores, b: Scores) -> tuple[Scores, Scores, int]:
+    """The scores of the samples that both have, in one order; and how many scores only one of them has."""
+    if list(a.sample_ids) == list(b.sample_ids):
+        return a, b, 0
+    where = dict(zip(b.sample_ids, range(len(b)), strict=True))
+    pairs = [(mine, where[name]) for mine, name in enumerate(a.sample_ids) if name in where]
+    ours, theirs = [mine for mine, _ in pairs], [its for _, its in pairs]
+    alone_in_one = sum(_counted(scores, used) for scores, used in ((a, ours), (b, theirs)))
+    return a.at(ours), b.at(theirs), alone_in_one
+
+
+def _counted(scores: Scores, used: Sequence[int]) -> int:
+    """How many scores, measured or failed, are not among those used."""
+    rest = set(range(len(scores))) - set(used)
+    return sum(place not in scores.notes or scores.notes[place].failed for place in rest)
+
+
+def _clusters(scores: Scores, samples: Mapping[str, EvaluationSample]) -> list[Hashable] | None:
+    """The clusters of the rows: as the scores tell them, or else as the samples do."""
+    names = scores.clusters
+    if names is None:
+        known = {
+            name: sample.metadata["cluster"]
+            for name, sample in samples.items()
+            if "cluster" in sample.metadata
+        }
+        if not known:
+            return None
+        names = [str(known[name]) if name in known else alone(name) for name in scores.sample_ids]
+    return shared_or_none(names)
+
+
+def _equally_wide(*arrays: Rows) -> list[Rows]:
+    import numpy as np
+
+    width = max(array.shape[1] for array in arrays)
+    return [
+        array if array.shape[1] == width else np.pad(array, ((0, 0), (0, width - array.shape[1])))
+        for array in arrays
+    ]

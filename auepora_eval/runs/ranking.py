@@ -1,0 +1,200 @@
+"""Several runs at once: which is the best of them on each metric, and how sure is its rank?
+
+All pairs are tested, with Holm's correction over all pairs and metrics together. The interval of a rank comes
+from resampling the samples and ranking the runs anew each time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from ..core.types import EvaluationRun, TargetCategory
+from ..errors import PlanError
+from ..stats.correction import holm
+from ..stats.drawing import resampled_ratios, summed_by_unit
+from ..stats.significance import DRAWS_UP_TO
+from .compare import Comparison, Margin, adjusted_margins, metric_comparison, pairings_of
+from .mismatch import data_mismatches, snapshot_notes
+from .paired_tests import RESAMPLES, Tested, tested_all
+
+_RANK_DRAWS = 2_000
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One run on one metric. Rank 1 is the best; `beats` are the runs, by number, that it is surely above."""
+
+    value: float
+    interval: tuple[float, float] | None
+    rank: int
+    rank_interval: tuple[int, int] | None
+    beats: tuple[int, ...]
+    best: bool
+
+
+@dataclass(frozen=True)
+class MetricRanking:
+    """All runs on one metric, in the order in which they were given."""
+
+    name: str
+    target: TargetCategory
+    higher_is_better: bool
+    unit: str
+    standings: list[Standing]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Several runs on the same samples: each metric's standings, and the comparison of every pair.
+
+    `systems` are the names of the systems; where two are the same, the ids of the runs.
+    """
+
+    run_ids: list[str]
+    systems: list[str]
+    alpha: float
+    metrics: list[MetricRanking]
+    pairs: list[Comparison]
+    notes: list[str] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+
+
+def rank_runs(
+    runs: Sequence[EvaluationRun],
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    margin: Margin = None,
+    resamples: int = RESAMPLES,
+    allow_mismatch: bool = False,
+) -> Ranking:
+    """Compare each run with each other one, and rank them on every metric that all have."""
+    if len(runs) < 2:
+        raise PlanError("a ranking needs two runs or more.")
+    mismatches = data_mismatches(runs, allowed=allow_mismatch)
+    by_pair: dict[tuple[int, int], list[Tested]] = {}
+    left_out: dict[tuple[int, int], dict[str, str]] = {}
+    for pair in combinations(range(len(runs)), 2):
+        a, b = (runs[place] for place in pair)
+        pairings, left_out[pair] = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+        by_pair[pair] = tested_all(pairings, seed=seed, resamples=resamples)
+    everything = [(pair, one) for pair, tests in by_pair.items() for one in tests]
+    adjusted = holm([one.test.p_value for _, one in everything])
+    margins = {pair: adjusted_margins(tests, margin) for pair, tests in by_pair.items()}
+    compared = {}
+    for x, y in by_pair:
+        metrics = [
+            metric_comparison(one, p, alpha, len(everything), margins[x, y].get(one.pairing.a.name))
+            for (pair, one), p in zip(everything, adjusted, strict=True)
+            if pair == (x, y)
+        ]
+        names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
+        notes = snapshot_notes(runs[x], runs[y])
+        compared[x, y] = Comparison(*names, alpha, metrics, left_out[x, y], notes)
+    return Ranking(
+        [run.evaluation_id for run in runs],
+        _names(runs),
+        alpha,
+        _rankings(len(runs), by_pair, compared, seed),
+        list(compared.values()),
+        [note for one in compared.values() for note in one.notes],
+        sorted(set(mismatches)),
+    )
+
+
+def _names(runs: Sequence[EvaluationRun]) -> list[str]:
+    """What tells the runs apart: their systems, or where these are the same their ids."""
+    systems = [run.system_name for run in runs]
+    return systems if len(set(systems)) == len(runs) else [run.evaluation_id for run in runs]
+
+
+def _rankings(
+    count: int,
+    by_pair: Mapping[tuple[int, int], Sequence[Tested]],
+    compared: Mapping[tuple[int, int], Comparison],
+    seed: int,
+) -> list[MetricRanking]:
+    by_name = [{one.pairing.a.name: one for one in tests} for tests in by_pair.values()]
+    shared = [name for name in by_name[0] if all(name in tests for tests in by_name)]  # no run lacks it
+    against_first = {
+        name: [by_name[place][name] for place, pair in enumerate(by_pair) if pair[0] == 0] for name in shared
+    }
+    limits = _rank_intervals(against_first, seed)
+    found = []
+    for name, tests in against_first.items():
+        pairing = tests[0].pairing
+        standings = _standings(count, tests, _wins(name, compared), limits.get(name))
+        metric = pairing.known
+        found.append(MetricRanking(name, pairing.a.target, metric.higher_is_better, metric.unit, standings))
+    return found
+
+
+def _standings(
+    count: int, tests: Sequence[Tested], wins: set[tuple[int, int]], limits: list[tuple[int, int]] | None
+) -> list[Standing]:
+    values = [tests[0].value_a, *(one.value_b for one in tests)]
+    sides = [tests[0].interval_a, *(one.interval_b for one in tests)]
+    sign = -1 if tests[0].pairing.known.higher_is_better else 1
+    ranks = [1 + sum(sign * other < sign * value for other in values) for value in values]
+    return [
+        Standing(
+            values[place],
+            side and (side.low, side.high),
+            ranks[place],
+            None if limits is None else limits[place],
+            tuple(other for other in range(count) if (place, other) in wins),
+            ranks[place] == 1,
+        )
+        for place, side in enumerate(sides)
+    ]
+
+
+def _wins(name: str, compared: Mapping[tuple[int, int], Comparison]) -> set[tuple[int, int]]:
+    """(winner, loser) of each pair that the data can tell apart."""
+    wins = set()
+    for (a, b), comparison in compared.items():
+        for metric in comparison.metrics:
+            if metric.name == name and metric.verdict in ("better", "worse"):
+                wins.add((b, a) if metric.verdict == "better" else (a, b))
+    return wins
+
+
+def _rank_intervals(
+    against_first: Mapping[str, Sequence[Tested]], seed: int
+) -> dict[str, list[tuple[int, int]]]:
+    """The range of 95% of each run's ranks, by metric, all on the same resamples; only for means."""
+    import numpy as np
+    from scipy.stats import rankdata
+
+    means = {name: tests for name, tests in against_first.items() if tests[0].pairing.is_mean}
+    usual = next(iter(means.values()), None)
+    if usual is None:
+        return {}
+    ids, clusters = list(usual[0].pairing.sample_ids), usual[0].pairing.clusters
+    columns, names = [], []
+    for name, tests in means.items():
+        pairings = [one.pairing for one in tests]
+        if any(list(one.sample_ids) != ids or one.clusters != clusters for one in pairings):
+            continue
+        there = np.all([one.both for one in pairings], axis=0)
+        values = np.stack([pairings[0].rows_a[:, 0], *(one.rows_b[:, 0] for one in pairings)], axis=1)
+        columns.append(np.where(there[:, np.newaxis], values, math.nan))
+        names.append(name)
+    every = np.concatenate(columns, axis=1)
+    sums = summed_by_unit(np.nan_to_num(every), clusters)
+    sizes = summed_by_unit(np.isfinite(every).astype(np.float64), clusters)
+    if not 2 <= len(sums) <= DRAWS_UP_TO or not bool((sizes.sum(axis=0) > 0).all()):
+        return {}
+    drawn = resampled_ratios(sums, sizes, resamples=_RANK_DRAWS, seed=seed, together=True)
+    limits = {}
+    for name, block in zip(names, np.split(drawn, len(names), axis=1), strict=True):
+        sign = -1 if means[name][0].pairing.known.higher_is_better else 1
+        # Equal means differ in their last bits by the order of the sums: nine digits decide.
+        kept = np.round(sign * block[np.isfinite(block).all(axis=1)], 9)
+        ranks = rankdata(kept, axis=1, method="min")
+        low, high = np.quantile(ranks, [0.025, 0.975], axis=0)
+        limits[name] = [(math.floor(a), math.ceil(b)) for a, b in zip(low, high, strict=True)]
+    return limits

@@ -1,0 +1,125 @@
+"""Several runs of one system: how much of its score is luck of the draw, and one run made of them all.
+
+The answers to one question are not independent: in the pooled run each question is a cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import stdev
+
+from ..core.scores import Scores, as_columns
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult
+from ..errors import PlanError
+
+
+@dataclass(frozen=True)
+class RunToRun:
+    """A metric's value in each repeat of the two systems, and the standard deviation of these values."""
+
+    baseline: tuple[float, ...]
+    candidate: tuple[float, ...]
+
+    @property
+    def baseline_sd(self) -> float | None:
+        return _spread(self.baseline)
+
+    @property
+    def candidate_sd(self) -> float | None:
+        return _spread(self.candidate)
+
+
+def run_to_run(
+    baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
+) -> dict[str, RunToRun]:
+    """What the repeats of either system scored, by metric; nothing where there are none."""
+    if len(baselines) == len(candidates) == 1:
+        return {}
+    a, b = _values(baselines), _values(candidates)
+    return {name: RunToRun(a[name], b[name]) for name in a if name in b}
+
+
+def pooled(
+    baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
+) -> tuple[EvaluationRun, EvaluationRun]:
+    """One run of all repeats on either side: the first with the first, the second with the second, ..."""
+    if len(baselines) != len(candidates):
+        counts = f"{len(baselines)} and {len(candidates)}"
+        raise PlanError(f"the systems were run {counts} times. Give equally many repeats of both.")
+    for runs in (baselines, candidates):
+        ids = [run.evaluation_id for run in runs]
+        twice = next((name for name in ids if ids.count(name) > 1), None)
+        if twice is not None:
+            raise PlanError(f"{twice} is named twice as a repeat of itself. Name different runs.")
+    return _pooled(baselines), _pooled(candidates)
+
+
+def each_repeated(samples: Iterable[EvaluationSample], times: int) -> Iterator[EvaluationSample]:
+    """The samples as a pooled run names them, once for each repeat."""
+    for sample in samples:
+        yield sample
+        for number in range(1, times):
+            yield from _renamed([sample], number)
+
+
+def _pooled(runs: Sequence[EvaluationRun]) -> EvaluationRun:
+    if len(runs) == 1:
+        return runs[0]
+    names = [result.name for result in runs[0].results]
+    shared = [name for name in names if all(name in _by_name(run) for run in runs)]
+    return replace(
+        runs[0],
+        evaluation_id=", ".join(run.evaluation_id for run in runs),
+        results=[_pooled_result([_by_name(run)[name] for run in runs]) for name in shared],
+        samples=[sample for number, run in enumerate(runs) for sample in _renamed(run.samples, number)],
+        outputs=[],
+    )
+
+
+def _pooled_result(results: Sequence[MetricResult]) -> MetricResult:
+    signatures = [result.details.get("signature") for result in results]
+    if any(signature != signatures[0] for signature in signatures):
+        what = f"{results[0].name} was not computed alike in the repeats: {signatures}"
+        raise PlanError(f"{what}. Score them again alike.")
+    pieces = []
+    for number, result in enumerate(results):
+        scores = as_columns(result.scores)
+        piece = Scores(
+            [_name(sample_id, number) for sample_id in scores.sample_ids],
+            scores.values,
+            parts=scores.parts,
+            notes=scores.notes,
+        )
+        piece.clusters = list(scores.clusters) if scores.clusters is not None else list(scores.sample_ids)
+        pieces.append(piece)
+    failed = sum(result.details.get("num_failed", 0) for result in results)
+    details = {**results[0].details, "num_failed": failed}
+    return replace(results[0], value=math.nan, details=details, scores=Scores.joined(pieces))
+
+
+def _renamed(samples: Sequence[EvaluationSample], number: int) -> list[EvaluationSample]:
+    return [replace(sample, sample_id=_name(sample.sample_id, number)) for sample in samples]
+
+
+def _name(sample_id: str, number: int) -> str:
+    return sample_id if number == 0 else f"{sample_id} (repeat {number + 1})"
+
+
+def _by_name(run: EvaluationRun) -> Mapping[str, MetricResult]:
+    return {result.name: result for result in run.results}
+
+
+def _values(runs: Sequence[EvaluationRun]) -> dict[str, tuple[float, ...]]:
+    first = _by_name(runs[0])
+    tables = [_by_name(run) for run in runs]
+    return {
+        name: tuple(table[name].value for table in tables)
+        for name in first
+        if all(name in table for table in tables)
+    }
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    return stdev(values) if len(values) >= 2 and all(map(math.isfinite, values)) else None

@@ -1,0 +1,138 @@
+"""Where does it get better, and where worse? A comparison within each value of a label or metadata field."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.types import EvaluationSample
+from ..errors import PlanError
+from ..stats.correction import benjamini_hochberg
+from .paired_tests import Tested, tested_all
+from .pairing import Pairing
+
+FEW = 20  # samples; below, a slice is marked: its numbers say little
+MOST_VALUES = 50  # of one field; a field with more is an id, or a text
+
+
+@dataclass(frozen=True)
+class SliceComparison:
+    """One metric on the samples of which a field has one value. `few` marks fewer than 20 pairs."""
+
+    field: str
+    value: str
+    metric: str
+    unit: str
+    pairs: int
+    baseline: float
+    candidate: float
+    difference: float
+    gain: float  # the difference, positive where the candidate is better
+    interval: tuple[float, float] | None
+    p_value: float
+    p_adjusted: float
+    verdict: str
+    few: bool
+
+
+def slice_comparisons(
+    pairings: Sequence[Pairing],
+    fields: Sequence[str],
+    samples: Iterable[EvaluationSample],
+    *,
+    alpha: float,
+    seed: int,
+    resamples: int,
+) -> tuple[list[SliceComparison], list[str]]:
+    """Every metric in every slice, the worst first, p-values corrected by Benjamini-Hochberg; and notes."""
+    if not fields:
+        return [], []
+    values, notes = _values(samples, fields)
+    tested: list[tuple[str, str, Tested]] = []
+    for name, members in values.items():
+        for value, ids in members.items():
+            parts = [pairing.at(_places(pairing, ids)) for pairing in pairings]
+            scored = [part for part in parts if part.scored]
+            tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
+    adjusted = benjamini_hochberg([one.test.p_value for _, _, one in tested])
+    found = [
+        _slice(name, value, one, p, alpha) for (name, value, one), p in zip(tested, adjusted, strict=True)
+    ]
+    return sorted(found, key=_worst_first), notes
+
+
+def field_values(sample: EvaluationSample, name: str) -> list[str]:
+    """What a sample has under "query_type", "labels.query_type" or "metadata.source"; each of a list."""
+    where, _, rest = name.partition(".")
+    homes: list[Mapping[str, Any]] = [sample.labels, sample.metadata]
+    if rest and where in ("labels", "metadata"):
+        homes, name = [getattr(sample, where)], rest
+    for home in homes:
+        if name in home:
+            value = home[name]
+            members = value if isinstance(value, list) else [value]
+            return [str(one) for one in members if isinstance(one, str | int | float | bool)]
+    return []
+
+
+def _values(
+    samples: Iterable[EvaluationSample], fields: Sequence[str]
+) -> tuple[dict[str, dict[str, set[str]]], list[str]]:
+    """The sample ids of each value of each field; those of rare values of a field with very many are left."""
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in fields}
+    for sample in samples:
+        for name in fields:
+            for value in field_values(sample, name):
+                found[name].setdefault(value, set()).add(sample.sample_id)
+    notes = []
+    for name, members in found.items():
+        if not members:
+            raise PlanError(f"no sample has a label or metadata field {name!r} to slice by. Check its name.")
+        if len(members) > MOST_VALUES:
+            kept = Counter({value: len(ids) for value, ids in members.items()}).most_common(MOST_VALUES)
+            notes.append(f"{name} has {len(members)} values; the {MOST_VALUES} most frequent are compared")
+            found[name] = {value: members[value] for value, _ in kept}
+    return found, notes
+
+
+def _places(pairing: Pairing, ids: set[str]) -> list[int]:
+    return [place for place, sample_id in enumerate(pairing.sample_ids) if sample_id in ids]
+
+
+def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: float) -> SliceComparison:
+    metric, pairs = tested.pairing.known, int(tested.pairing.both.sum())
+    gain = tested.difference if metric.higher_is_better else -tested.difference
+    differs = bool((tested.pairing.rows_a[:, 0] != tested.pairing.rows_b[:, 0])[tested.pairing.both].any())
+    verdict = "cannot tell" if differs else "same"
+    if p_adjusted < alpha and gain:
+        verdict = "better" if gain > 0 else "worse"
+    interval = tested.interval
+    return SliceComparison(
+        name,
+        value,
+        tested.pairing.a.name,
+        metric.unit,
+        pairs,
+        tested.value_a,
+        tested.value_b,
+        tested.difference,
+        gain,
+        None if interval is None else (interval.low, interval.high),
+        tested.test.p_value,
+        p_adjusted,
+        verdict,
+        pairs < FEW,
+    )
+
+
+def _worst_first(one: SliceComparison) -> tuple[bool, int, float, float]:
+    """Slices of many samples first; the surely worse before those that may be; then by how sure that is.
+
+    Metrics have scales of their own, so a sure small loss comes before a large one that may be chance.
+    """
+    place = {"worse": 0, "cannot tell": 1, "same": 2, "better": 3}[one.verdict]
+    sure = 1 - one.p_value
+    return one.few, place, math.copysign(sure, one.gain) if one.gain else 0.0, one.gain

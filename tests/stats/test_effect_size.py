@@ -1,0 +1,68 @@
+"""Effect sizes: by hand, pair by pair, and as a rank test has them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
+from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
+
+from auepora_eval.stats.effect_size import cliffs_delta, cohens_d, cohens_dz, odds_ratio, risk_difference
+
+scores = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=30)
+
+
+def test_by_hand() -> None:
+    assert cohens_d([0.70, 0.80], [0.73, 0.83]) == pytest.approx(0.03 / math.sqrt(0.005))
+    assert cohens_dz([0.1, 0.3]) == pytest.approx(0.2 / math.sqrt(0.02))
+    assert cliffs_delta([1, 2, 3], [2, 3, 4]) == pytest.approx((6 - 1) / 9)
+    assert risk_difference([0, 0, 1, 1], [1, 1, 1, 0]) == pytest.approx(0.25)
+    assert odds_ratio([0, 0, 1, 1], [1, 1, 0, 1]) == 2.0
+    assert odds_ratio([0, 1], [1, 1]) == math.inf
+
+
+def test_without_spread_there_is_no_size() -> None:
+    for found in (
+        cohens_d([1, 1], [2, 2]),
+        cohens_d([1], [2, 3]),
+        cohens_dz([0.3, 0.3, 0.3]),
+        cohens_dz([1.0]),
+        cliffs_delta([], [1.0]),
+        odds_ratio([0, 1], [0, 1]),
+        risk_difference([], []),
+    ):
+        assert math.isnan(found)
+    with pytest.raises(ValueError, match="0 or 1"):
+        risk_difference([0.5], [1.0])
+
+
+@given(a=scores, b=scores)
+def test_cliffs_delta_is_the_double_loop_and_the_u_form(a: list[float], b: list[float]) -> None:
+    pairs = [(x, y) for x in a for y in b]
+    expected = (sum(y > x for x, y in pairs) - sum(y < x for x, y in pairs)) / len(pairs)
+    u = mannwhitneyu(b, a).statistic
+    assert cliffs_delta(a, b) == pytest.approx(expected)
+    assert cliffs_delta(a, b) == pytest.approx(2 * u / (len(a) * len(b)) - 1)
+    assert cliffs_delta(b, a) == pytest.approx(-expected)
+
+
+def test_a_difference_of_two_groups_is_the_slope_over_its_error() -> None:
+    """Cohen's d is the t statistic of the two groups, freed of their size."""
+    from scipy.stats import ttest_ind, ttest_rel
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0, 1, 40), rng.normal(0.5, 2, 60)
+    assert cohens_d(a, b) == pytest.approx(-ttest_ind(a, b).statistic * math.sqrt(1 / 40 + 1 / 60))
+    assert cohens_dz(b[:40] - a) == pytest.approx(ttest_rel(b[:40], a).statistic / math.sqrt(40))
+
+
+def test_the_odds_are_those_of_the_discordant_pairs() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, 2, 200), rng.integers(0, 2, 200)
+    table = np.array([[((a == x) & (b == y)).sum() for y in (1, 0)] for x in (1, 0)])
+    assert odds_ratio(a, b) == pytest.approx(table[1, 0] / table[0, 1])
+    assert mcnemar(table, exact=True).statistic == min(table[1, 0], table[0, 1])

@@ -1,0 +1,90 @@
+"""Corrected rates: ppi_py as judge, the promise of 95% kept, and Rogan and Gladen by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auepora_eval.stats.prediction_powered import prediction_powered_mean, true_rate, true_rate_interval
+
+
+def judged(seed: int, n: int = 60, unlabelled: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels of 0.6 on average, and a judge that goes along with them but says 0.1 too much."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(3, 2, n + unlabelled)
+    said = truth + 0.1 + rng.normal(0, 0.1, n + unlabelled)
+    return truth[:n], said[:n], said[n:]
+
+
+# What ppi_py 0.2.3 says of `judged(seed)`: weight, value, low, high. It is not installed with the tests as
+# it brings a package of its own that is named `tests`.
+PPI_PY = [
+    (0, None, 0.598525053, 0.571032217, 0.626017890),
+    (0, 1.0, 0.598853751, 0.563859868, 0.633847635),
+    (1, None, 0.620778131, 0.592657300, 0.648898962),
+    (1, 1.0, 0.617878506, 0.580331068, 0.655425945),
+    (2, None, 0.594793680, 0.564968748, 0.624618611),
+    (2, 1.0, 0.596668556, 0.562129542, 0.631207571),
+    (3, None, 0.605991147, 0.577057036, 0.634925258),
+    (3, 1.0, 0.598460606, 0.564704393, 0.632216820),
+]
+
+
+@pytest.mark.parametrize(("seed", "weight", "value", "low", "high"), PPI_PY)
+def test_ppi_py_says_the_same(seed: int, weight: float | None, value: float, low: float, high: float) -> None:
+    ours = prediction_powered_mean(*judged(seed), weight=weight)
+    assert [ours.value, *ours.interval[:2]] == pytest.approx([value, low, high], abs=1e-8)
+
+
+def test_the_bias_of_the_judge_is_gone_and_the_interval_holds() -> None:
+    held, widths = 0, []
+    for seed in range(400):
+        labels, with_label, without = judged(seed)
+        corrected = prediction_powered_mean(labels, with_label, without)
+        alone = prediction_powered_mean(labels, with_label, without, weight=0.0)
+        held += corrected.interval.low <= 0.6 <= corrected.interval.high
+        widths.append(
+            (corrected.interval.high - corrected.interval.low) / (alone.interval.high - alone.interval.low)
+        )
+    assert 0.91 <= held / 400 <= 0.98
+    assert np.mean(widths) < 0.75
+
+
+def test_a_judge_that_says_nothing_changes_nothing() -> None:
+    labels, with_label, without = judged(0)
+    dull = prediction_powered_mean(labels, np.ones(60), np.ones(300))
+    assert dull.weight == 0.0
+    assert dull.value == pytest.approx(labels.mean())
+    against = prediction_powered_mean(labels, -with_label, -without)
+    assert against.weight == 0.0
+    with pytest.raises(ValueError, match="two labels at least"):
+        prediction_powered_mean([1.0], [1.0], [1.0, 0.0])
+
+
+def test_rogan_and_gladen() -> None:
+    assert true_rate(0.75, 0.9, 0.8) == pytest.approx(0.785714, abs=1e-6)
+    assert true_rate(0.1, 0.9, 0.8) == 0.0
+    assert true_rate(0.95, 0.9, 0.8) == 1.0
+    for sensitivity, specificity in ((0.5, 0.5), (0.2, 0.3), (1.2, 0.9)):
+        with pytest.raises(ValueError, match=r"coin|shares"):
+            true_rate(0.5, sensitivity, specificity)
+
+
+def test_the_interval_of_a_corrected_rate_holds() -> None:
+    """A true rate of 0.3, a judge of 0.9 and 0.8, each known from a few samples only."""
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(500):
+        reported = (int(rng.binomial(400, 0.3 * 0.9 + 0.7 * 0.2)), 400)
+        interval = true_rate_interval(
+            reported, (int(rng.binomial(60, 0.9)), 60), (int(rng.binomial(80, 0.8)), 80)
+        )
+        held += interval.low <= 0.3 <= interval.high
+    assert 0.925 <= held / 500 <= 0.985
+
+
+def test_counts_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="not a share"):
+        true_rate_interval((5, 4), (9, 10), (8, 10))
+    with pytest.raises(ValueError, match="coin"):
+        true_rate_interval((5, 10), (5, 10), (5, 10))

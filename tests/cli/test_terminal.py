@@ -102,17 +102,18 @@ def test_stopping_keeps_what_is_finished_and_says_what_to_do(here: Path, number:
         # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
-    partial = here / "runs" / "x.run" / "outputs.partial.jsonl"
+    journal = here / "runs" / "x.run" / "journal.jsonl"
     for _ in range(200):
-        if partial.exists() and partial.stat().st_size:
+        if journal.exists() and '"output"' in journal.read_text():
             break
         time.sleep(0.05)
     running.send_signal(number)
     _, err = running.communicate(timeout=20)
     assert running.returncode == code
     assert "Traceback" not in err
-    assert "score it: auepora score --dataset d.jsonl --outputs runs/x.run/outputs.partial.jsonl" in err
-    kept = partial.read_text().splitlines()
-    assert 0 < len(kept) < 50
-    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(partial), "--metrics", "exact_match")
-    assert f"{50 - len(kept)} × MissingPrediction" in done.stdout
+    assert "resume: auepora run --resume x --out runs" in err
+    kept = journal.read_text().count('"type":"output"')
+    assert 0 < kept < 50
+    assert f"kept: {kept} outputs in runs/x.run" in err
+    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(journal), "--metrics", "exact_match")
+    assert f"{50 - kept} × MissingPrediction" in done.stdout

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -19,8 +21,12 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.errors import AueporaError, DataError, StorageError
+from auepora_eval.errors import DataError, StorageError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.journal import Journal
 from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.verify import verify_run
+from tests.builders import a_dataset
 
 
 def a_run(evaluation_id: str = "first", **fields: Any) -> EvaluationRun:
@@ -99,7 +105,7 @@ def test_an_id_is_never_joined_to_a_path_unchecked(tmp_path: Path, evaluation_id
     for call in (
         lambda: storage.save_results({"evaluation_id": evaluation_id}),
         lambda: storage.save_run(a_run(evaluation_id)),
-        lambda: storage.partial_outputs(evaluation_id),
+        lambda: storage.run_folder(evaluation_id),
         lambda: storage.free_id(evaluation_id),
         lambda: storage.load_run(str(evaluation_id) + "/" if evaluation_id == 5 else evaluation_id),
     ):
@@ -226,35 +232,30 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     assert storage.list_results() == []
     with pytest.raises(StorageError, match="cannot be written"):
         storage.save_run(a_run())
-    with pytest.raises(StorageError, match="cannot be written"), storage.outputs_as_they_arrive("first"):
-        pass
+    with pytest.raises(StorageError, match="cannot be written"):
+        Journal.create(storage.run_folder("first"), {})
 
 
-def test_outputs_are_kept_as_they_arrive(tmp_path: Path) -> None:
+def test_a_run_with_a_journal_has_its_outputs_there_and_nowhere_else(tmp_path: Path) -> None:
     storage, run = EvaluationResultsStorage(tmp_path), a_run()
-
-    def crash() -> None:
-        with storage.outputs_as_they_arrive("first") as keep:
-            keep(run.samples[0], run.outputs[0])
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        crash()
-    assert storage.partial_outputs("first").read_bytes().count(b"\n") == 1
-    storage.save_run(run)
-    assert not storage.partial_outputs("first").exists()
-
-
-def test_a_crash_before_the_first_output_leaves_nothing(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    with pytest.raises(AueporaError), storage.outputs_as_they_arrive("first"):
-        raise DataError("here", "wrong.")
-    assert names(tmp_path) == []
+    evaluator = AueporaEvaluator(lambda query: run.outputs[0], EvaluationPlan(parse_metrics("token_f1")))
+    stored = storage.evaluate(evaluator, a_dataset(*run.samples), evaluation_id="first")
+    files = ["header.json", "journal.jsonl", "lock", "samples.jsonl"]
+    assert names(tmp_path) == sorted(["first.results.json", "first.run", *files])
+    loaded = storage.load_run("first")
+    assert [output.response for output in loaded.outputs] == [output.response for output in run.outputs]
+    assert loaded.samples == run.samples
+    assert stored.samples == []
+    assert verify_run(storage, "first").ok
+    storage.save_run(run, force=True)
+    assert "journal.jsonl" not in names(tmp_path)
+    assert storage.load_run("first") == run
 
 
-def test_outputs_of_a_stored_run_are_not_begun_again(storage: EvaluationResultsStorage) -> None:
-    with pytest.raises(StorageError, match="exists already"), storage.outputs_as_they_arrive("first"):
-        pass
+def test_a_stored_run_is_not_begun_again(storage: EvaluationResultsStorage) -> None:
+    evaluator = AueporaEvaluator(lambda query: "x", EvaluationPlan([]))
+    with pytest.raises(StorageError, match="exists already"):
+        evaluator.run(a_dataset(*a_run().samples), evaluation_id="first", storage=storage)
 
 
 def test_free_id_counts_up(storage: EvaluationResultsStorage) -> None:

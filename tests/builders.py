@@ -161,7 +161,17 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
         an_output("", "", timings=took(0.4)),
     ]
     outputs[8].response.structured = {"factual_error": True}  # it suspects the document and repeats it
+    labelled = {"s1": ("accurate", "accurate"), "s2": ("hallucination", "accurate")}
+    labelled |= {"s3": ("accurate", "hallucination"), "s4": ("hallucination", "hallucination")}
+    labelled |= {"c1": ("contradiction", "contradiction"), "s5": ("hallucination", "hallucination")}
+    for sample, output in zip(samples, outputs, strict=True):
+        if sample.sample_id in labelled:
+            true, predicted = labelled[sample.sample_id]
+            sample.labels = {**sample.labels, "ground_truth_label": true}
+            output.extra = {**output.extra, "predicted_label": predicted}
     outputs[0].retrieved[0].doc = Document(
         "a", "The Annet moors at the north pier.", {"source": "a", "start": 0, "end": 34}
     )
+    samples[0].metadata["citations"] = [{"file_name": "a", "start_char": 20, "end_char": 33}]
+    outputs[0].response.metadata["citations"] = [{"file_name": "a", "start_char": 0, "end_char": 33}]
     return samples, outputs

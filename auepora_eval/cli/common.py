@@ -107,12 +107,12 @@ def open_samples(name: str, format_name: str | None) -> EvaluationDataset:
 
 def load_samples(name: str, format_name: str | None, limit: int | None) -> InMemoryDataset:
     """The same, in memory; the first `limit` samples of it."""
-    from ..core.dataset import InMemoryDataset
+    from ..core.dataset import DescribedDataset
 
     dataset = open_samples(name, format_name)
     samples = list(dataset)
     refuse_no_samples(name, len(samples))
-    return InMemoryDataset(dataset.name, samples if limit is None else samples[:limit])
+    return DescribedDataset(dataset.name, samples[:limit], info=dataset.info)
 
 
 def refuse_no_samples(name: str, count: int) -> None:
@@ -184,6 +184,8 @@ def say_comparison(comparison: Comparison) -> None:
     )
     echo.say_table(headings, comparison_rows(comparison), numeric=range(1, 6))
     echo.say_words(comparison_in_words(comparison))
+    for text in comparison.notes:
+        echo.note(f"note: {text}.")
     for name, reason in comparison.not_compared.items():
         echo.note(f"note: {name} is not compared: {reason}.")
 

@@ -41,7 +41,9 @@ def run(args: Namespace) -> int:
         _say_worst(storage.load_run(args.run_id), args.worst, args.n)
     else:
         stored = storage.load_scores(args.run_id)
-        echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {stored.dataset_fingerprint[:12]}")
+        version = stored.snapshot.get("version")
+        data = f"{stored.dataset_fingerprint[:12]}{f', version {version}' if version else ''}"
+        echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
         say_run(stored, storage.load_tally(args.run_id))
     return 0
 

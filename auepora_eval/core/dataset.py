@@ -29,6 +29,14 @@ class EvaluationDataset(ABC):
         return {}
 
     @property
+    def snapshot(self) -> dict[str, Any]:
+        """Which state of the dataset this is, as far as it says so: its version and its manifest's sha256."""
+        metadata = self.info.get("metadata")
+        known = {**(metadata if isinstance(metadata, dict) else {}), **self.info}
+        names = ("version", "manifest_sha256")
+        return {name: known[name] for name in names if isinstance(known.get(name), str)}
+
+    @property
     def documents(self) -> Sequence[Document]:
         """The corpus, where the dataset carries one; its samples' documents need not be in it."""
         return ()

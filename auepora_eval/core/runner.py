@@ -139,6 +139,7 @@ class AueporaEvaluator:
             seed=self.seed,
             evaluation_id=evaluation_id,
             configuration=self.settings(),
+            snapshot=dataset.snapshot,
             validated=True,
         )
         return replace(

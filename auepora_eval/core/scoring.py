@@ -38,6 +38,7 @@ def scored_run(
     seed: int = 0,
     evaluation_id: str | None = None,
     configuration: dict[str, Any] | None = None,
+    snapshot: dict[str, Any] | None = None,
     validated: bool = False,
 ) -> EvaluationRun:
     """A run from outputs that are there already: no system is called."""
@@ -58,6 +59,7 @@ def scored_run(
         seconds=perf_counter() - clock,
         environment=environment(),
         configuration=configuration or {},
+        snapshot=snapshot or {},
     )
 
 

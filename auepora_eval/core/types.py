@@ -131,6 +131,7 @@ class EvaluationRun:
     environment: dict[str, Any] = field(default_factory=dict)
     configuration: dict[str, Any] = field(default_factory=dict)
     resource_usage: dict[str, Any] | None = None  # of the system's calls; None if it was not called
+    snapshot: dict[str, Any] = field(default_factory=dict)  # version and manifest of the dataset, if known
 
     def result(self, name: str) -> MetricResult:
         """The result of one metric, by its name."""

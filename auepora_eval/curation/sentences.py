@@ -6,18 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..metrics.sentences import sentence_spans
+
 _MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*\s*")
 _WIKI_HEADING = re.compile(r"\s*((?:= ?){1,6})\s*([^=].*?)\s*((?:= ?){1,6})\s*")
 _UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,2}[.)])\s+(\S.*)")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_END = re.compile(r"[.!?]['\"”’)\]]*(?=\s)|(?<=\s)[.!?]\s*['\"”]?(?=\s)")
-_OPENING = re.compile(r"\s+['\"“‘(\[]?\s*(\S)")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|Gen|Maj|Col|Capt|Lt|Sgt|Gov|Sen|Rep|Rev|Hon|St|Mt|Jr|Sr|[Vv]s|Nos?|nos?|[Ff]igs?|Eq"
-    r"|Vol|vol|pp|p|al|etc|approx|ca|cf|Inc|inc|Corp|corp|Ltd|ltd|Co|co|Bros|[Dd]ept|est|e\.g|i\.e|U\.S|u\.s|U\.K"
-    r"|Ph\.D|a\.m|p\.m|[A-Za-z])\.$"
-)
 _LONGEST = 1_500
 _LONG_WORD = re.compile(r"\S{90}")
 _SHORT_LINE, _LONG_LINE = 50, 400  # a paragraph's last line; a paragraph on a line of its own
@@ -58,7 +53,6 @@ def outline(text: str) -> Outline:
     headings: list[Heading] = []
     sentences: list[Sentence] = []
     above: dict[int, str] = {}
-    small_starts = _starts_small(text)
     for number, (kind, start, end, level) in enumerate(_blocks(text)):
         if kind == "heading":
             title = tidy(_heading_text(text[start:end]))
@@ -66,8 +60,9 @@ def outline(text: str) -> Outline:
             above = {depth: name for depth, name in above.items() if depth < level} | {level: title}
             continue
         topic, section = (above[min(above)], above[max(above)]) if above else ("", "")
-        for first, last in _cut(text, start, end, small_starts):
-            sentences.append(Sentence(first, last, number, topic, section, kind == "item"))
+        for span in sentence_spans(text, start, end, lines=False):
+            for first, last in _stripped(text, *span):
+                sentences.append(Sentence(first, last, number, topic, section, kind == "item"))
     return Outline(headings, sentences)
 
 
@@ -138,36 +133,6 @@ def _kind(line: str, below: str) -> tuple[str, int]:
 def _heading_text(line: str) -> str:
     match = _MARKDOWN_HEADING.fullmatch(line) or _WIKI_HEADING.fullmatch(line)
     return match[2] if match else line.strip()
-
-
-def _starts_small(text: str) -> bool:
-    """Whether a text is written without capitals, so that a small letter may begin a sentence."""
-    start = text[:200_000]
-    capitals = sum(map(str.isupper, start))
-    return capitals < 0.002 * len(start)
-
-
-def _cut(text: str, start: int, end: int, small_starts: bool) -> Iterator[tuple[int, int]]:
-    """The sentences of a paragraph."""
-    begin = start
-    for match in _END.finditer(text, start, end):
-        stop = match.end()
-        if stop <= begin or not _is_end(text, begin, match, end, small_starts):
-            continue
-        yield from _stripped(text, begin, stop)
-        begin = stop
-    yield from _stripped(text, begin, end)
-
-
-def _is_end(text: str, begin: int, match: re.Match[str], end: int, small_starts: bool) -> bool:
-    after = _OPENING.match(text, match.end(), end)
-    if after is None:
-        return True
-    if not (after[1].isupper() or after[1].isdigit() or small_starts or not after[1].isascii()):
-        return False
-    if text[match.start()] != ".":
-        return True
-    return not _ABBREVIATION.search(text[max(begin, match.start() - 12) : match.start() + 1])
 
 
 def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

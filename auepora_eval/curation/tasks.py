@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,8 +32,10 @@ class Shown:
 
     @property
     def id(self) -> str:
-        """The passage's id; that of an edited copy is its own, and in no corpus."""
-        return self.chunk.id if self.edited is None else f"{self.chunk.id}~edited"
+        """The passage's id; that of an edited copy is its own, and in no corpus: each edit has another."""
+        if self.edited is None:
+            return self.chunk.id
+        return f"{self.chunk.id}~edited-{hashlib.sha256(self.edited.encode()).hexdigest()[:8]}"
 
     @property
     def text(self) -> str:

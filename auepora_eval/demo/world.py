@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..core.dataset import InMemoryDataset
 from ..core.types import Document
+from ..io.annotations import load_label_set
 from ..io.jsonl import load_jsonl_dataset, read_records
 
 DATA = Path(__file__).parent / "data"
@@ -16,6 +17,11 @@ QUESTIONS = DATA / "questions.jsonl"
 def demo_dataset() -> InMemoryDataset:
     """The questions with their gold documents, reference answers and labels."""
     return load_jsonl_dataset(QUESTIONS, name="skerravane")
+
+
+def demo_labels() -> InMemoryDataset:
+    """Answers to some of the questions, right and wrong on purpose, each with its label."""
+    return load_label_set(DATA / "answers.labels.json")
 
 
 @cache

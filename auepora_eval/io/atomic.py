@@ -22,9 +22,11 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     if not path.name:
         raise StorageError(f"{path} is a folder, not a file to write.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    made: list[Path] = []
     try:
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
+        made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             yield file
@@ -43,6 +45,9 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+        with suppress(OSError):  # nothing is left behind: a folder that has something in it stays
+            for folder in made:
+                folder.rmdir()
 
 
 def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:

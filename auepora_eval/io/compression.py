@@ -12,7 +12,7 @@ from ..core.fingerprint import plain
 from ..errors import DataError
 from .document_file import packed
 from .json_text import FLATTEN, TOO_DEEP, kind_of, parse_document
-from .jsonl import encode
+from .jsonl import encode, refuse_bomb
 
 _WHERE = "evaluation data"
 _PACKED = "compressed data"
@@ -63,6 +63,7 @@ def _unpacked(compressed: bytes, max_bytes: int) -> bytes:
             # In steps: one read of a gigabyte would claim the gigabyte before it is known to be there.
             while step := file.read(_STEP):
                 content += step
+                refuse_bomb(len(content), len(compressed), _PACKED)
                 if len(content) > max_bytes:
                     raise DataError(
                         _PACKED,
@@ -70,9 +71,7 @@ def _unpacked(compressed: bytes, max_bytes: int) -> bytes:
                         fix="Raise max_bytes if this is meant.",
                     )
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            _PACKED, f"cannot be unpacked: {error}.", fix="Are they gzip, and complete?"
-        ) from error
+        raise DataError(_PACKED, "cannot be unpacked.", fix="Are they gzip, and complete?") from error
     return bytes(content)
 
 

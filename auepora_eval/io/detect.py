@@ -12,9 +12,10 @@ import msgspec
 from ..errors import DataError
 from .document_file import is_yaml, read_content
 from .jsonl import BYTE_ORDER_MARK, opened
+from .split_records import is_raw_record, is_split_record
 from .yaml_text import parse_yaml
 
-_START = 65_536
+_START, _FIRST_LINE = 65_536, 1_000_000
 _BY_NAME = {
     ".eval.json": "eval_json",
     ".eval.yaml": "eval_json",
@@ -47,7 +48,6 @@ IN_WORDS = {
     "config": "a configuration",
     "predictions": "predictions of a system",
     "manifest": "the manifest of a dataset",
-    "raw": "raw records of a generator",
 }
 
 
@@ -77,9 +77,9 @@ def kind_of_name(path: Path) -> str | None:
 def _start(path: Path) -> bytes:
     """The first line, and some more of what can be read: the format's own reader says where it breaks off."""
     with opened(path) as file:
-        start = file.readline(_START)
+        start = file.readline(_FIRST_LINE)
         with suppress(OSError, EOFError, zlib.error):
-            start += file.read(_START - len(start))
+            start += file.read(max(0, _START - len(start)))
     return start.removeprefix(BYTE_ORDER_MARK)
 
 
@@ -105,6 +105,8 @@ def _kind_of_json(start: bytes) -> str:
 
 
 _KEYS_OF_DOCUMENTS = (
+    ("sample_id", "jsonl"),
+    ("task_id", "splits"),
     ("queries", "eval_json"),
     ("annotation_id", "ground_truth"),
     ("annotations", "ground_truth"),
@@ -120,6 +122,8 @@ def _kind_of_record(record: dict[str, Any]) -> str | None:
     if "sample_id" in record:
         answered = {"retrieved", "response", "answer", "error"} & record.keys()
         return "predictions" if answered and "query" not in record else "jsonl"
+    if is_split_record(record) or is_raw_record(record):
+        return "splits"
     if isinstance(record.get("samples"), list):
         return "labels"
     return next((kind for key, kind in _KEYS_OF_DOCUMENTS if key in record), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,38 @@ import msgspec
 from ..errors import DataError
 from .atomic import write_bytes
 from .json_text import parse_document
-from .jsonl import BYTE_ORDER_MARK, encode, opened
+from .jsonl import BYTE_ORDER_MARK, encode, opened, refuse_bomb
 from .yaml_text import parse_yaml, yaml_text
 
 MAX_DOCUMENT_BYTES = 2_000_000_000
 YAML_SUFFIXES = (".yaml", ".yml")
+_STEP = 1 << 24
 
 
 def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Any:
     """The document of a file; gzip is unpacked, but no further than `max_bytes`."""
     path = Path(path)
     content = read_content(path, max_bytes)
-    return parse_yaml(content, path.name) if is_yaml(path) else parse_document(content, path.name)
+    if not is_yaml(path):
+        return parse_document(content, path.name)
+    document = parse_yaml(content, path.name)
+    if document is None and all(line.lstrip()[:1] in (b"", b"#") for line in content.splitlines()):
+        raise DataError(path.name, "there is nothing in it.", fix="Write one YAML document.")
+    return document
 
 
 def read_content(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
     """The bytes of a file, unpacked; a file that unpacks to more than the limit is an error, not a crash."""
     with opened(path) as file:
-        content = file.read(max_bytes + 1)
+        if not isinstance(file, gzip.GzipFile):
+            content = file.read(max_bytes + 1)
+        else:
+            pieces = bytearray()
+            # In steps: one read of it all would have unpacked a bomb before anybody looks.
+            while len(pieces) <= max_bytes and (piece := file.read(_STEP)):
+                pieces += piece
+                refuse_bomb(len(pieces), file.fileobj.tell(), path.name)
+            content = bytes(pieces)
     if len(content) > max_bytes:
         raise DataError(
             path.name,
@@ -50,8 +65,6 @@ def write_document(document: Any, path: str | Path, *, force: bool = False) -> N
 
 def packed(content: bytes, level: int = 6) -> bytes:
     """Content as gzip, with no name and no time in it: equal content gives equal bytes."""
-    import gzip
-
     return gzip.compress(content, compresslevel=level, mtime=0)
 
 

@@ -17,6 +17,8 @@ from .loader import FORMATS
 from .records import UnknownFieldWarning, read_prediction, read_sample
 from .refusal import ErrorsError
 from .results_json import refuse_newer
+from .split_check import manifest_errors
+from .splits import split_or_raw
 from .validation import DataFormatValidator
 
 MAX_LISTED = 100
@@ -52,8 +54,10 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
                 yield f"{path.name}: {error}"
         elif kind == "labels":
             yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
-        elif kind in ("jsonl", "predictions"):
-            yield from _line_errors(path, _samples if kind == "jsonl" else _predictions)
+        elif kind in _LINES:
+            yield from _line_errors(path, _LINES[kind])
+        elif kind == "manifest":
+            yield from manifest_errors(path)
         else:
             _load(path, kind)
     except ErrorsError as error:
@@ -76,10 +80,6 @@ def _load(path: Path, kind: str) -> Any:
         from .results_tables import load_results_csv
 
         return load_results_csv(path)
-    if kind == "manifest":
-        from .manifest import read_manifest
-
-        return read_manifest(path)
     return FORMATS.get(kind).load(path)
 
 
@@ -124,3 +124,14 @@ def _samples() -> Reader:
 
 def _predictions() -> Reader:
     return lambda record, where: read_prediction(record, where)[0]
+
+
+def _splits() -> Reader:
+    return lambda record, where: split_or_raw(record, where).task_id
+
+
+_LINES: dict[str, Callable[[], Reader]] = {
+    "jsonl": _samples,
+    "predictions": _predictions,
+    "splits": _splits,
+}

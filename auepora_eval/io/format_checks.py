@@ -133,18 +133,27 @@ def _no_length(citation: dict[Any, Any]) -> None:
 def _lengths(data: Any) -> Callable[[dict[Any, Any]], tuple[str, int] | None]:
     """How long the document is that a citation names: (its id, characters), None if we cannot know."""
     documents = [row for _, row in _rows(data, "documents") if isinstance(row.get("content"), str)]
-    names = DocumentNames(
-        DocumentName(_text(row.get("document_id")), _text(row.get("file_path")), _text(row.get("title")))
-        for row in documents
-    )
+    shortest = min((len(row["content"]) for row in documents), default=0)
+    names: list[DocumentNames] = []
 
     def length_of(citation: dict[Any, Any]) -> tuple[str, int] | None:
-        place = names.place_of(_text(citation.get("file_name")))
+        if not documents or citation["end_char"] <= shortest:
+            return None  # whichever document it is, the span may be in it
+        if not names:
+            names.append(_names_of(documents))
+        place = names[0].place_of(_text(citation.get("file_name")))
         if place is None:
             return None
         return _text(documents[place].get("document_id")), len(documents[place]["content"])
 
     return length_of
+
+
+def _names_of(documents: Iterable[dict[Any, Any]]) -> DocumentNames:
+    return DocumentNames(
+        DocumentName(_text(row.get("document_id")), _text(row.get("file_path")), _text(row.get("title")))
+        for row in documents
+    )
 
 
 def _span_errors(

@@ -15,6 +15,7 @@ from ..errors import DataError
 MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
 TOO_DEEP = "the JSON is nested too deeply."
 FLATTEN = "Flatten the record."
+_ONE_DOCUMENT = "Write one JSON document."
 _decode = msgspec.json.Decoder().decode
 
 
@@ -30,7 +31,7 @@ def parse_document(content: bytes, where: str) -> Any:
 
     Parsers keep one of the two, and not all of them the same one.
     """
-    value = _decoded(content, where, "Write one JSON document.")
+    value = _decoded(content, where, _ONE_DOCUMENT)
     keys, depth = _shape(value)
     if depth > MAX_DEPTH or _may_be_huge(content):
         _refuse_deep_and_huge(value, where)
@@ -158,11 +159,8 @@ def kind_of(value: Any) -> str:
 
 def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataError:
     """What is wrong with a text, in words, and what to do; the parser's words where we know no better."""
-    try:
-        text = content.rstrip().decode("utf-8")
-    except UnicodeDecodeError as bad:
-        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
-        return DataError(where, what, fix="Save the file as UTF-8.")
+    refuse_other_text(content, where)
+    text = content.rstrip().decode("utf-8")
     if not text:
         return DataError(where, "there is nothing in it.", fix=hint)
     message = str(error)
@@ -177,17 +175,45 @@ def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataEr
             return DataError(f"{where}: {path:.80}", what, fix="Write null.")
     if "out of range" in message:
         return DataError(where, "a number is too large.", fix="Write it as a string.")
+    if "truncated" in message and hint == _ONE_DOCUMENT:
+        return DataError(where, "the JSON ends in the middle.", fix="Was the file cut off? Get it again.")
     if "truncated" in message:
         return DataError(
             where,
             "the JSON ends in the middle of a record.",
             fix="Was the file cut off? Remove or complete the line.",
         )
-    return DataError(
-        _line_of(where, content, message),
-        f"not JSON: {message.removeprefix('JSON is malformed: ')}.",
-        fix=hint,
+    return DataError(_line_of(where, content, message), f"not JSON: {_in_words(message, content)}.", fix=hint)
+
+
+def refuse_other_text(content: bytes, where: str) -> None:
+    """DataError if what should be JSON, YAML or CSV is not UTF-8, or a page of the web."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as bad:
+        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
+        raise DataError(where, what, fix="Save the file as UTF-8.") from None
+    start = content[:1000].lstrip()[:20].lower()
+    if b"\0" in start:
+        what = "there are NUL characters in it: the text is UTF-16, or no text at all."
+        raise DataError(where, what, fix="Save the file as UTF-8.")
+    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+        what = "this is a page of the web (HTML or XML)."
+        raise DataError(where, what, fix="Did a download fail? Get the file itself.")
+
+
+def _in_words(message: str, content: bytes) -> str:
+    """The parser's words, with the character that it stumbled over, and bytes counted from 1."""
+    message = message.removeprefix("JSON is malformed: ")
+    byte = _BYTE.search(message)
+    if byte is None:
+        return message
+    place = int(byte[1])
+    found = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
+    words = (
+        message[: byte.start()].rstrip().replace("trailing characters", "more follows behind the document")
     )
+    return f"{words}{found if words.endswith('character') else ''} (byte {place + 1})"
 
 
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")

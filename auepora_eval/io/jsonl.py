@@ -7,6 +7,7 @@ Before the samples there may be a line `{"dataset": {...}}` that describes the w
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,11 @@ from .names import stem
 from .records import document_record, read_document_record, read_sample, sample_record
 
 MAX_LINE_BYTES = 8_000_000
+# Text packs to a tenth, the same text again and again to two hundredths of that, zeros to a thousandth.
+MAX_EXPANSION = 500
+EXPANSION_UNCHECKED = 16_000_000
+MAX_BLANK_LINES = 100_000  # in a row
+_GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -46,7 +52,10 @@ class Head:
         """Whether a record is not a sample but part of the head."""
         if "sample_id" in record or not ("dataset" in record or "document" in record):
             return False
-        if isinstance(record.get("dataset"), dict):
+        if "dataset" in record:
+            if not isinstance(record["dataset"], dict):
+                what = f"an object was expected, not {kind_of(record['dataset'])}."
+                raise DataError(f"{where}: $.dataset", what, fix="Describe the dataset, or leave it out.")
             self.info = record["dataset"]
             return True
         doc = read_document_record(record.get("document"), f"{where}: $.document")
@@ -180,30 +189,38 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     record = parse_json(line, where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
-    if any(line.count(key) > 1 for key in _KEYS_OF_A_SAMPLE):
+    if any(line.count(key) > 1 for key in _KEYS_OF_A_RECORD):
         refuse_repeated_keys(line, where)
     return record
 
 
 _ONE_OBJECT = "Write one JSON object a line."
-# A look for a repeated key costs as much as parsing; these four are looked for on every line.
-_KEYS_OF_A_SAMPLE = (b'"sample_id":', b'"query":', b'"relevant_docs":', b'"reference_answer":')
+# A look for a repeated key costs as much as parsing; these five are looked for on every line.
+_KEYS_OF_A_RECORD = (
+    b'"sample_id":',
+    b'"task_id":',
+    b'"query":',
+    b'"relevant_docs":',
+    b'"reference_answer":',
+)
 
 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     """The lines of a file, unpacked if need be; a line beyond the limit is an error."""
     with opened(path) as file:
-        number = 0
+        number = blank = 0
         while True:
             try:
                 line = file.readline(limit + 1)
             except (OSError, EOFError, zlib.error) as error:
-                raise DataError(
-                    f"{path.name}:{number + 1}", f"the file cannot be read on: {error}.", fix=_DAMAGED
-                ) from error
+                raise _damaged(f"{path.name}:{number + 1}", error) from error
             if not line:
                 return
             number += 1
+            blank = blank + 1 if len(line) < 3 else 0
+            if blank > MAX_BLANK_LINES:
+                what = f"there are more than {MAX_BLANK_LINES} blank lines before it."
+                raise DataError(f"{path.name}:{number}", what, fix="Is it the right file? Remove them.")
             if len(line) > limit and not line.endswith(b"\n"):
                 raise DataError(
                     f"{path.name}:{number}",
@@ -219,24 +236,44 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     file = _opened(path)
     try:
         with file:
-            if file.peek(2)[:2] != b"\x1f\x8b":
+            if file.peek(2)[:2] != _GZIP:
                 yield file
                 return
             with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
+                _refuse_packed_twice(unpacked, path.name)
                 yield unpacked  # type: ignore[misc]  # it reads like one
     except AueporaError:
         raise
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(path.name, f"the file cannot be read on: {error}.", fix=_DAMAGED) from error
+        raise _damaged(path.name, error) from error
 
 
-_DAMAGED = "Is it damaged or cut off? Get it again."
+def _damaged(where: str, error: Exception) -> DataError:
+    packed = isinstance(error, gzip.BadGzipFile | EOFError | zlib.error)
+    reason = "its gzip data are damaged" if packed else getattr(error, "strerror", None) or error
+    fix = "Is it damaged or cut off? Get it again."
+    return DataError(where, f"the file cannot be read on: {reason}.", fix=fix)
+
+
+def _refuse_packed_twice(unpacked: gzip.GzipFile, where: str) -> None:
+    if unpacked.peek(2)[:2] == _GZIP:
+        raise DataError(where, "it is packed twice, gzip in gzip.", fix="Unpack it once.")
+
+
+def refuse_bomb(unpacked: int, packed: int, where: str, *, most: int = MAX_EXPANSION) -> None:
+    """DataError if so few bytes unpack to so many that somebody meant to fill the memory."""
+    if unpacked > max(EXPANSION_UNCHECKED, most * packed):
+        raise DataError(
+            where,
+            f"{packed} bytes unpack to more than {unpacked // 1_000_000} MB: this is no data.",
+            fix="Unpack it yourself if it is meant.",
+        )
 
 
 def is_packed(path: Path) -> bool:
     """Whether a file is gzip, whatever its name."""
     with _opened(path) as file:
-        return file.peek(2)[:2] == b"\x1f\x8b"
+        return file.peek(2)[:2] == _GZIP
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -247,6 +284,8 @@ def _opened(path: Path) -> BufferedReader:
             raise DataError(str(path), "is a folder.", fix="Name a file in it.")
         if path.is_fifo():  # the format is found by a look at the start, which a pipe shows only once
             raise DataError(str(path), "is a pipe.", fix="Write it to a file first.")
+        if path.exists() and not path.is_file() and str(path.resolve()) != os.devnull:
+            raise DataError(str(path), "is a device, not a file.", fix="Name a file.")
         return path.open("rb")
     except FileNotFoundError:
         raise DataError(str(path), "there is no such file.", fix="Check the name.") from None

@@ -9,12 +9,14 @@ from pathlib import Path
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.registry import Registry
 from ..errors import DataError
+from .annotations import load_label_set, save_label_set
 from .detect import kind_of_file, not_a_dataset
 from .eval_csv import load_eval_csv, save_eval_csv
 from .eval_json import load_eval_json, save_eval_json
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
 from .library import EvaluationDatasetLoader
 from .parquet import load_parquet_dataset, save_parquet_dataset
+from .splits import load_split, save_split
 
 __all__ = [
     "FORMATS",
@@ -42,6 +44,8 @@ FORMATS.add("jsonl")(Format(load_jsonl_dataset, save_jsonl_dataset, (".jsonl", "
 FORMATS.add("parquet")(Format(load_parquet_dataset, save_parquet_dataset, (".parquet",)))
 FORMATS.add("eval_json")(Format(load_eval_json, save_eval_json, (".eval.json", ".json", ".yaml", ".yml")))
 FORMATS.add("csv")(Format(load_eval_csv, save_eval_csv, (".csv",)))
+FORMATS.add("splits")(Format(load_split, save_split))
+FORMATS.add("labels")(Format(load_label_set, save_label_set, (".labels.json", ".labels.yaml", ".labels.yml")))
 
 
 def load_dataset(path: str | Path, format: str | None = None) -> InMemoryDataset:  # noqa: A002 - the user's word
@@ -81,10 +85,10 @@ def detected_format(path: Path) -> str:
 def format_of_name(path: Path) -> str:
     """The format that a file of this name should have."""
     name = path.name.lower().removesuffix(".gz")
-    for kind in FORMATS:
-        if name.endswith(FORMATS.get(kind).endings or ("\0",)):
-            return kind
-    endings = [ending for kind in FORMATS for ending in FORMATS.get(kind).endings]
+    endings = {ending: kind for kind in FORMATS for ending in FORMATS.get(kind).endings}
+    fitting = [ending for ending in endings if name.endswith(ending)]
+    if fitting:
+        return endings[max(fitting, key=len)]  # .labels.json says more than .json
     raise DataError(
         path.name,
         "the name does not say which format to write.",

@@ -25,7 +25,8 @@ def file_name(identifier: str, what: str = "id") -> str:
 
 
 _ENDINGS = re.compile(
-    r"\.(?:eval|gt|results|benchmark|config)\.(?:json|yaml|yml|csv|parquet|h5)$|\.[^.]*$", re.IGNORECASE
+    r"\.(?:eval|gt|results|benchmark|config|labels)\.(?:json|yaml|yml|csv|parquet|h5)$|\.[^.]*$",
+    re.IGNORECASE,
 )
 
 

@@ -15,7 +15,7 @@ from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset,
 from ..errors import DataError, MissingDependencyError
 from .atomic import written
 from .json_text import parse_json
-from .jsonl import Head, encode, opened
+from .jsonl import Head, encode, opened, refuse_bomb
 from .records import Record, document_record, read_sample, sample_record
 
 _JSON_FIELDS = ("labels", "metadata")
@@ -25,17 +25,9 @@ _DESCRIPTION = b"auepora.dataset"
 def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
     """Load a dataset that `save_parquet_dataset` wrote, or any Parquet file with the columns of a sample."""
     path = Path(path)
-    pyarrow, parquet = _arrow()
-    with opened(path) as file:
-        try:
-            table = parquet.read_table(pyarrow.PythonFile(file, mode="r"))
-            rows = table.to_pylist()
-            described = (table.schema.metadata or {}).get(_DESCRIPTION, b"{}")
-        except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
-            what = " ".join(str(error).split()).rstrip(".")
-            raise DataError(path.name, f"not a Parquet file: {what:.200}.", fix="Is it damaged?") from error
+    rows, described = parquet_rows(path)
     head, samples = Head(), []
-    head.take({"dataset": parse_json(described, path.name)}, path.name)
+    head.take({"dataset": parse_json(described.get(_DESCRIPTION, b"{}"), path.name)}, path.name)
     for number, row in enumerate(rows, start=1):
         where = f"{path.name}: row {number}"
         record = _unpacked(row, where)
@@ -47,6 +39,50 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
         info=head.info,
         documents=list(head.documents.values()),
     )
+
+
+def parquet_rows(path: Path) -> tuple[list[Record], dict[bytes, bytes]]:
+    """The rows of a file, and what it says of itself; a few bytes that claim to be millions are refused."""
+    pyarrow, parquet = _arrow()
+    rows: list[Record] = []
+    with opened(path) as file:
+        try:
+            reader = parquet.ParquetFile(pyarrow.PythonFile(file, mode="r"))
+            size, packed = 0, path.stat().st_size
+            for batch in reader.iter_batches(batch_size=_ROWS_AT_ONCE):
+                batch = _spelt_out(pyarrow, batch, path.name)
+                size += batch.nbytes + _BYTES_A_CELL * batch.num_rows * batch.num_columns
+                refuse_bomb(size, packed, path.name, most=_MAX_EXPANSION)
+                rows += batch.to_pylist()
+            return rows, reader.schema_arrow.metadata or {}
+        except DataError:
+            raise
+        except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise not_parquet(path.name) from error
+
+
+def _spelt_out(pyarrow: ModuleType, batch: Any, name: str) -> Any:
+    """A batch without dictionaries: a code of one byte may stand for a text of megabytes."""
+    for place, field in enumerate(batch.schema):
+        if pyarrow.types.is_dictionary(field.type):
+            plain = batch.column(place).dictionary_decode()
+            batch = batch.set_column(place, field.name, plain)
+        elif "dictionary<" in str(field.type):
+            what = f"the column {field.name!r:.60} has coded values inside its cells."
+            raise DataError(name, what, fix="Write them out, as plain texts.")
+    return batch
+
+
+def not_parquet(name: str) -> DataError:
+    """What to say of a file that the library cannot read, in words that its next version does not change."""
+    what = "not a Parquet file, or one that is damaged or cut off."
+    return DataError(name, what, fix="Get it again, or write it anew.")
+
+
+# The same document in every row is stored once; more than this often it is not meant.
+_MAX_EXPANSION = 5000
+_ROWS_AT_ONCE = 256
+_BYTES_A_CELL = 64
 
 
 def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:

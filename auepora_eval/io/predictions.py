@@ -85,7 +85,11 @@ class PredictionFile:
                     file.seek(start)
                 line = file.readline()
                 where = f"{self.path.name}:{number}"
-                record = decode(line.removeprefix(BYTE_ORDER_MARK))
+                line = line.removeprefix(BYTE_ORDER_MARK)
+                try:
+                    record = decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    record = parse_line(line, where)  # says what is wrong
                 refuse_extremes(record, line, where)
                 yield read_prediction(record, where)[1]
 
@@ -98,7 +102,8 @@ class PredictionFile:
             if not line.strip():
                 continue
             try:
-                head = decode(line)
+                twice = line.count(b'"sample_id":') > 1
+                head = self._carefully(line, number) if twice else decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 # The careful reader knows what is wrong, and says it.
                 head = self._carefully(line, number)

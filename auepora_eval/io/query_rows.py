@@ -148,7 +148,8 @@ class JsonRows:
 
     def tally(self) -> Tally:
         return tally_of(
-            (row.latency_ms, row.error and (row.error.type, row.error.message)) for row in self._rows
+            (row.latency_ms, None if row.error is None else (row.error.type, row.error.message))
+            for row in self._rows
         )
 
     def __len__(self) -> int:

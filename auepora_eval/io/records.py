@@ -13,6 +13,7 @@ import msgspec
 
 from ..core.types import Document, EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
 from ..errors import DataError
+from .type_words import wrong_record
 
 Record = dict[str, Any]
 
@@ -114,7 +115,8 @@ def read_document_record(record: Any, where: str) -> Document:
     try:
         raw = msgspec.convert(record, _Document)
     except msgspec.ValidationError as error:
-        raise DataError(where, f"{_in_our_words(str(error))}.", fix="Change it.") from error
+        path, what, fix = wrong_record(error)
+        raise DataError(f"{where}{path.removeprefix('$')}", what, fix=fix) from error
     return Document(raw.doc_id, raw.text or "", raw.metadata or {})
 
 
@@ -199,9 +201,8 @@ def _converted(record: Record, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `")
-        what = _in_our_words(what)
-        raise DataError(f"{where}: {path.rstrip('`') or '$'}", f"{what}.", fix=_remedy(what)) from error
+        path, what, fix = wrong_record(error)
+        raise DataError(f"{where}: {path}", what, fix=fix) from error
 
 
 def _warn_of_unknown(record: Record, kind: type[msgspec.Struct], where: str) -> None:
@@ -227,14 +228,6 @@ def _warn_of_field(name: str, known: tuple[str, ...], where: str) -> None:
     warnings.warn(f"{where}: the field {name!r:.80} is not read. {hint}", UnknownFieldWarning, stacklevel=6)
 
 
-def _remedy(what: str) -> str:
-    if what.startswith("missing"):
-        return "Add it."
-    if what.startswith("expected `str`") and what.endswith(("`int`", "`float`")):
-        return "Put it in quotes."
-    return "Change it, or write null." if "null` but" in what else "Change it."
-
-
 def _check_alternatives(alternatives: Any, where: str) -> None:
     if alternatives and not (
         isinstance(alternatives, list) and all(isinstance(text, str) for text in alternatives)
@@ -244,15 +237,6 @@ def _check_alternatives(alternatives: Any, where: str) -> None:
             f"expected a list of texts but got {alternatives!r:.60}.",
             fix="Change it, or leave it out.",
         )
-
-
-def _in_our_words(message: str) -> str:
-    return (
-        message.replace("Object missing required field", "missing the field")
-        .replace("Expected", "expected")
-        .replace("| null", "or null")
-        .replace(", got", " but got")
-    )
 
 
 def _refuse_empty(sample_id: str, where: str) -> None:

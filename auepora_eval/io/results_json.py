@@ -100,6 +100,7 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     parameters = {new: run.configuration[old] for old, new in _PARAMETERS.items() if old in run.configuration}
     head["metadata"] = {
         "dataset_sha256": run.dataset_fingerprint,
+        **({"dataset_snapshot": run.snapshot} if run.snapshot else {}),
         "outputs_sha256": outputs_sha256,
         "evaluation_environment": run.environment,
         "evaluation_parameters": {"random_seed": run.seed, **parameters},
@@ -221,6 +222,7 @@ def results_to_run(
                 if key not in ("retrieval_k", "metrics")
             },
             resource_usage=results.get("performance_metrics", {}).get("resource_usage"),
+            snapshot=results["metadata"].get("dataset_snapshot", {}),
         )
     except msgspec.ValidationError as error:
         path, what, _ = wrong_record(error)

@@ -27,11 +27,13 @@ SCHEMAS = (
     "benchmark",
     "config",
     "prediction",
+    "label_set",
 )
 Schema = Mapping[str, Any]
 Found = list[Finding]
 _Check = Callable[[Any, Steps, Found], None]
 
+_NAMED = 100
 _SILENT = frozenset({"$schema", "$defs", "title", "description"})
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _SIZES: dict[str, tuple[type[Sized], str]] = {
@@ -178,9 +180,10 @@ class Checker:
 
             def refuse(value: Any, steps: Steps, found: Found) -> None:
                 if isinstance(value, dict):
-                    found.extend(
-                        Finding(steps, words.unknown_field(key, known)) for key in value if key not in known
-                    )
+                    unknown = [key for key in value if key not in known]
+                    # To look for what was meant costs time: a hostile object has a million keys.
+                    found.extend(Finding(steps, words.unknown_field(key, known)) for key in unknown[:_NAMED])
+                    found.extend(Finding(steps, words.unknown_field(key, ())) for key in unknown[_NAMED:])
 
             return refuse
         part = self._compiled(rule, f"{place}.additionalProperties")

@@ -148,8 +148,10 @@ def missing(name: str, value: dict[Any, Any], known: frozenset[str]) -> str:
 
 def unknown_field(name: Any, known: Sequence[str]) -> str:
     """A field where no other fields are allowed."""
-    near = _near(str(name)[:80], tuple(known))
-    fix = f"Did you mean {near!r}?" if near else f"The fields are {', '.join(known)}."
+    near = _near(str(name)[:80], tuple(known)) if known else ""
+    fix = f"The fields are {', '.join(known)}." if known else "Remove it."
+    if near:
+        fix = f"Did you mean {near!r}?"
     return f"there is no field {shown(str(name))}. {fix}"
 
 

@@ -65,6 +65,14 @@ class DataFormatValidator:
         rules = _predictions() if isinstance(data, list) else checker("prediction")
         return _listed(_joined(rules.errors(data), prediction_errors(data)))
 
+    def validate_label_set(self, data: Any) -> list[str]:
+        """The errors of a label set; each names its record, as in "samples[12] (fhri_013): ..."."""
+        from .annotations import label_set_errors
+
+        errors = label_set_errors(data)
+        rest = len(errors) - MAX_LISTED
+        return [*errors[:MAX_LISTED], f"... and {rest} more."] if rest > 0 else errors
+
     def _validated(self, data: Any, name: str, further: Callable[[Any], Iterable[SchemaError]]) -> list[str]:
         return _listed(_joined(checker(self._chosen(name)).errors(data), further(data)))
 

@@ -19,7 +19,7 @@ from ..errors import ScoringError
 
 Support = Callable[[str, str], float]  # (premise, hypothesis) to a score from 0 to 1
 
-SUPPORTS: Registry[Callable[[], Support]] = Registry("support function")
+SUPPORTS: Registry[Callable[[], Support]] = Registry("support")
 
 
 @cache

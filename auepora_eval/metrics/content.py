@@ -10,6 +10,7 @@ import re
 import unicodedata
 from functools import cache
 
+from .sentences import sentences as sentences  # noqa: PLC0414 - also found here by its users
 from .text import words
 
 _FUNCTION_WORDS = {
@@ -73,10 +74,6 @@ _ENUMERATOR = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+", re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,3}(?:[,\u00a0\u202f'’]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?")
 _SEPARATOR = re.compile(r"[,\u00a0\u202f'’]")
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
-_ABBREVIATION = re.compile(
-    r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|vs|Inc|Ltd|Co|Corp|Jr|Sr|Fig|e\.g|i\.e|approx|ca|bzw|z\.B|[^\W\d_])\.$"
-)
 _NAME_WORD = re.compile(r"[^\W_]+")
 
 
@@ -106,19 +103,6 @@ def numbers(text: str) -> list[str]:
     ['1577', '3000', '2018']
     """
     return [_plain_number(match) for match in _NUMBER.findall(text)]
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text; a full stop after an initial or a common abbreviation ends none."""
-    found: list[str] = []
-    pieces: list[str] = []
-    for piece in _SENTENCE_END.split(text):
-        pieces.append(piece)
-        if not _ABBREVIATION.search(piece[-12:]):
-            found.append(" ".join(pieces).strip())
-            pieces = []
-    found.append(" ".join(pieces).strip())
-    return [sentence for sentence in found if sentence]
 
 
 def names(text: str) -> list[str]:

@@ -66,6 +66,7 @@ class Comparison:
     alpha: float
     metrics: list[MetricComparison]
     not_compared: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def with_verdict(self, verdict: str) -> list[MetricComparison]:
         """The metrics of which this was found: "better", "worse", "cannot tell" or "same"."""
@@ -93,7 +94,7 @@ def compare_runs(
     adjusted = holm([pairing.p_value for pairing in tested])
     metrics = [pairing.comparison(p, alpha, len(tested)) for pairing, p in zip(tested, adjusted, strict=True)]
     names = (baseline.evaluation_id, candidate.evaluation_id, baseline.system_name, candidate.system_name)
-    return Comparison(*names, alpha, metrics, left_out)
+    return Comparison(*names, alpha, metrics, left_out, _other_snapshot(baseline, candidate))
 
 
 def refuse_other_data(runs: Sequence[EvaluationRun]) -> None:
@@ -106,7 +107,22 @@ def refuse_other_data(runs: Sequence[EvaluationRun]) -> None:
 
 
 def _data(run: EvaluationRun) -> str:
-    return f"{run.dataset_name} ({run.dataset_fingerprint[:12]})"
+    version = run.snapshot.get("version")
+    name = f"{run.dataset_name} {version}" if version else run.dataset_name
+    return f"{name} ({run.dataset_fingerprint[:12]})"
+
+
+def _other_snapshot(a: EvaluationRun, b: EvaluationRun) -> list[str]:
+    """The samples are the same; the builds that they come from need not be."""
+    if not (a.snapshot and b.snapshot) or a.snapshot == b.snapshot:
+        return []
+    told = [
+        f"{run.snapshot.get('version', '?')} (manifest {run.snapshot.get('manifest_sha256', '?')[:12]})"
+        for run in (a, b)
+    ]
+    return [
+        f"the runs are on different snapshots of the dataset, {told[0]} and {told[1]}, with equal samples"
+    ]
 
 
 class _Pairing:

@@ -57,6 +57,10 @@ class FirstSamples(EvaluationDataset):
     def name(self) -> str:
         return self._dataset.name
 
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._dataset.info
+
     def __len__(self) -> int:
         return min(len(self._dataset), self._limit)
 
@@ -117,6 +121,7 @@ def evaluate_and_store(
             environment=environment(),
             configuration=evaluator.settings(),
             resource_usage=usage,
+            snapshot=dataset.snapshot,
         )
         stored = _scored(run, evaluator, dataset, storage, force=force, clock=clock)
         ending = "finished"

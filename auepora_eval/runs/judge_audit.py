@@ -94,7 +94,8 @@ def _judge(name: str) -> Callable[[Labelled], float | None]:
         metric = parse_metric(name)
     except UnknownNameError as error:
         known = ", ".join(SUPPORTS)
-        raise UnknownNameError(f"{name!r} is no support function ({known}) and no metric: {error}") from None
+        what = f"there is no judge {name!r}: the support functions are {known}; as for metrics, {error}"
+        raise UnknownNameError(what) from None
     metric.ready()
     return lambda one: _metric_score(metric, one)
 

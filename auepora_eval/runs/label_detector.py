@@ -32,6 +32,7 @@ from .label_pairs import nearest_earlier
 from .label_profile import LabelProfile
 
 ContradictionScore = Callable[[str, str], float]
+OTHER_PRICE, TOO_UNCERTAIN = "the price is not the quoted one", "the entropy is too high"
 _PRICED = frozenset({"numeric_kpi", "intraday"})
 _HIGH_RISK_QUESTION = re.compile(
     r"\bcurrent (?:price|quote)\b|\blast (?:close|closing price)\b|\b(?:as of|today|right now)\b"
@@ -53,24 +54,39 @@ class Question(NamedTuple):
 def blinded(sample: EvaluationSample) -> Question:
     """A sample without its label and without what people wrote about it."""
     scenario, pair = sample.labels.get("scenario"), sample.labels.get(PAIR)
-    return Question(sample.sample_id, sample.query, scenario or None, None if pair is None else str(pair))
+    return Question(
+        sample.sample_id,
+        sample.query,
+        None if scenario in (None, "") else str(scenario),
+        None if pair is None else str(pair),
+    )
 
 
 def stored_output(sample: EvaluationSample) -> SystemOutputs:
     """The answer that the label describes, as an output; a failure where there is none."""
-    stored = sample.metadata.get(STORED_OUTPUT) or {}
+    stored = sample.metadata.get(STORED_OUTPUT)
+    stored = stored if isinstance(stored, dict) else {}
     answer = stored.get("answer")
     if not isinstance(answer, str) or not answer.strip():
         failure = Failure("NoStoredAnswer", "the label set has no answer for this sample")
         return SystemOutputs([], Response(""), error=failure)
-    passages = [each["text"] if isinstance(each, dict) else str(each) for each in stored.get("passages", ())]
+    passages = [
+        str(each.get("text", "")) if isinstance(each, dict) else str(each)
+        for each in _listed(stored, "passages")
+    ]
     hits = [
         RetrievedDocument(Document(f"passage-{rank}", text), 1.0 / rank, rank)
         for rank, text in enumerate(passages, start=1)
     ]
-    turns = stored.get("turns") or []
-    extra = {"earlier_answers": [turn["answer"] for turn in turns[:-1]]} if len(turns) > 1 else {}
+    turns = [turn for turn in _listed(stored, "turns")[:-1] if isinstance(turn, dict)]
+    extra = {"earlier_answers": [str(turn.get("answer", "")) for turn in turns]} if turns else {}
     return SystemOutputs(hits, Response(answer), extra=extra)
+
+
+def _listed(record: dict[str, Any], name: str) -> list[Any]:
+    """The list of that name, or an empty one: what others wrote into metadata may be anything."""
+    found = record.get(name)
+    return found if isinstance(found, list) else []
 
 
 @dataclass(frozen=True)
@@ -87,6 +103,11 @@ class LabelDecision:
     contradiction_score: float | None = None
     needs_review: bool = False
     scenario_detected: str | None = None
+
+    @property
+    def holds_at_any_threshold(self) -> bool:
+        """Whether the label came from something else than the score."""
+        return self.label == CONTRADICTION or self.reason in (OTHER_PRICE, TOO_UNCERTAIN)
 
     def as_output(self) -> SystemOutputs:
         """The decision as an output, which the metrics of labels score."""
@@ -123,7 +144,7 @@ class FhriDetector:
         earlier = nearest_earlier([question.pair for question in questions])
         decisions = []
         for place, (question, output) in enumerate(zip(questions, outputs, strict=True)):
-            premises = [str(text) for text in output.extra.get("earlier_answers", ())]
+            premises = [str(text) for text in _listed(output.extra, "earlier_answers")]
             partner = earlier[place]
             if partner is not None and outputs[partner].error is None:
                 premises.append(outputs[partner].response.text)
@@ -171,9 +192,9 @@ class FhriDetector:
         if conflict is not None and conflict >= profile.contradiction_soft and self.soft == "label":
             return CONTRADICTION, "contradicts an earlier answer (soft)"
         if scenario in _PRICED and price_mismatch(answer, evidence.facts):
-            return HALLUCINATION, "the price is not the quoted one"
+            return HALLUCINATION, OTHER_PRICE
         if _too_uncertain(evidence, profile.entropy_share):
-            return HALLUCINATION, "the entropy is too high"
+            return HALLUCINATION, TOO_UNCERTAIN
         if index is None:
             return ACCURATE, "nothing to score"
         if self._breaches_floor(question, scenario, index):
@@ -194,7 +215,11 @@ class FhriDetector:
         if self.contradiction is None or not premises:
             return None
         score = self.contradiction
-        return max(max(score(premise, answer), score(answer, premise)) for premise in premises)
+        found = [value for premise in premises for value in (score(premise, answer), score(answer, premise))]
+        wrong = [value for value in found if not 0 <= value <= 1]
+        if wrong:
+            raise ValueError(f"a contradiction is scored from 0 to 1, not {wrong[0]}")
+        return max(found)
 
 
 def _known_scenario(scenario: str, sample_id: str) -> str:
@@ -220,7 +245,7 @@ def _evidence(output: SystemOutputs) -> Evidence:
     return Evidence(
         passages=tuple(hit.doc.text for hit in output.retrieved),
         facts={str(name): float(value) for name, value in (facts or {}).items() if _is_number(value)},
-        sources=tuple(str(source) for source in extra.get("sources") or ()),
+        sources=tuple(str(source) for source in _listed(extra, "sources")),
         symbol=str(extra.get("symbol") or ""),
         has_filings=bool(extra.get("has_filings")),
         entropy=float(extra["entropy"]) if _is_number(extra.get("entropy")) else None,

@@ -38,10 +38,16 @@ def nearest_earlier(groups: Sequence[Hashable | None]) -> list[int | None]:
     return found
 
 
+def pairs_of(samples: Sequence[EvaluationSample]) -> list[str | None]:
+    """The pair that each sample names, if it names one."""
+    pairs = [sample.labels.get(PAIR) for sample in samples]
+    return [None if pair is None else str(pair) for pair in pairs]
+
+
 def warn_of_missing_partners(samples: Sequence[EvaluationSample]) -> list[str]:
     """The pairs that only one sample names, with a warning that names them."""
-    sizes = Counter(sample.labels[PAIR] for sample in samples if sample.labels.get(PAIR) is not None)
-    alone = [str(pair) for pair, size in sizes.items() if size == 1]
+    sizes = Counter(pair for pair in pairs_of(samples) if pair is not None)
+    alone = [pair for pair, size in sizes.items() if size == 1]
     if alone:
         more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
         warnings.warn(
@@ -88,7 +94,7 @@ def pair_accuracy(
     """
     import numpy as np
 
-    groups = [sample.labels.get(PAIR) for sample in samples]
+    groups = pairs_of(samples)
     right: list[float] = []
     clusters: list[Hashable] = []
     contradictions = found = lost = 0

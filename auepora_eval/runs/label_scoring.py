@@ -85,7 +85,7 @@ class LabelTable:
     def as_record(self) -> dict[str, Any]:
         details = self.overall["accuracy"].details
         metrics: dict[str, Any] = {
-            label: {**_values(self.classes[label]), "support": self.support[label]} for label in LABELS
+            label: {**_values(self.classes[label]), **self._counts(label)} for label in LABELS
         }
         metrics["overall"] = {
             **_values(self.overall),
@@ -100,6 +100,19 @@ class LabelTable:
         if details["num_failed"]:
             record["bounds_if_failed"] = self._each("bounds_if_failed")
         return record
+
+    def _counts(self, label: str) -> dict[str, int]:
+        """One label against the rest, as published reports count it."""
+        right = self.confusion[label][label]
+        called = sum(row[label] for row in self.confusion.values())
+        support, total = self.support[label], sum(self.support.values())
+        return {
+            "support": support,
+            "true_positives": right,
+            "false_positives": called - right,
+            "false_negatives": support - right,
+            "true_negatives": total - called - support + right,
+        }
 
     def _each(self, detail: str) -> dict[str, Any]:
         groups = {**self.classes, "overall": self.overall}
@@ -171,6 +184,35 @@ def score_labels(
         baseline=_always_accurate(samples),
         failures=_failures(table.overall["accuracy"], outputs),
     )
+
+
+def detailed_results(
+    samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
+) -> list[dict[str, Any]]:
+    """A record for each sample: what it is, what was predicted, and, where that is known, how.
+
+    It is what `labels score --predictions` reads: a report can be compared with another one.
+    """
+    records = []
+    for sample, output in zip(samples, outputs, strict=True):
+        try:
+            predicted = None if output.error is not None else predicted_label(output)
+        except ScoringError:
+            predicted = None
+        decision = output.extra.get("decision")
+        record = dict(decision) if isinstance(decision, dict) else {}
+        record.pop("label", None)
+        records.append(
+            {
+                "sample_id": sample.sample_id,
+                "true_label": true_label(sample),
+                "predicted_label": predicted,
+                "correct": predicted == true_label(sample),
+                "error": None if output.error is None else f"{output.error.type}: {output.error.message}",
+                **record,
+            }
+        )
+    return records
 
 
 def refuse_unlabelled(samples: Sequence[EvaluationSample]) -> None:

@@ -1,9 +1,9 @@
 """Which threshold separates accurate answers from hallucinations best, and how much of that is luck.
 
-An answer whose score is above the threshold is called accurate, any other a hallucination; what a detector calls
-a contradiction stays one at every threshold. Each figure is shown twice: at the threshold that fits all the
-data best (fitted), and at thresholds that were chosen without the samples they are applied to (cross-validated).
-Only the second one may be expected of new data.
+An answer whose score is above the threshold is called accurate, any other a hallucination; what a detector
+calls a contradiction stays one at every threshold. Each figure is shown twice: at the threshold that fits all
+the data best (fitted), and at thresholds that were chosen without the samples they are applied to
+(cross-validated). Only the second one may be expected of new data.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def _chosen(tables: Array) -> int:
         # No threshold finds enough: the one that finds most is the nearest to what was asked for.
         allowed = found >= found.max()
     places = np.flatnonzero(allowed)
-    order = sorted(places.tolist(), key=lambda place: (-round(score[place], 12), -found[place], place))
+    order = sorted(places.tolist(), key=lambda place: (-round(float(score[place]), 12), -found[place], place))
     return int(order[0])
 
 
@@ -283,14 +283,14 @@ def _part(
         abs(float(scores[best] - scores[place])) for place in (best - 1, best + 1) if 0 <= place < len(scores)
     ]
     change = max(near, default=None)
-    if change is None:
+    compared = mask & ~np.isnan(data.scores) & (data.true != _C)
+    area = area_under_curve(data.scores[compared], data.true[compared] == _A)
+    if change is None or math.isnan(area):  # without both kinds of answers any threshold is as good
         robustness = "unknown"
     elif change < ROBUST_BELOW:
         robustness = "robust"
     else:
         robustness = "sensitive" if change >= SENSITIVE_FROM else "moderate"
-    compared = mask & ~np.isnan(data.scores) & (data.true != _C)
-    area = area_under_curve(data.scores[compared], data.true[compared] == _A)
     return SweepPart(
         name,
         int(mask.sum()),

@@ -120,6 +120,7 @@ def score_predictions(
             seconds=perf_counter() - clock,
             environment=environment(),
             configuration=settings,
+            snapshot=dataset.snapshot,
         )
         return run, writer.tally, writer.finish(run)
 

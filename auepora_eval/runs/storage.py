@@ -25,7 +25,7 @@ from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, NotFoundError, StorageError
 from ..io.atomic import write_bytes, written
 from ..io.document_file import read_content
-from ..io.json_text import kind_of, parse_json
+from ..io.json_text import kind_of, parse_document
 from ..io.jsonl import parse_line, read_lines, read_records, read_samples
 from ..io.names import file_name
 from ..io.predictions import load_predictions, matched_outputs
@@ -91,7 +91,7 @@ class EvaluationResultsStorage:
         # Of two writers of one id the first to name its results file wins (`finish`); only then do the
         # other files get their names, so that they are never those of the loser. A run with a journal has
         # one writer, by its lock: its results file comes last, and whoever sees it sees a whole run.
-        with TemporaryFile(dir=_made(folder)) as rows, ExitStack() as stack:
+        with _made(folder), TemporaryFile(dir=folder) as rows, ExitStack() as stack:
 
             def open_queries() -> tuple[str, BinaryIO]:
                 begun.append(queries)
@@ -285,17 +285,25 @@ class EvaluationResultsStorage:
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}.run"
 
 
-def _made(folder: Path) -> Path:
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder that is there, and goes again if nothing comes into it."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror or error}.") from error
-    return folder
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for each in new:
+                each.rmdir()
 
 
 def read_results(path: Path) -> dict[str, Any]:
     """A results file as it is; DataError if it is none, or of a later version."""
-    results = parse_json(read_content(path), path.name, hint="Is the file damaged?")
+    results = parse_document(read_content(path), path.name)
     if not isinstance(results, dict):
         what = f"not a results file: an object was expected, not {kind_of(results)}."
         raise DataError(path.name, what, fix="Is it the right file?")

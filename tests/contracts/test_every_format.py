@@ -290,15 +290,19 @@ def _good(kind: str) -> bytes:
             dataset = load_dataset(SEED / "personal_rag.eval.json")
             for sample in dataset:
                 sample.labels["ground_truth_label"] = "accurate"
-            path = Path(folder) / f"good{FORMATS.get(kind).endings[0]}"
-            save_dataset(dataset, path)
+            path = Path(folder) / f"good{_ending(kind)}"
+            save_dataset(dataset, path, kind)
             _GOOD[kind] = path.read_bytes()
     return _GOOD[kind]
 
 
+def _ending(kind: str) -> str:
+    return (*FORMATS.get(kind).endings, ".jsonl")[0]
+
+
 def _loads_or_refuses(kind: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"data{FORMATS.get(kind).endings[0]}"
+        path = Path(folder) / f"data{_ending(kind)}"
         path.write_bytes(content)
         with suppress(DataError):
             assert all(sample.sample_id for sample in FORMATS.get(kind).load(path))

@@ -295,10 +295,11 @@ def test_the_command_refuses_what_would_do_harm(tmp_path: Path, capsys: pytest.C
     assert "lies among the documents" in error(str(folder), "--out", str(folder / "tasks.jsonl"))
     assert "is the same file" in error(str(folder), "--out", str(out), "--corpus", str(out))
     assert "gave no task" in error(str(folder), "--out", str(out))
-    assert not list(out.parent.iterdir())
+    assert not out.parent.exists()
     assert "there is no such folder" in error(str(tmp_path / "nowhere"), "--out", str(out))
     assert "must be less than" in error(str(folder), "--out", str(out), "--overlap", "300")
     assert "there is no variant 'poem'" in error(str(folder), "--out", str(out), "--variants", "poem")
+    out.parent.mkdir()
     out.write_text("mine")
     assert main(["dataset", "generate", "demo", "--out", str(out)]) == 4
     assert out.read_text() == "mine"

@@ -80,6 +80,35 @@ PREDICTION = {
     "error": {"type": "TimeoutError", "message": "late", "seconds": 30},
 }
 
+LABEL_SAMPLE: dict[str, Any] = {
+    "id": "l1",
+    "question": "Which is less risky?",
+    "retrieved_passages": ["An index is diversified.", {"text": "A stock is not.", "page": 3}],
+    "llm_answer": "The index.",
+    "ground_truth_label": "accurate",
+    "your_annotation": "",
+    "notes": "Explain it.",
+    "fhri_spec": {
+        "expected_behavior": "Explain it.",
+        "rubric": ["Explains it"],
+        "risk_tier": "high",
+        "compliance_tag": "allowed",
+        "category": "investment_advice",
+        "hallucination_check": {"requires_verifiable_facts": False, "ground_truth_hint": ""},
+        "contradiction_pair_id": "pair-1",
+        "scenario_override": "multi_ticker",
+        "expected_scenario": "Multi-Ticker Comparison",
+    },
+}
+CONVERSATION: dict[str, Any] = {
+    "id": "l2",
+    "question_sequence": [
+        {"turn": 1, "question": "Did it rise?", "answer": "Yes, by 4%."},
+        {"turn": 2, "question": "Are you sure?", "answer": "No, it fell by 2%."},
+    ],
+    "ground_truth_label": "contradiction",
+}
+
 VALID: list[tuple[str, Any]] = [
     ("evaluation_dataset", DATASET),
     ("evaluation_dataset", SAMPLE),
@@ -96,6 +125,7 @@ VALID: list[tuple[str, Any]] = [
     ("benchmark", REPORT),
     ("config", CONFIG),
     ("config", {"ab_testing": {"max_concurrent_experiments": 3, "experiments": [CONFIG["ab_testing"]]}}),
+    ("label_set", {"metadata": {"version": "2.0"}, "samples": [[LABEL_SAMPLE], CONVERSATION]}),
     ("prediction", PREDICTION),
     ("prediction", {"sample_id": "1", "retrieved": ["a", "b"], "answer": "22", "error": "late"}),
 ]

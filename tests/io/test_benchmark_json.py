@@ -346,8 +346,8 @@ def test_any_bytes_are_data_or_a_data_error(start: bytes, content: bytes) -> Non
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "b.benchmark.json"
         path.write_bytes(start + content)
-        with pytest.raises(DataError):
-            load_benchmark(path)
+        with suppress(DataError):
+            assert isinstance(load_benchmark(path), dict)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -61,7 +61,7 @@ def test_round_trip(name: str, document: Any) -> None:
 @settings(max_examples=200, deadline=None)
 @given(document=DOCUMENTS)
 def test_another_yaml_reader_reads_the_same(document: Any) -> None:
-    # PyYAML's own safe loader knows dates and other words of YAML 1.1; what we write says none of them by chance.
+    # PyYAML's own safe loader knows dates and other words of YAML 1.1: what we write says none by chance.
     assert yaml.safe_load(yaml_text(document)) == document
 
 
@@ -95,7 +95,10 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
     ("text", "message"),
     [
         (BOMB, "d.yaml:2: aliases .* are not read"),
-        ("a: !!python/object/apply:os.system [ls]", "d.yaml:1: not YAML: could not determine a constructor"),
+        (
+            "a: !!python/object/apply:os.system [ls]",
+            "d.yaml:1: not YAML: the tag !!python/object/apply:os.system is not read",
+        ),
         ("a: 1\nb: 2\na: 3", "d.yaml:3: the key 'a' occurs twice"),
         ("1: x", "d.yaml:1: the key 1 is not a text"),
         ("a: .nan", "d.yaml:1: NaN, Infinity"),
@@ -105,7 +108,7 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
         ("[" * 200 + "]" * 200, "d.yaml:1: the YAML is nested too deeply"),
         ("a: [1,", "d.yaml:.*: not YAML: "),
         ("a: 'x", "d.yaml:.*: not YAML: "),
-        ("\x00", "not YAML"),
+        ("\x00", "NUL characters"),
         ("--- a\n--- b", "d.yaml:.*not YAML: "),
     ],
 )
@@ -127,8 +130,8 @@ def test_harmful_yaml(text: str, message: str) -> None:
         (b"\xff\xfe{}", "not UTF-8"),
         (b"", "there is nothing in it"),
         (b"not json at all", "not JSON"),
-        (gzip.compress(b"[" + b"0," * 3_000_000 + b"0]"), "more than 1 MB"),
-        (gzip.compress(b"{}" * 100)[:-9], "cannot be read on"),
+        (gzip.compress(b"[" + b"0," * 3_000_000 + b"0]", mtime=0), "more than 1 MB"),
+        (gzip.compress(b"{}" * 100, mtime=0)[:-9], "cannot be read on"),
     ],
 )
 def test_harmful_json(tmp_path: Path, content: bytes, message: str) -> None:

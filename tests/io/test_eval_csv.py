@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from pathlib import Path
 
@@ -18,10 +19,15 @@ from auepora_eval.io.eval_csv import DroppedWarning, load_eval_csv, neutral, res
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "'quoted'", "'tis"]
 
 
+def is_formula(cell: str) -> bool:
+    """Whether a spreadsheet would take a cell for one; a negative number is only a number."""
+    return cell.startswith(tuple("=+-@\t\r\n")) and not re.fullmatch(r"-[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", cell)
+
+
 @given(st.text() | st.sampled_from(FORMULAS))
 def test_a_cell_comes_back_as_it_was(cell: str) -> None:
     assert restored(neutral(cell)) == cell
-    assert not neutral(cell).startswith(tuple("=+-@\t\r\n"))
+    assert not is_formula(neutral(cell))
 
 
 def test_no_cell_of_a_file_is_a_formula(tmp_path: Path) -> None:
@@ -31,7 +37,7 @@ def test_no_cell_of_a_file_is_a_formula(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     save_eval_csv(InMemoryDataset("d", samples), path)
     with path.open(newline="", encoding="utf-8") as file:
-        assert not [cell for row in csv.reader(file) for cell in row if cell.startswith(tuple("=+-@\t\r\n"))]
+        assert not [cell for row in csv.reader(file) for cell in row if is_formula(cell)]
     assert list(load_eval_csv(path)) == samples
 
 

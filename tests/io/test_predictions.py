@@ -70,20 +70,30 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
     [
         pytest.param(['"answer":"x"'] * 2, r"p\.jsonl:2: \$\.sample_id: '1' was used already", id="same id"),
         pytest.param(['"extra":{}'], r":1: \$: there is neither 'answer'", id="nothing given"),
-        pytest.param(['"answer":5'], r":1: \$\.answer: expected `str or null`", id="number as answer"),
-        pytest.param(['"retrieved":"ab"'], r":1: \$\.retrieved: expected", id="a text as list"),
+        pytest.param(
+            ['"answer":5'],
+            r":1: \$\.answer: a string or null was expected, not a number",
+            id="number as answer",
+        ),
+        pytest.param(
+            ['"retrieved":"ab"'], r":1: \$\.retrieved: an array or null was expected", id="a text as list"
+        ),
         pytest.param(['"retrieved":["a",1]'], r":1: \$\.retrieved\[1\]: ", id="number as document"),
         pytest.param(
-            ['"retrieved":[{"text":"t"}]'], r"\$\.retrieved\[0\]: missing the field `doc_id`", id="no id"
+            ['"retrieved":[{"text":"t"}]'], r"\$\.retrieved\[0\]: the field 'doc_id' is missing", id="no id"
         ),
         pytest.param(
             ['"retrieved":[{"doc_id":"a","rank":1},{"doc_id":"b","rank":1}]'], "the same rank", id="same rank"
         ),
         pytest.param(
-            ['"retrieved":[{"doc_id":"a","rank":1.5}]'], r"\[0\]\.rank: expected `int", id="rank 1.5"
+            ['"retrieved":[{"doc_id":"a","rank":1.5}]'],
+            r"\[0\]\.rank: a whole number or null was expected, not a fraction",
+            id="rank 1.5",
         ),
         pytest.param(
-            ['"retrieved":[{"doc_id":"a","score":"x"}]'], r"\[0\]\.score: expected `float", id="score x"
+            ['"retrieved":[{"doc_id":"a","score":"x"}]'],
+            r"\[0\]\.score: a number or null was expected, not a string",
+            id="score x",
         ),
         pytest.param(
             ['"retrieved":[{"doc_id":"a","score":NaN}]'], r"\$\.retrieved\[0\]\.score: NaN", id="score NaN"
@@ -95,7 +105,7 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
         pytest.param(
             [f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings\.t: .*too large", id="time 10**400"
         ),
-        pytest.param(['"error":{"typ":"X"}'], "missing the field `type`", id="error without type"),
+        pytest.param(['"error":{"typ":"X"}'], "the field 'type' is missing", id="error without type"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::auepora_eval.io.records.UnknownFieldWarning")

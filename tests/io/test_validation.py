@@ -47,6 +47,7 @@ METHODS = {
     "benchmark": "validate_benchmark",
     "config": "validate_config",
     "prediction": "validate_predictions",
+    "label_set": "validate_label_set",
 }
 
 

@@ -121,7 +121,7 @@ def test_a_metric_is_a_judge_too() -> None:
     labelled = [Labelled((PIER,), "The Annet sank at the pier.", True), Labelled((PIER,), "It is.", True)]
     assert judge_scores("grounding_overlap", labelled) == [pytest.approx(2 / 3), None]
     assert judge_scores("citation_hallucination_rate", labelled[:1]) == [0.0]  # lower is better: turned round
-    with pytest.raises(UnknownNameError, match=r"no support function .* and no metric"):
+    with pytest.raises(UnknownNameError, match=r"no judge .* the support functions are .*lexical"):
         judge_scores("lexcal", labelled)
 
 

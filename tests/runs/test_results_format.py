@@ -73,6 +73,7 @@ def test_every_part_of_the_format_is_there(document: dict[str, Any]) -> None:
     assert metadata["evaluation_parameters"] == {
         "random_seed": 3,
         "executor": "serial",
+        "concurrency": 1,
         "timeout_seconds": 30,
     }
     assert metadata["quality_assurance"]["data_validation"] == "passed"

@@ -1,0 +1,203 @@
+"""score predicted labels (accurate, hallucination, contradiction) against those that people gave
+
+The predictions come from one of three: a file (a line {"id": "q1", "predicted_label": "accurate"} a
+sample, or a report with detailed_results), a system, or the FHRI with thresholds by scenario. In static mode
+the labels describe the stored answers, which is what is judged; a system finds them in
+metadata["stored_output"] and answers with a label. In live mode it answers the question. Neither sees a true
+label. A sample without a prediction is counted as failed. Example, on bundled data:
+
+  auepora labels score --dataset demo --fhri --slices
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING
+
+from . import echo
+from .common import add_json, at_least, progress, say_failures
+from .labels import add_dataset, add_detector, decisions, figure, labelled_samples, note_no_detector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.types import EvaluationSample, MetricResult, SystemOutputs
+    from ..runs.label_scoring import DetectorComparison, LabelReport, LabelTable
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_dataset(parser)
+    parser.add_argument("--predictions", metavar="FILE", help="predicted labels")
+    parser.add_argument(
+        "--against", metavar="FILE", help="predicted labels of another detector, to compare with"
+    )
+    parser.add_argument(
+        "--system", metavar="MODULE:ATTR", help="a detector; with --fhri, what answers (live)"
+    )
+    parser.add_argument("--fhri", action="store_true", help="label by the FHRI")
+    parser.add_argument(
+        "--mode",
+        choices=("static", "live"),
+        default="static",
+        help="do the labels describe the stored answers, or are they what is expected of new ones? (static)",
+    )
+    parser.add_argument(
+        "--concurrency", type=at_least(1), default=1, metavar="N", help="calls of the system at a time (1)"
+    )
+    add_detector(parser)
+    parser.add_argument("--slices", action="store_true", help="also by scenario, risk tier, category, ...")
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="seed of the intervals (0)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..runs.label_scoring import compare_detectors, detailed_results, score_labels
+
+    _refuse_unclear(args)
+    samples = labelled_samples(args)
+    outputs = _outputs(args, samples)
+    report = score_labels(samples, outputs, mode=args.mode, slices=args.slices, seed=args.seed)
+    compared = None
+    if args.against:
+        compared = compare_detectors(samples, outputs, _predictions(args.against, samples))
+    if args.json:
+        record = {"dataset": args.dataset, **report.as_record()}
+        record["compared"] = None if compared is None else compared.as_record()
+        echo.say_json({**record, "detailed_results": detailed_results(samples, outputs)})
+    else:
+        _say(report, len(samples))
+        if compared is not None:
+            _say_compared(compared)
+    if args.fhri:
+        note_no_detector()
+    if all(output.error is not None for output in outputs):
+        echo.note("auepora: there is not a single prediction; nothing was measured.")
+        return 1
+    return 0
+
+
+def _refuse_unclear(args: Namespace) -> None:
+    from ..errors import DataError
+
+    given = [flag for flag in ("predictions", "system", "fhri") if getattr(args, flag)]
+    live_answers = given == ["system", "fhri"] and args.mode == "live"
+    if len(given) != 1 and not live_answers:
+        what = f"--{' and --'.join(given)} together are unclear." if given else "there are no predictions."
+        fix = "Give one of --predictions FILE, --system MODULE:ATTR and --fhri."
+        raise DataError("labels score", what, fix=f"{fix} --system with --fhri needs --mode live.")
+    if args.mode == "live" and given == ["fhri"]:
+        raise DataError("--mode live", "nobody answers.", fix="Name what does: --system MODULE:ATTR.")
+
+
+def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
+    """A predicted label for each sample, from where the user says."""
+    if args.predictions:
+        return _predictions(args.predictions, samples)
+    answers = _answers(args, samples) if args.system else None
+    if not args.fhri and answers is not None:
+        return answers
+    return [decision.as_output() for decision in decisions(args, samples, answers)]
+
+
+def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
+    from ..io.label_predictions import read_predicted_labels
+    from ..io.predictions import matched_outputs
+
+    known = {sample.sample_id for sample in samples}
+    return matched_outputs(samples, read_predicted_labels(path, known), path)
+
+
+def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
+    """What the system says, asked without the labels and whatever else would give them away."""
+    from ..core.dataset import InMemoryDataset
+    from ..core.plan import EvaluationPlan
+    from ..core.runner import AueporaEvaluator
+    from ..execution.local import EXECUTORS
+    from ..execution.systems import load_system
+    from ..runs.label_scoring import without_answers
+
+    blind = InMemoryDataset("blind", [without_answers(sample, args.mode) for sample in samples])
+    with progress(len(samples), args.system) as advance, redirect_stdout(sys.stderr):
+        evaluator = AueporaEvaluator(
+            load_system(args.system),
+            EvaluationPlan([]),
+            executor=EXECUTORS.get("threads" if args.concurrency > 1 else "serial")(
+                concurrency=args.concurrency
+            ),
+            on_output=advance,
+        )
+        return evaluator.run(blind).outputs
+
+
+def _say(report: LabelReport, total: int) -> None:
+    from ..core.label_terms import LABELS
+
+    table = report.table
+    failed = table.overall["accuracy"].details["num_failed"]
+    about = f"{total} samples, {report.mode} mode"
+    echo.say(f"{about}, {failed} without a prediction" if failed else about)
+    bounds = ["If failed"] if failed else []
+    rows = [[name, *_row(result, bool(failed))] for name, result in table.overall.items()]
+    echo.say_table(("Overall", "Value", "95% interval", *bounds), rows, numeric=range(1, 4))
+    rows = [
+        [
+            label,
+            *(figure(r.value, r.details["confidence_interval"]) for r in table.classes[label].values()),
+            str(table.support[label]),
+        ]
+        for label in LABELS
+    ]
+    echo.say()
+    echo.say_table(("Label", "Precision", "Recall", "F1", "Samples"), rows, numeric=range(1, 5))
+    echo.say()
+    rows = [[true, *(str(table.confusion[true][label]) for label in LABELS)] for true in LABELS]
+    echo.say_table(("True \\ predicted", *LABELS), rows, numeric=range(1, 4))
+    echo.say()
+    base = report.baseline
+    echo.say(f"Always accurate: accuracy {base['accuracy']:.3f}, macro-F1 {base['macro_f1']:.3f}")
+    _say_pairs(report)
+    for name, tables in report.slices.items():
+        _say_slice(name, tables)
+    say_failures(report.failures)
+
+
+def _say_pairs(report: LabelReport) -> None:
+    if report.pairs is not None:
+        pairs = report.pairs
+        shown = figure(pairs.accuracy, pairs.interval)
+        found = f"{pairs.found} of {pairs.contradictions} contradictions found"
+        echo.say(f"Pairs: accuracy {shown} ({pairs.right} of {pairs.pairs}), {found}")
+    if report.scenarios is not None:
+        record = report.scenarios.as_record()
+        shown = figure(record["accuracy"], record["confidence_interval"])
+        rest = f"{record['expected_without_id']} expect a scenario that has no id"
+        echo.say(f"Scenarios: accuracy {shown} ({record['right']} of {record['total']}); {rest}")
+
+
+def _say_slice(name: str, tables: dict[str, LabelTable]) -> None:
+    rows = []
+    for value, table in tables.items():
+        chosen = [
+            table.overall[figure_name] for figure_name in ("accuracy", "macro_f1", "macro_f1_supported")
+        ]
+        shown = [figure(result.value, result.details["confidence_interval"]) for result in chosen]
+        rows.append([value, str(chosen[0].details["num_total"]), *shown])
+    echo.say()
+    headings = (name.replace("_", " ").capitalize(), "Samples", "Accuracy", "Macro-F1", "of occurring labels")
+    echo.say_table(headings, rows, numeric=range(1, 5))
+
+
+def _say_compared(compared: DetectorComparison) -> None:
+    echo.say(
+        f"Against the other detector: both right {compared.both}, only this one {compared.only_first}, only "
+        f"the other {compared.only_second}, neither {compared.neither}; p = {compared.test.p_value:.4g} "
+        f"({compared.test.method})"
+    )
+
+
+def _row(result: MetricResult, failed: bool) -> list[str]:
+    interval, bounds = result.details["confidence_interval"], result.details["bounds_if_failed"]
+    cells = [figure(result.value), f"[{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "n/a"]
+    return [*cells, f"{bounds[0]:.3f} to {bounds[1]:.3f}" if bounds else ""] if failed else cells

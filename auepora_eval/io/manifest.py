@@ -1,0 +1,151 @@
+"""`manifest.json`: what a build was made of, what came out, and how to tell whether it still is that."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+from .document_file import read_content
+from .json_text import parse_document
+from .type_words import wrong_record
+
+MANIFEST_NAME = "manifest.json"
+_MAX_BYTES = 100_000_000
+_VERSION = re.compile(r"v[0-9]+(?:\.[0-9]+)*")
+
+
+class FileFacts(msgspec.Struct, frozen=True):
+    """A file as it was: where, how many records, which bytes."""
+
+    path: str = ""
+    count: int = 0
+    sha256: str = ""
+    bytes: int | None = None
+
+
+class Coverage(msgspec.Struct, frozen=True):
+    """How many records each task type, document and label has: what a later version is held against."""
+
+    task_types: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    labels: dict[str, int] = {}
+
+
+class Manifest(msgspec.Struct):
+    """A build, described; in the order in which it is written. Paths are from where the manifest lies."""
+
+    version: str
+    generated_at_utc: str
+    source_offline_dataset: str
+    filters: dict[str, Any] = {}
+    splits: dict[str, FileFacts] = {}
+    excluded_task_types: dict[str, int] = {}
+    skipped: dict[str, int] = {}
+    source: FileFacts = FileFacts()
+    coverage: Coverage = Coverage()
+    build: dict[str, Any] = {}
+
+    @property
+    def records(self) -> int:
+        """How many records of the source were read: each is in a split, excluded or skipped."""
+        built = sum(split.count for split in self.splits.values())
+        return built + sum(self.excluded_task_types.values()) + sum(self.skipped.values())
+
+    def same_content(self, other: Manifest) -> bool:
+        """Whether two builds gave the same bytes from the same source, whenever that was."""
+        mine, theirs = (
+            (each.version, each.filters, each.splits, each.excluded_task_types, each.skipped)
+            for each in (self, other)
+        )
+        return mine == theirs and self.source.sha256 == other.source.sha256
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A manifest that was read, and the hash by which a run can say which one it was."""
+
+    path: Path
+    manifest: Manifest
+    sha256: str
+
+    @property
+    def splits(self) -> dict[str, Path]:
+        """Where the splits lie, by name; DataError if one is said to lie elsewhere than with the manifest."""
+        return {name: _place(self.path, name, split.path) for name, split in self.manifest.splits.items()}
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """A manifest as it is written: indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def read_manifest(path: str | Path) -> Snapshot:
+    """Read a manifest, ours or one that has only the version, the paths and the counts."""
+    path = Path(path)
+    content = read_content(path, _MAX_BYTES)
+    document = parse_document(content, path.name)
+    try:
+        manifest = msgspec.convert(document, Manifest)
+    except msgspec.ValidationError as error:
+        place, what, _ = wrong_record(error)
+        raise DataError(f"{path.name}: {place}", what, fix="Is it the manifest of a build?") from error
+    return Snapshot(path, manifest, hashlib.sha256(content).hexdigest())
+
+
+def _place(manifest: Path, name: str, written: str) -> Path:
+    """The file that a manifest names; never one outside the manifest's own folder."""
+    beside = PurePosixPath(written.replace("\\", "/"))
+    if beside.is_absolute() or ".." in beside.parts or not beside.name or "\0" in written:
+        raise DataError(
+            f"{manifest.name}: $.splits.{name:.40}.path",
+            f"{written!r:.80} is not in the manifest's own folder.",
+            fix="Keep the splits beside their manifest, or below it.",
+        )
+    path = manifest.parent / beside
+    # A manifest may also name its files from the project's root, as the first ones did.
+    return path if path.exists() else manifest.parent / beside.name
+
+
+def relative_path(path: Path, manifest: Path) -> str:
+    """A path as it is written into a manifest: from where that lies, with slashes."""
+    return Path(os.path.relpath(path.absolute(), manifest.absolute().parent)).as_posix()
+
+
+def checked_version(version: str) -> str:
+    """The version itself, if it is vN or vN.N; DataError otherwise."""
+    if not _VERSION.fullmatch(version):
+        raise DataError(f"--version {version[:40]!r}", "is not a version.", fix="Write v1, v2 or v2.1.")
+    return version
+
+
+def build_time(environment: Mapping[str, str], now: datetime) -> str:
+    """When a build is said to have been made: now, or as SOURCE_DATE_EPOCH has it for equal bytes."""
+    epoch = environment.get("SOURCE_DATE_EPOCH", "").strip()
+    if epoch:
+        try:
+            now = datetime.fromtimestamp(int(epoch), UTC)
+        except (ValueError, OverflowError, OSError) as error:
+            raise DataError(
+                "SOURCE_DATE_EPOCH", f"{epoch[:40]!r} is not a number of seconds.", fix="Write 1735689600."
+            ) from error
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes, as they are on the disk."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(
+            str(path), f"cannot be read: {error.strerror or error}.", fix="Check the name and its rights."
+        ) from error

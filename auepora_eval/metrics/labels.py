@@ -1,0 +1,343 @@
+"""How good a detector is that labels answers accurate, hallucination or contradiction.
+
+The true label is `labels.ground_truth_label` of the sample. The predicted one is `predicted_label` in the
+output's `extra`, in `response.structured` or in `response.metadata`, or else the whole text of the response.
+An output without a label is a failure: counted, and bounded by the best and the worst it could have been.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ..core.batch import Batch
+from ..core.label_terms import LABELS, PREDICTED_LABEL, TRUE_LABEL
+from ..core.metrics_base import METRICS, SampleMetric
+from ..core.scores import Note, Scores
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..errors import ScoringError
+from ..stats import classification
+from ..stats.intervals import Interval
+from .contrast import ConditionalRate, with_spread
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..core.scores import Rows
+
+    Codes = NDArray[np.intp]
+
+_SHAPE = (len(LABELS), len(LABELS))
+_MOST_TABLES = 200_000  # how many ways to fill in failures are tried one by one
+
+
+def true_label(sample: EvaluationSample) -> str:
+    """The label that people gave; ScoringError if it is none that we know."""
+    label = sample.labels.get(TRUE_LABEL)
+    if label not in LABELS:
+        raise ScoringError(f"{label!r:.60} is not a label: use {', '.join(LABELS)}")
+    return str(label)
+
+
+def predicted_label(output: SystemOutputs) -> str:
+    """The label that a detector gave; ScoringError if there is none."""
+    for place in (output.extra, output.response.structured, output.response.metadata):
+        if isinstance(place, dict) and place.get(PREDICTED_LABEL) is not None:
+            return _known(place[PREDICTED_LABEL])
+    return _known(output.response.text)
+
+
+def _known(label: Any) -> str:
+    plain = label.strip().lower() if isinstance(label, str) else label
+    if plain not in LABELS:
+        raise ScoringError(f"{label!r:.60} is no predicted label: use {', '.join(LABELS)}")
+    return str(plain)
+
+
+class _Labelled(SampleMetric):
+    """What the metrics of labels share."""
+
+    target = TargetCategory.GENERATION_FAITHFULNESS
+    requires = (f"labels.{TRUE_LABEL}",)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        try:
+            return self.if_failed(true_label(sample), high)
+        except ScoringError as error:
+            return SampleScore(None, str(error))
+
+    def if_failed(self, true: str, high: bool) -> SampleScore:
+        """The best or the worst that a sample of this label could have been."""
+        raise NotImplementedError
+
+    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+        """The values and the parts of samples, from the numbers of their labels."""
+        raise NotImplementedError
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        import numpy as np
+
+        codes = (LABELS.index(true_label(sample)), LABELS.index(predicted_label(output)))
+        values, parts = self.of_codes(*(np.array([code]) for code in codes))
+        return SampleScore(float(values[0]), parts=() if parts is None else tuple(parts[0].tolist()))
+
+    def score_all(self, batch: Batch) -> Scores:
+        import numpy as np
+
+        true, predicted, notes = batch.once(_codes)
+        values, parts = self.of_codes(np.maximum(true, 0), np.maximum(predicted, 0))
+        values = np.where((true < 0) | (predicted < 0), np.nan, values)
+        return Scores(batch.sample_ids(), values, parts=parts, notes=notes)
+
+
+def _codes(batch: Batch) -> tuple[Codes, Codes, dict[int, Note]]:
+    """The numbers of the true and the predicted labels, -1 where there is none, and why; for batch.once."""
+    import numpy as np
+
+    codes = np.full((2, len(batch)), -1, dtype=np.intp)
+    notes: dict[int, Note] = {}
+    for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+        try:
+            codes[0, place] = LABELS.index(true_label(sample))
+            codes[1, place] = LABELS.index(predicted_label(output))
+        except ScoringError as error:
+            notes[place] = Note(str(error), failed=True)
+    return codes[0], codes[1], notes
+
+
+@METRICS.add("label_accuracy")
+@dataclass
+class LabelAccuracy(_Labelled):
+    """Share of the samples whose label was predicted.
+
+    Compare it with always predicting the most frequent label: on unequal classes that is high already.
+    """
+
+    oracle = "scikit-learn accuracy_score"
+
+    def __post_init__(self) -> None:
+        self.name = "label_accuracy"
+
+    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+        return (true == predicted).astype(float), None
+
+    def if_failed(self, true: str, high: bool) -> SampleScore:
+        return SampleScore(float(high))
+
+
+class _OfClass(_Labelled):
+    label: str
+
+    def _take(self, name: str) -> None:
+        if self.label not in LABELS:
+            raise ValueError(f"there is no label {self.label!r:.60}: use {', '.join(LABELS)}")
+        self.name = name if self.label == "hallucination" else f"{name}[{self.label}]"
+
+
+@METRICS.add("label_precision")
+@dataclass
+class LabelPrecision(_OfClass, ConditionalRate):
+    """Of the answers that were labelled so, the share that is: label_precision[accurate], ...
+
+    n/a where the label was never predicted.
+    """
+
+    label: str = "hallucination"
+    oracle = "scikit-learn precision_score"
+
+    def __post_init__(self) -> None:
+        self._take("label_precision")
+
+    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+        counted = predicted == LABELS.index(self.label)
+        return (counted & (true == predicted)).astype(float), counted.astype(float)[:, None]
+
+    def if_failed(self, true: str, high: bool) -> SampleScore:
+        if high:
+            return SampleScore(float(true == self.label), parts=(float(true == self.label),))
+        return SampleScore(0.0, parts=(float(true != self.label),))
+
+
+@METRICS.add("label_recall")
+@dataclass
+class LabelRecall(_OfClass, ConditionalRate):
+    """Of the answers that are so, the share that was labelled so: label_recall[accurate], ...
+
+    n/a where no sample has the label.
+    """
+
+    label: str = "hallucination"
+    oracle = "scikit-learn recall_score"
+
+    def __post_init__(self) -> None:
+        self._take("label_recall")
+
+    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+        counted = true == LABELS.index(self.label)
+        return (counted & (true == predicted)).astype(float), counted.astype(float)[:, None]
+
+    def if_failed(self, true: str, high: bool) -> SampleScore:
+        return SampleScore(float(high and true == self.label), parts=(float(true == self.label),))
+
+
+class _OfTable(_Labelled):
+    """A number of the whole confusion table; a sample's parts are its cell."""
+
+    def of_table(self, tables: Rows) -> Rows:
+        """The number, of tables (..., labels, labels)."""
+        raise NotImplementedError
+
+    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+        import numpy as np
+
+        return (true == predicted).astype(float), np.eye(len(LABELS) ** 2)[true * len(LABELS) + predicted]
+
+    def if_failed(self, true: str, high: bool) -> SampleScore:
+        return SampleScore(1.0, parts=_right_cell(true))  # the true label is all that is known of it
+
+    def aggregate(self, rows: Rows) -> Rows:
+        sums = rows[..., 1:].sum(axis=-2)
+        return self.of_table(sums.reshape(*sums.shape[:-1], *_SHAPE))
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+        return with_spread(
+            classification.table_interval(rows[:, 1:], self.of_table, clusters=clusters, seed=seed)
+        )
+
+    def _bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+        import numpy as np
+
+        if scores.if_failed is None or not len(scores.if_failed[0]):
+            return None
+        rows = scores.rows()
+        known = rows[:, 1:].sum(axis=0).reshape(_SHAPE) if len(rows) else np.zeros(_SHAPE)
+        failed = np.diagonal(scores.if_failed[0][:, 1:].sum(axis=0).reshape(_SHAPE))
+        return list(self.bounds_with(known, failed))
+
+    def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
+        """The least and the most that it could be; `failed` counts the failures of each true label."""
+        import numpy as np
+
+        counts = [int(count) for count in failed]
+        ways = math.prod(math.comb(count + len(LABELS) - 1, len(LABELS) - 1) for count in counts)
+        if ways > _MOST_TABLES:
+            return self.bounds
+        values = self.of_table(known + np.array(list(product(*map(_shared_out, counts)))))
+        values = values[np.isfinite(values)]
+        return (float(values.min()), float(values.max())) if len(values) else self.bounds
+
+
+class _OfCounts(_OfTable):
+    """A number of each label's right, wrong and missed ones; one more right never lowers it."""
+
+    def of_counts(self, counts: classification.ClassCounts) -> Rows:
+        """The number, of counts (..., labels)."""
+        raise NotImplementedError
+
+    def of_table(self, tables: Rows) -> Rows:
+        return self.of_counts(classification.class_counts(tables))
+
+    def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
+        import numpy as np
+
+        right, wrong, missed = classification.class_counts(known)
+        # Each label by itself at its worst: what is of it was missed, and all else was taken for it.
+        worst = classification.ClassCounts(right, wrong + failed.sum() - failed, missed + failed)
+        low, high = float(self.of_counts(worst)), float(self.of_table(known + np.diag(failed)))
+        return low, (low if math.isnan(high) else high)
+
+
+@METRICS.add("label_f1")
+@dataclass
+class LabelF1(_OfClass, _OfCounts):
+    """F1 of one label: 2 TP / (2 TP + FP + FN); label_f1[accurate], label_f1[contradiction]."""
+
+    label: str = "hallucination"
+    oracle = "scikit-learn f1_score"
+
+    def __post_init__(self) -> None:
+        self._take("label_f1")
+
+    def of_counts(self, counts: classification.ClassCounts) -> Rows:
+        found: Rows = classification.f1(counts)[..., LABELS.index(self.label)]
+        return found
+
+
+@METRICS.add("label_macro_f1")
+@dataclass
+class LabelMacroF1(_OfCounts):
+    """Mean of the F1 of all three labels; one that neither occurs nor is predicted counts 0.
+
+    label_macro_f1[supported=true] is the mean over the labels that some sample has.
+    """
+
+    supported: bool = False
+    oracle = "scikit-learn f1_score, average macro"
+
+    def __post_init__(self) -> None:
+        self.name = f"label_macro_f1{'[supported=true]' if self.supported else ''}"
+
+    def of_counts(self, counts: classification.ClassCounts) -> Rows:
+        macro_f1 = classification.macro_f1_supported if self.supported else classification.macro_f1
+        return macro_f1(counts)
+
+
+@METRICS.add("label_balanced_accuracy")
+@dataclass
+class LabelBalancedAccuracy(_OfCounts):
+    """Mean of the recalls of the labels that occur: 1/3 for a guess among three, whatever their sizes."""
+
+    oracle = "scikit-learn balanced_accuracy_score"
+
+    def __post_init__(self) -> None:
+        self.name = "label_balanced_accuracy"
+
+    def of_counts(self, counts: classification.ClassCounts) -> Rows:
+        return classification.balanced_accuracy(counts)
+
+
+@METRICS.add("label_kappa")
+@dataclass
+class LabelKappa(_OfTable):
+    """Cohen's kappa: agreement of predicted and true labels beyond what their frequencies give by chance."""
+
+    bounds = (-1.0, 1.0)
+    oracle = "scikit-learn cohen_kappa_score"
+
+    def __post_init__(self) -> None:
+        self.name = "label_kappa"
+
+    def of_table(self, tables: Rows) -> Rows:
+        return classification.cohen_kappa(tables)
+
+
+@METRICS.add("label_mcc")
+@dataclass
+class LabelMatthews(_OfTable):
+    """Matthews' correlation of predicted and true labels: 0 for a constant one, 1 for a perfect one."""
+
+    bounds = (-1.0, 1.0)
+    oracle = "scikit-learn matthews_corrcoef"
+
+    def __post_init__(self) -> None:
+        self.name = "label_mcc"
+
+    def of_table(self, tables: Rows) -> Rows:
+        return classification.matthews(tables)
+
+
+def _right_cell(label: str) -> tuple[float, ...]:
+    """A sample of this label that was predicted, as its cell of the flattened confusion table."""
+    place = LABELS.index(label) * (len(LABELS) + 1)
+    return tuple(float(cell == place) for cell in range(len(LABELS) ** 2))
+
+
+def _shared_out(count: int) -> Iterator[tuple[int, int, int]]:
+    """Every way to predict three labels for so many samples."""
+    for first in range(count + 1):
+        for second in range(count - first + 1):
+            yield first, second, count - first - second

@@ -1,0 +1,199 @@
+"""How good a classifier is, from its confusion table: rows are the true classes, columns the predicted ones.
+
+Every function takes a stack of tables (..., classes, classes) and reduces the last two axes: one table gives
+one number, a thousand resamples give a thousand. What has no denominator is NaN: not measured is not 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from .intervals import RESAMPLES, Interval, _bca
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+
+class ClassCounts(NamedTuple):
+    """For each class on its own: rightly predicted, wrongly predicted, missed."""
+
+    true_positives: Array
+    false_positives: Array
+    false_negatives: Array
+
+
+def confusion_table(true: ArrayLike, predicted: ArrayLike, classes: int) -> Array:
+    """Count the pairs of class numbers.
+
+    >>> confusion_table([0, 0, 1], [0, 1, 1], 2).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    import numpy as np
+
+    cells = np.asarray(true, dtype=np.intp) * classes + np.asarray(predicted, dtype=np.intp)
+    counts = np.bincount(cells, minlength=classes * classes)
+    return counts.reshape(classes, classes).astype(np.float64)
+
+
+def class_counts(tables: Array) -> ClassCounts:
+    """What each class got right and wrong: (..., classes)."""
+    import numpy as np
+
+    right = np.diagonal(tables, axis1=-2, axis2=-1)
+    return ClassCounts(right, tables.sum(axis=-2) - right, tables.sum(axis=-1) - right)
+
+
+def accuracy(tables: Array) -> Array:
+    """Share of the samples whose class was predicted."""
+    return _ratio(class_counts(tables).true_positives.sum(axis=-1), tables.sum(axis=(-2, -1)))
+
+
+def precision(counts: ClassCounts) -> Array:
+    """Of what was predicted as a class, the share that is of it; NaN for a class never predicted."""
+    return _ratio(counts.true_positives, counts.true_positives + counts.false_positives)
+
+
+def recall(counts: ClassCounts) -> Array:
+    """Of what is of a class, the share that was predicted as it; NaN for a class without samples."""
+    return _ratio(counts.true_positives, counts.true_positives + counts.false_negatives)
+
+
+def f1(counts: ClassCounts) -> Array:
+    """2 TP / (2 TP + FP + FN); NaN only for a class that neither occurs nor is predicted."""
+    twice = 2 * counts.true_positives
+    return _ratio(twice, twice + counts.false_positives + counts.false_negatives)
+
+
+def macro_f1(counts: ClassCounts) -> Array:
+    """Mean F1 of all classes; one that neither occurs nor is predicted counts 0, as scikit-learn has it."""
+    import numpy as np
+
+    return np.asarray(np.nan_to_num(f1(counts)).mean(axis=-1))
+
+
+def macro_f1_supported(counts: ClassCounts) -> Array:
+    """Mean F1 of the classes that have samples."""
+    return _mean_of_supported(f1(counts), counts)
+
+
+def balanced_accuracy(counts: ClassCounts) -> Array:
+    """Mean recall of the classes that have samples."""
+    return _mean_of_supported(recall(counts), counts)
+
+
+def cohen_kappa(tables: Array) -> Array:
+    """Agreement beyond what the two marginals give by chance; NaN where chance alone agrees always."""
+    total = tables.sum(axis=(-2, -1))
+    expected = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
+    observed = class_counts(tables).true_positives.sum(axis=-1) * total
+    return _ratio(observed - expected, total**2 - expected)
+
+
+def matthews(tables: Array) -> Array:
+    """Matthews' correlation for several classes (Gorodkin's R_K); 0 where one side is constant."""
+    import numpy as np
+
+    total = tables.sum(axis=(-2, -1))
+    rows, columns = tables.sum(axis=-1), tables.sum(axis=-2)
+    covariance = class_counts(tables).true_positives.sum(axis=-1) * total - (rows * columns).sum(axis=-1)
+    spread = (total**2 - (rows**2).sum(axis=-1)) * (total**2 - (columns**2).sum(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 0)), 0.0)
+    return np.asarray(np.where(total > 0, found, np.nan))
+
+
+def area_under_curve(scores: ArrayLike, positive: ArrayLike) -> float:
+    """The chance that a positive sample scores above a negative one, ties counted half; NaN without both."""
+    import numpy as np
+    from scipy.stats import rankdata
+
+    values, chosen = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
+    above, below = int(chosen.sum()), int((~chosen).sum())
+    if not above or not below:
+        return math.nan
+    ranks = float(np.asarray(rankdata(values))[chosen].sum())
+    return (ranks - above * (above + 1) / 2) / (above * below)
+
+
+def table_interval(
+    cells: Array,
+    statistic: Callable[[Array], Array],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Interval | None:
+    """BCa interval of a statistic of a confusion table; None where the data cannot give one.
+
+    `cells` has a row a sample, with a 1 in its cell of the flattened table. To draw samples with replacement
+    is to draw the table from a multinomial, so a million rows cost what a hundred do.
+    """
+    import numpy as np
+
+    units = cells if clusters is None else _summed(cells, clusters)
+    kinds, counts = _kinds(units)
+    if counts.sum() < 2:
+        return None
+    rng = np.random.default_rng(seed)
+    draws = rng.multinomial(int(counts.sum()), counts / counts.sum(), size=resamples)
+    value = float(_of_sums(kinds.T @ counts, statistic))
+    drawn = _of_sums(draws @ kinds, statistic)
+    drawn = drawn[np.isfinite(drawn)]
+    if len(drawn) < resamples / 2 or not math.isfinite(value):
+        return None
+    if float(np.ptp(drawn)) == 0.0:
+        return Interval(value, value, "all resamples equal")
+    left_out = _of_sums((kinds.T @ counts) - kinds, statistic)
+    # Equal samples leave equal tables behind: each kind stands for as many as there are of it.
+    jackknife = np.repeat(np.where(np.isfinite(left_out), left_out, value), np.minimum(counts, 10_000))
+    unit = "" if clusters is None else " by cluster"
+    return _bca(value, drawn, jackknife, confidence, seed, unit)
+
+
+def _kinds(units: Array) -> tuple[Array, NDArray[np.intp]]:
+    """The different rows, and how often each occurs."""
+    import numpy as np
+
+    if len(units) and units.max() <= 1 and bool((units.sum(axis=1) == 1).all()):
+        counts = units.sum(axis=0)  # one cell a sample: no need to sort a million rows
+        seen = counts > 0
+        return np.eye(units.shape[1])[seen], counts[seen].astype(np.intp)
+    kinds, counts = np.unique(units, axis=0, return_counts=True)
+    return kinds, counts
+
+
+def _of_sums(sums: Array, statistic: Callable[[Array], Array]) -> Array:
+    import numpy as np
+
+    size = math.isqrt(sums.shape[-1])
+    return np.asarray(statistic(sums.reshape(*sums.shape[:-1], size, size).astype(np.float64)))
+
+
+def _summed(cells: Array, clusters: Sequence[Hashable]) -> Array:
+    import numpy as np
+
+    numbers: dict[Hashable, int] = {}
+    places = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters], dtype=np.intp)
+    sums = np.zeros((len(numbers), cells.shape[1]))
+    np.add.at(sums, places, cells)
+    return sums
+
+
+def _mean_of_supported(values: Array, counts: ClassCounts) -> Array:
+    import numpy as np
+
+    supported = counts.true_positives + counts.false_negatives > 0
+    return _ratio(np.where(supported, values, 0.0).sum(axis=-1), supported.sum(axis=-1))
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))

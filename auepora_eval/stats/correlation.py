@@ -1,0 +1,131 @@
+"""Do two scores rise together? Pearson, Spearman and Kendall, each with an interval.
+
+Intervals are bootstrapped over samples, those of one cluster together. For Kendall's tau above 1,000 samples
+it is Fieller's, its pairs would be too many; that one knows no clusters, so there is none where they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from .intervals import RESAMPLES, Interval, _normal_quantile
+from .resampling import Weighted, weighted_interval, weighted_ranks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+Kind = Literal["pearson", "spearman", "kendall"]
+KINDS: tuple[Kind, ...] = ("pearson", "spearman", "kendall")
+_PAIRS_UP_TO = 1_000
+
+
+class Correlation(NamedTuple):
+    """A correlation: NaN if one side never changes. `samples` is how many it stands on."""
+
+    value: float
+    interval: Interval | None
+    samples: int
+
+
+def correlation(
+    first: ArrayLike,
+    second: ArrayLike,
+    kind: Kind,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Correlation:
+    """How two lists of scores go together, sample by sample; a sample that lacks either is left out."""
+    import numpy as np
+
+    if kind not in KINDS:
+        raise ValueError(f"there is no correlation {kind!r}; there are {', '.join(KINDS)}")
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"two lists of equal length are needed, not {x.shape} and {y.shape}")
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y, count = x[both], y[both], int(both.sum())
+    if clusters is not None:
+        clusters = [cluster for cluster, there in zip(clusters, both, strict=True) if there]
+    if count < 2:
+        return Correlation(math.nan, None, count)
+    if kind == "kendall" and count > _PAIRS_UP_TO:
+        return _kendall_of_many(x, y, confidence, independent=clusters is None)
+    statistic = _weighted(x, y, kind)
+    value = float(statistic(np.ones((1, count)))[0])
+    interval = weighted_interval(
+        statistic, count, clusters=clusters, width=3, confidence=confidence, resamples=resamples, seed=seed
+    )
+    return Correlation(value, interval, count)
+
+
+def _weighted(x: Array, y: Array, kind: Kind) -> Weighted:
+    if kind == "pearson":
+        x, y = x - x.mean(), y - y.mean()  # means far from 0 would cost digits
+        return lambda weights: _pearson(x, y, weights)
+    if kind == "spearman":
+        return partial(_spearman, x, y)
+    return _kendall(x, y)
+
+
+def _pearson(x: Array, y: Array, weights: Array) -> Array:
+    """Of values that are (items,) or (draws, items)."""
+    import numpy as np
+
+    total = weights.sum(axis=-1, keepdims=True)
+    x = x - (weights * x).sum(axis=-1, keepdims=True) / total
+    y = y - (weights * y).sum(axis=-1, keepdims=True) / total
+    spread = np.sqrt((weights * x**2).sum(axis=-1)) * np.sqrt((weights * y**2).sum(axis=-1))
+    together = (weights * x * y).sum(axis=-1)
+    # Rounding leaves a hair of spread where all values are equal.
+    least = 1e-14 * total[:, 0] * np.abs(x).max(initial=0.0) * np.abs(y).max(initial=0.0)
+    found = np.full(len(weights), math.nan)
+    np.divide(together, spread, out=found, where=spread > least)
+    return np.asarray(np.clip(found, -1.0, 1.0))
+
+
+def _spearman(x: Array, y: Array, weights: Array) -> Array:
+    return _pearson(weighted_ranks(x, weights), weighted_ranks(y, weights), weights)
+
+
+def _kendall(x: Array, y: Array) -> Weighted:
+    """Tau-b: pairs in the same order less pairs in the other, over the pairs that are not tied."""
+    import numpy as np
+
+    sign_x, sign_y = (np.sign(v[:, np.newaxis] - v).astype(np.float32) for v in (x, y))
+    both = sign_x * sign_y
+    untied_x, untied_y = np.abs(sign_x), np.abs(sign_y)
+
+    def statistic(weights: Array) -> Array:
+        light = weights.astype(np.float32)  # whole numbers: sums stay exact up to 2 ** 24
+        above, x_pairs, y_pairs = (
+            ((light @ pairs).astype(np.float64) * weights).sum(axis=-1)
+            for pairs in (both, untied_x, untied_y)
+        )
+        found = np.full(len(weights), math.nan)
+        spread = np.sqrt(x_pairs) * np.sqrt(y_pairs)
+        return np.asarray(np.divide(above, spread, out=found, where=spread > 0))
+
+    return statistic
+
+
+def _kendall_of_many(x: Array, y: Array, confidence: float, *, independent: bool) -> Correlation:
+    import numpy as np
+    from scipy.stats import kendalltau
+
+    if float(np.ptp(x)) == 0.0 or float(np.ptp(y)) == 0.0:
+        return Correlation(math.nan, None, len(x))
+    value = float(kendalltau(x, y).statistic)
+    if abs(value) >= 1.0 or not independent:
+        return Correlation(value, None, len(x))
+    half = _normal_quantile((1 + confidence) / 2) * math.sqrt(0.437 / (len(x) - 4))
+    low, high = (math.tanh(math.atanh(value) + sign * half) for sign in (-1, 1))
+    return Correlation(value, Interval(low, high, "Fieller's z"), len(x))

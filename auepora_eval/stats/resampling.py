@@ -1,0 +1,139 @@
+"""The bootstrap as weights: a resample is how often each item was drawn.
+
+Where a statistic is made of sums over items, a thousand resamples are then one product of matrices, and no
+item is ever copied. `bootstrap_interval` (intervals.py) is for aggregates that need the rows themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .intervals import (
+    _CELLS_AT_ONCE,
+    CLOSED_FORM_ABOVE,
+    NORMAL_ABOVE,
+    RESAMPLES,
+    Interval,
+    _bca,
+    _normal_quantile,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    Array = NDArray[np.float64]
+    Indices = NDArray[np.intp]
+
+
+LEAST_UNITS = 5  # four give only 35 different draws: too few to speak of 95% of them
+Weighted = Callable[["Array"], "Array"]  # (draws, items) weights -> (draws,) values
+
+
+def weighted_interval(
+    statistic: Weighted,
+    items: int,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    width: int = 1,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Interval | None:
+    """The bootstrap interval of a statistic of weighted items, drawn one by one or by cluster.
+
+    BCa up to 2,000 units, above that percentiles, above 20,000 the normal interval from 200 draws. `width`
+    is how many numbers the statistic holds for an item. None where the draws cannot tell: fewer than five
+    units, a statistic that most draws leave undefined, or draws that are all the same.
+    """
+    import numpy as np
+
+    unit_of = _numbered(items, clusters)
+    units = int(unit_of.max()) + 1 if items else 0
+    if units < LEAST_UNITS:
+        return None
+    if units > NORMAL_ABOVE:
+        resamples = min(resamples, 200)
+    at_once = max(1, _CELLS_AT_ONCE // (items * width))
+    value = float(statistic(np.ones((1, items)))[0])
+    rng = np.random.default_rng(seed)
+    parts = _draws(rng, units, resamples, at_once)
+    drawn = np.concatenate([statistic(draws if clusters is None else draws[:, unit_of]) for draws in parts])
+    drawn = drawn[np.isfinite(drawn)]
+    if len(drawn) < resamples / 2 or not math.isfinite(value) or float(np.ptp(drawn)) < 1e-12:
+        return None
+    unit = "" if clusters is None else " by cluster"
+    if units > NORMAL_ABOVE:
+        half = _normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
+        return Interval(
+            value - half, value + half, f"normal{unit}, error from {resamples} draws, seed {seed}"
+        )
+    if units > CLOSED_FORM_ABOVE:
+        low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+        method = f"percentile bootstrap{unit}, {resamples} draws, seed {seed}"
+        return Interval(float(low), float(high), method)
+    left_out = np.concatenate([statistic(weights) for weights in _each_left_out(unit_of, units, at_once)])
+    jackknife = np.where(np.isfinite(left_out), left_out, value)
+    return _bca(value, drawn, jackknife, confidence, seed, unit)
+
+
+def weighted_ranks(values: Array, weights: Array) -> Array:
+    """The rank of each value where it occurs as often as its weight says; equal values share a rank.
+
+    `values` is (items,), `weights` is (draws, items). The ranks are middle ranks less one half: how much
+    weight is below, and half of what is level.
+
+    >>> import numpy as np
+    >>> weighted_ranks(np.array([0.5, 0.9, 0.5]), np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 0.0]])).tolist()
+    [[1.0, 2.5, 1.0], [1.0, 2.5, 1.0]]
+    """
+    import numpy as np
+
+    levels, level_of = np.unique(values, return_inverse=True)
+    counts = level_counts(np.arange(len(values)), level_of, (len(values), len(levels)))
+    return ranks_of_levels(weights @ counts)[:, level_of]
+
+
+def level_counts(items: Indices, level_of: Indices, shape: tuple[int, int]) -> csr_array:
+    """How often each item was given each level, as (items, levels): mostly nothing, so it is kept sparse."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(items)), (items, level_of)), shape=shape)
+
+
+def ranks_of_levels(weights: Array) -> Array:
+    """The weight below each level, and half of its own: (draws, levels)."""
+    import numpy as np
+
+    return np.asarray(np.cumsum(weights, axis=-1) - weights / 2)
+
+
+def _numbered(items: int, clusters: Sequence[Hashable] | None) -> Indices:
+    import numpy as np
+
+    if clusters is None:
+        return np.arange(items)
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters], dtype=np.intp)
+
+
+def _draws(rng: np.random.Generator, units: int, resamples: int, at_once: int) -> Iterator[Array]:
+    import numpy as np
+
+    for done in range(0, resamples, at_once):
+        count = min(at_once, resamples - done)
+        picks = rng.integers(units, size=(count, units)) + units * np.arange(count)[:, np.newaxis]
+        counts = np.bincount(picks.ravel(), minlength=count * units)
+        yield counts.reshape(count, units).astype(np.float64)
+
+
+def _each_left_out(unit_of: Indices, units: int, at_once: int) -> Iterator[Array]:
+    import numpy as np
+
+    for done in range(0, units, at_once):
+        left_out = np.arange(done, min(done + at_once, units))
+        yield (unit_of[np.newaxis, :] != left_out[:, np.newaxis]).astype(np.float64)

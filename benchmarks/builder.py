@@ -1,0 +1,130 @@
+"""Building splits against a bare parse-and-dump loop in orjson, on the same file, in one run.
+
+    python benchmarks/builder.py            # 0.3 GB
+    python benchmarks/builder.py --gb 1     # 100,000 records of 10 KB
+
+The loop reads a line, parses it, dumps it and writes it: no checks, no splits, no hashes. Each contestant
+runs in a process of its own, in turn; the best of several rounds counts. Bars: at least 0.8 of the loop's
+speed, a peak of under 200 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LOOP = """
+import sys, time, orjson
+start = time.perf_counter()
+with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "wb") as out:
+    for line in lines:
+        out.write(orjson.dumps(orjson.loads(line)) + b"\\n")
+print(time.perf_counter() - start)
+"""
+BUILD = """
+import sys, time, resource
+from pathlib import Path
+from auepora_eval.curation.builder import BuildPlan, build_dataset
+folder = Path(sys.argv[2])
+start = time.perf_counter()
+result = build_dataset(BuildPlan.in_folder(folder, source=Path(sys.argv[1]), force=True))
+seconds = time.perf_counter() - start
+assert result.manifest.records == result.manifest.source.count > 0 and not result.manifest.skipped
+print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gb", type=float, default=0.3, help="size of the source (0.3)")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each runs (5)")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "offline_dataset.jsonl")
+        records = write_source(source, round(args.gb * 1e9))
+        megabytes = source.stat().st_size / 1e6
+        loops, builds, peaks = [], [], []
+        for _ in range(args.rounds):
+            loops.append(seconds_of(LOOP, source, Path(folder, "dumped.jsonl"))[0])
+            seconds, peak = seconds_of(BUILD, source, Path(folder, "built"))
+            builds.append(seconds)
+            peaks.append(peak)
+    ratio = min(loops) / min(builds)
+    print(f"{records:,} records, {megabytes:,.0f} MB, best of {args.rounds}")
+    print(f"parse and dump (orjson): {min(loops):.2f} s, {megabytes / min(loops):,.0f} MB/s")
+    print(f"auepora dataset build:   {min(builds):.2f} s, {megabytes / min(builds):,.0f} MB/s")
+    print(f"speed against the loop:  {ratio:.2f} (bar 0.8: {'held' if ratio >= 0.8 else 'MISSED'})")
+    print(
+        f"peak memory:             {max(peaks):.0f} MB (bar 200: {'held' if max(peaks) < 200 else 'MISSED'})"
+    )
+    return 0 if ratio >= 0.8 and max(peaks) < 200 else 1
+
+
+def seconds_of(program: str, source: Path, target: Path) -> list[float]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(source), str(target)], capture_output=True, text=True, check=True
+    )
+    return [float(word) for word in done.stdout.split()]
+
+
+def write_source(path: Path, size: int) -> int:
+    """Tasks as a generator writes them: four chunks of a thousand characters, each there twice or more."""
+    chance = random.Random(0)  # noqa: S311 - made-up texts
+    words = ["".join(chance.choices("etaoinshrdlucmfw", k=chance.randint(2, 10))) for _ in range(5000)]
+    written = number = 0
+    with path.open("w", encoding="utf-8") as file:
+        while written < size:
+            written += file.write(json.dumps(task(number, words, chance)) + "\n")
+            number += 1
+    return number
+
+
+def task(number: int, words: list[str], chance: random.Random) -> dict[str, object]:
+    path = f"data/processed/{number % 500:04}.txt"
+    texts = [" ".join(chance.choices(words, k=115)) for _ in range(4)]
+    retrieved = [
+        {
+            "id": 4 * number + place,
+            "text": text,
+            "source_path": path,
+            "page": place,
+            "section_title": "Introduction",
+            "token_start": 200 * place,
+            "token_end": 200 * place + 200,
+            "score": chance.random(),
+            "similarity_score": chance.random(),
+            "reranker_score": None,
+            "excerpt": text[:200],
+            "ordinal": place,
+        }
+        for place, text in enumerate(texts, start=1)
+    ]
+    kept = ("id", "source_path", "page", "section_title", "token_start", "token_end", "score", "excerpt")
+    return {
+        "task_id": f"{chance.getrandbits(128):032x}",
+        "task_type": ("qa", "qa", "qa", "summaries")[number % 4],
+        "instruction": f"What is said about {words[number % 5000]}?",
+        "expected_response": f"{' '.join(chance.choices(words, k=40))} [1], and {words[0]} [3].",
+        "rag": {
+            "prompt": f"You are a research paper assistant. {' '.join(chance.choices(words, k=40))}",
+            "contexts": [f"[{place}] Page {place}\n{text}" for place, text in enumerate(texts, start=1)],
+            "sources": [f"{path}#page={place}" for place in range(1, 5)],
+            "scores": [entry["score"] for entry in retrieved],
+            "citations": [{name: entry[name] for name in kept} for entry in retrieved],
+            "retrieved": retrieved,
+        },
+        "metadata": {
+            "source_path": path,
+            "generator_run_id": "run-1",
+            "selected_chunk_ids": [4 * number + 1],
+        },
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

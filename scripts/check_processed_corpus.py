@@ -1,0 +1,16 @@
+"""Check the splits of a build, and what they lost since an earlier one: `auepora dataset coverage`.
+
+python scripts/check_processed_corpus.py --config configs/default.yaml --previous old/manifest.json
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from auepora_eval.cli.main import main
+
+if __name__ == "__main__":
+    raise SystemExit(main(["dataset", "coverage", *sys.argv[1:]]))

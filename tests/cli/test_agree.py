@@ -1,0 +1,150 @@
+"""auepora agree: what it prints, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.io.document_file import write_document
+from auepora_eval.io.ground_truth import annotations_of, load_ground_truth
+from auepora_eval.io.loader import load_dataset
+from tests.curation.annotations import judged, marked
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in a folder with the files of two people."""
+    monkeypatch.chdir(tmp_path)
+    for name, end, good_from in (("ada", 10, 4), ("ben", 8, 3)):
+        tones = ["good" if n >= good_from else "poor" for n in range(6)]
+        rated = [
+            judged(name, f"q{n}", {"clarity": 0.1 * n}, aspect_ratings={"tone": tone})
+            for n, tone in enumerate(tones)
+        ]
+        annotations = [marked(name, "q0", (0, end)), *rated]
+        write_document({"dataset_id": "d", "annotations": annotations}, Path(f"{name}.gt.json"))
+
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        assert main(["agree", *words]) == code
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return shown.out, shown.err
+
+    return run
+
+
+TWO = ("ada.gt.json", "ben.gt.json")
+
+
+def test_the_table_and_the_disagreements(agree: Run) -> None:
+    out, _ = agree(*TWO)
+    assert "2 annotators and how much they annotated: ada (7), ben (7)" in out
+    assert "character Jaccard" in out
+    assert "0.800" in out
+    for name in ("Cohen's kappa", "Fleiss' kappa", "alpha, nominal", "alpha, ordinal", "alpha, interval"):
+        assert name in out
+    first, *_ = [line for line in out.splitlines() if line.startswith(("q0", "q3"))]
+    assert first.split()[:2] == ["q3", "aspect_ratings.tone"]
+    assert "ada: poor; ben: good" in first
+    assert "ada: 0-10; ben: 0-8" in out
+
+
+def test_for_machines(agree: Run) -> None:
+    out, _ = agree(*TWO, "--json")
+    document = json.loads(out)
+    assert document["dataset_id"] == "d"
+    spans, *_ = document["agreement"]
+    assert (spans["about"], spans["statistic"], spans["value"]) == ("spans", "character_jaccard", 0.8)
+    assert spans["interval"].keys() == {"low", "high", "method"}
+    kappa = next(each for each in document["agreement"] if each["statistic"] == "cohen_kappa")
+    assert kappa["interval"]["method"].startswith("BCa bootstrap")
+    assert document["disagreements"][-1]["said"] == {"ada": [[0, 10]], "ben": [[0, 8]]}
+
+
+def test_what_is_written(agree: Run) -> None:
+    Path("d.jsonl").write_text("".join(f'{{"sample_id":"q{n}","query":"?"}}\n' for n in range(6)), "utf-8")
+    _, err = agree(*TWO, "--dataset", "d.jsonl", "--adjudicated", "s.gt.json", "--merged", "m.jsonl")
+    assert "written: s.gt.json, 7 annotations, 2 of them to be decided" in err
+    settled = load_ground_truth("s.gt.json")
+    assert [each["metadata"]["needs_adjudication"] for each in settled].count(True) == 2
+    assert json.loads(Path("s.gt.json").read_text("utf-8"))["dataset_id"] == "d"
+    assert len(annotations_of(load_dataset("m.jsonl"))) == 14
+    out, err = agree(*TWO, "--adjudicated", "s.gt.json", code=4)
+    assert "exists already" in err
+    assert out == ""
+    agree(*TWO, "--adjudicated", "s.gt.json", "--force")
+    agree(*TWO, "s.gt.json")  # the settled one is one more annotator
+
+
+def test_metrics_against_people(agree: Run) -> None:
+    Path("d.jsonl").write_text(
+        "".join(f'{{"sample_id":"q{n}","query":"?","reference_answer":"b"}}\n' for n in range(6)), "utf-8"
+    )
+    Path("p.jsonl").write_text(
+        "".join(f'{{"sample_id":"q{n}","answer":"{"a" if n else "b"}"}}\n' for n in range(6)), "utf-8"
+    )
+    assert (
+        main(
+            ["score", "--dataset", "d.jsonl", "--outputs", "p.jsonl", "--metrics", "exact_match", "--id", "r"]
+        )
+        == 0
+    )
+    out, err = agree(*TWO, "--run", "r")
+    assert "5 answers of r against people's overall_score" in out
+    assert "one person against the others  1.000" in out
+    assert "note: 2 annotations are of an answer that the run does not have." in err
+    out, _ = agree(*TWO, "--run", "r", "--score", "clarity", "--json")
+    found = json.loads(out[out.index("{") :])["people_and_metrics"]
+    assert found["metrics"]["exact_match"]["pearson"]["value"] is None  # it is 0 for all of them
+    assert found["human_ceiling"]["kendall"]["value"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["ada.gt.json"], "all annotations are by 'ada'", id="one person"),
+        pytest.param(["ada.gt.json", "ada.gt.json"], "'ada' said so already", id="the same person twice"),
+        pytest.param([*TWO, "none.gt.json"], "none.gt.json", id="no file"),
+        pytest.param(
+            [*TWO, "other.gt.json"], "its dataset_id is 'e', that of ada.gt.json is", id="other data"
+        ),
+        pytest.param([*TWO, "text.gt.json"], "text.gt.json", id="no ground truth"),
+        pytest.param([*TWO, "--dataset", "demo"], "annotated queries are not in it", id="another dataset"),
+        pytest.param([*TWO, "--merged", "m.jsonl"], "add --dataset D", id="merged into nothing"),
+        pytest.param([*TWO, "--order", "tone"], "is not like clarity=poor,fair,good", id="no order"),
+        pytest.param([*TWO, "--order", "tone=poor,fine"], "'good' has no place in it", id="a gap"),
+        pytest.param([*TWO, "--run", "r"], "there is no run 'r'", id="no run"),
+    ],
+)
+def test_what_is_refused(agree: Run, words: list[str], message: str) -> None:
+    write_document({"dataset_id": "e", "annotations": [marked("c", "q0", (0, 1))]}, Path("other.gt.json"))
+    write_document({"text": 1}, Path("text.gt.json"))
+    out, err = agree(*words, code=2)
+    assert message in err
+    assert out == ""
+    assert not Path("m.jsonl").exists()
+
+
+def test_hostile_text_cannot_steer_the_terminal(agree: Run) -> None:
+    evil = "\x1b[2Jev\u202eil"
+    for name in ("eve" + evil, "mal"):
+        annotation: dict[str, Any] = judged(name, "q" + evil, aspect_ratings={"tone" + evil: name + evil})
+        write_document([annotation], Path(f"{name[:3]}.gt.json"))
+    out, err = agree("eve.gt.json", "mal.gt.json")
+    assert "\x1b" not in out + err
+    assert "\u202e" not in out + err
+    assert "eveevil" in out
+
+
+def test_the_bundled_people(agree: Run) -> None:
+    out, err = agree("demo", "--dataset", "demo", "--adjudicated", "s.gt.json", "--all")
+    assert "3 annotators" in out
+    assert "ivo_quality_q031 by ivo: overall_score is 0.57, but the mean of its parts is 0.367" in err
+    assert "more (--all)" not in out

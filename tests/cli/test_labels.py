@@ -1,0 +1,176 @@
+"""labels score and labels sweep, as a user would type them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.demo.world import demo_labels
+
+DETECTOR = """
+from auepora_eval import EvaluationSample
+
+def detector(sample: EvaluationSample) -> str:
+    assert "ground_truth_label" not in sample.labels
+    assert set(sample.metadata) == {"stored_output"}
+    if sample.sample_id == "answer_03":
+        raise RuntimeError("no luck")
+    return "hallucination" if "crowns" in sample.metadata["stored_output"]["answer"] else "accurate"
+
+def answerer(query: str) -> str:
+    print("thinking")
+    return "It is 12 millimetres, according to the annual report."
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "watch.py").write_text(DETECTOR, encoding="utf-8")
+    true = {sample.sample_id: sample.labels["ground_truth_label"] for sample in demo_labels()}
+    for name, always in (("perfect.jsonl", None), ("always.jsonl", "accurate")):
+        lines = [json.dumps({"id": key, "predicted_label": always or label}) for key, label in true.items()]
+        (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    scores = [
+        json.dumps({"id": key, "score": 0.9 if label == "accurate" else 0.2}) for key, label in true.items()
+    ]
+    (tmp_path / "scores.jsonl").write_text("\n".join(scores), encoding="utf-8")
+    return tmp_path
+
+
+def test_predictions_from_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["labels", "score", "--dataset", "demo", "--predictions", "perfect.jsonl"]
+    assert main([*command, "--against", "always.jsonl", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["metrics"]["overall"]["accuracy"] == record["metrics"]["overall"]["macro_f1"] == 1.0
+    assert record["confusion_matrix"]["hallucination"] == {
+        "accurate": 0,
+        "hallucination": 7,
+        "contradiction": 0,
+    }
+    assert record["compared"]["only_first_right"] == 11
+    assert record["compared"]["p_value"] == pytest.approx(2 / 2**11)
+    assert record["slices"] == {}
+    assert main([*command, "--slices"]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "24 samples, static mode",
+        "True \\ predicted",
+        "Always accurate: accuracy 0.542",
+        "numeric_kpi",
+    ):
+        assert text in out
+
+
+def test_a_report_is_read_as_predictions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["labels", "score", "--dataset", "demo", "--fhri", "--json"]) == 0
+    Path("report.json").write_text(capsys.readouterr().out)
+    command = ["labels", "score", "--dataset", "demo", "--fhri", "--against", "report.json", "--json"]
+    assert main(command) == 0
+    compared = json.loads(capsys.readouterr().out)["compared"]
+    assert (compared["only_first_right"], compared["only_second_right"], compared["p_value"]) == (0, 0, 1.0)
+    assert main(["labels", "sweep", "--dataset", "demo", "--scores", "report.json"]) == 0
+
+
+def test_missing_predictions_are_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("few.jsonl").write_text('{"id": "answer_01", "predicted_label": "accurate"}\n')
+    assert main(["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]) == 0
+    out = capsys.readouterr().out
+    assert "24 samples, static mode, 23 without a prediction" in out
+    assert "0.042 to 1.000" in out
+    assert "23 × MissingPrediction" in out
+    Path("none.jsonl").write_text('{"id": "answer_01", "predicted_label": null}\n')
+    assert main(["labels", "score", "--dataset", "demo", "--predictions", "none.jsonl"]) == 1
+
+
+def test_a_detector_sees_no_label_and_its_failure_is_counted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["labels", "score", "--dataset", "demo", "--system", "watch.py:detector", "--json"]) == 0
+    overall = json.loads(capsys.readouterr().out)["metrics"]["overall"]
+    assert (overall["total_samples"], overall["failed_samples"]) == (24, 1)
+
+
+def test_live_answers_judged_by_the_index(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["labels", "score", "--dataset", "demo", "--fhri", "--system", "watch.py:answerer"]
+    assert main([*command, "--mode", "live", "--json"]) == 0
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert record["mode"] == "live"
+    assert len({decided["fhri"] for decided in record["detailed_results"]}) > 1
+    assert "11 labels say that the stored answer is a hallucination" in captured.err
+
+
+def test_the_index_comes_with_a_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("own.yaml").write_text("thresholds: {default: 0.99, numeric_kpi: 0.99}\n")
+    for profile in ("seed", "final", "own.yaml"):
+        assert main(["labels", "score", "--dataset", "demo", "--fhri", "--profile", profile]) == 0
+        assert "no better than chance on public data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("", "labels score: there are no predictions. Give one of --predictions FILE"),
+        ("--fhri --predictions perfect.jsonl", "--predictions and --fhri together are unclear."),
+        ("--fhri --system watch.py:answerer", "--system with --fhri needs --mode live."),
+        ("--fhri --mode live", "--mode live: nobody answers."),
+        ("--fhri --profile none.yaml", "none.yaml: there is no such file."),
+        ("--predictions scores.jsonl", "scores.jsonl:1: the field 'predicted_label' is missing."),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    here: Path, capsys: pytest.CaptureFixture[str], words: str, error: str
+) -> None:
+    assert main(["labels", "score", "--dataset", "demo", *words.split()]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert error in captured.err
+
+
+def test_a_dataset_without_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("plain.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
+    assert main(["labels", "score", "--dataset", "plain.jsonl", "--fhri"]) == 2
+    assert "samples[0] (1): labels.ground_truth_label: None is not a label" in capsys.readouterr().err
+
+
+def test_any_format_may_hold_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from auepora_eval.io.loader import save_dataset
+
+    save_dataset(demo_labels(), "labelled.jsonl")
+    assert main(["labels", "score", "--dataset", "labelled.jsonl", "--predictions", "perfect.jsonl"]) == 0
+    assert "accuracy            1.000" in capsys.readouterr().out
+
+
+def test_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["labels", "sweep", "--dataset", "demo", "--scores", "scores.jsonl", "--csv", "out.csv"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "0.20 *" in out
+    assert "Cross-validated: macro-F1 0.593" in out  # (1 + 14 / 18 + 0) / 3
+    assert len(Path("out.csv").read_text().splitlines()) == 20
+    assert main(command) == 4
+    assert main([*command, "--force", "--json", "--per-scenario", "--folds", "0"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["parts"]) == 5
+    assert record["cross_validated"] is None
+    assert Path("out.csv").read_text().startswith("scenario,threshold,accuracy,macro_f1,hall_precision")
+
+
+def test_sweep_draws(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    command = ["labels", "sweep", "--dataset", "demo", "--fhri", "--plot"]
+    assert main([*command, "sweep.svg"]) == 0
+    assert Path("sweep.svg").read_text().startswith("<?xml")
+    assert main([*command, "sweep.gif"]) == 2
+    assert "use .png or .svg" in capsys.readouterr().err
+
+
+def test_a_group_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["labels"]) == 0
+    out = capsys.readouterr().out
+    assert "Measure detectors of hallucinations and contradictions." in out
+    assert "labels sweep" in out

@@ -1,0 +1,299 @@
+"""Label sets: read whole, written back, and errors that name the record."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.label_terms import COMPLIANCE_TAGS, LABELS, RISK_TIERS, SCENARIO_NAMES, scenario_id
+from auepora_eval.errors import DataError
+from auepora_eval.io.annotations import (
+    dataset_from_label_set,
+    label_set_errors,
+    label_set_from_dataset,
+    load_label_set,
+    save_label_set,
+)
+from auepora_eval.io.file_check import file_errors
+from auepora_eval.io.label_predictions import read_predicted_labels, read_scores
+from auepora_eval.io.loader import detected_format, load_dataset, save_dataset
+from auepora_eval.io.schema import schema
+from tests.builders import a_sample
+from tests.io.documents import CONVERSATION, LABEL_SAMPLE
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "fhri"
+real_data = pytest.mark.skipif(not REAL.exists(), reason="the public label set is not here")
+DOCUMENT: dict[str, Any] = {
+    "metadata": {"dataset_name": "Small", "version": "2.0", "annotator": "somebody"},
+    "annotation_guidelines": {"accurate": {"label": "accurate"}},
+    "samples": [[LABEL_SAMPLE], CONVERSATION],
+}
+
+
+def test_a_record_becomes_a_sample() -> None:
+    dataset = dataset_from_label_set(DOCUMENT, "small")
+    first, second = dataset
+    assert dataset.info["version"] == "2.0"
+    assert (first.sample_id, first.query, first.reference_answer) == ("l1", "Which is less risky?", None)
+    assert first.labels == {
+        "ground_truth_label": "accurate",
+        "scenario": "multi_ticker",
+        "risk_tier": "high",
+        "category": "investment_advice",
+        "compliance_tag": "allowed",
+        "contradiction_pair_id": "pair-1",
+    }
+    assert first.metadata["stored_output"]["answer"] == "The index."
+    assert len(first.metadata["stored_output"]["passages"]) == 2
+    assert first.metadata["cluster"] == "pair-1"
+    assert (second.query, second.metadata["stored_output"]["answer"]) == (
+        "Are you sure?",
+        "No, it fell by 2%.",
+    )
+
+
+def _with(**changes: Any) -> dict[str, Any]:
+    record = copy.deepcopy(LABEL_SAMPLE)
+    spec = changes.pop("spec", {})
+    return {**record, **changes, "fhri_spec": {**record["fhri_spec"], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("record", "error"),
+    [
+        pytest.param(
+            _with(ground_truth_label="truthful"),
+            "samples[1] (l1): ground_truth_label: 'truthful' is not one of 'accurate', 'hallucination', "
+            "'contradiction'. Use one of them, or leave the field out.",
+            id="label",
+        ),
+        pytest.param(
+            _with(ground_truth_label=""), "samples[1] (l1): ground_truth_label: '' is not one", id="no label"
+        ),
+        pytest.param(
+            _with(spec={"risk_tier": "hihg"}),
+            "samples[1] (l1): fhri_spec.risk_tier: 'hihg' is not one of 'high', 'medium', 'low'. "
+            "Did you mean 'high'?",
+            id="tier",
+        ),
+        pytest.param(
+            _with(spec={"compliance_tag": "prohibited"}),
+            "samples[1] (l1): fhri_spec.compliance_tag: ",
+            id="tag",
+        ),
+        pytest.param(
+            _with(spec={"scenario_override": "multi_tiker"}),
+            "samples[1] (l1): fhri_spec.scenario_override: 'multi_tiker' is not one of",
+            id="scenario",
+        ),
+        pytest.param(_with(id=""), "samples[1] (): id: it is empty.", id="empty id"),
+        pytest.param(
+            {"id": "l1"}, "samples[1] (l1): the field 'ground_truth_label' is missing.", id="nothing"
+        ),
+        pytest.param(
+            {"id": "l1", "ground_truth_label": "accurate"},
+            "samples[1] (l1): the field 'question' is missing. Add it.",
+            id="no question",
+        ),
+        pytest.param("l1", "samples[1]: ", id="not an object"),
+    ],
+)
+def test_an_error_names_the_record(record: Any, error: str) -> None:
+    errors = label_set_errors({"samples": [[_with(id="l0")], record]})
+    assert errors[0].startswith(error), errors
+
+
+def test_an_id_that_is_used_twice() -> None:
+    errors = label_set_errors({"samples": [_with(), [_with()]]})
+    assert errors == ["samples[1] (l1): the id was used already, by samples[0]. Change it."]
+
+
+def test_null_scenarios_and_pairs_are_no_labels() -> None:
+    record = _with(spec={"scenario_override": None, "contradiction_pair_id": None, "expected_scenario": None})
+    (sample,) = dataset_from_label_set([record], "x")
+    assert {"scenario", "contradiction_pair_id"}.isdisjoint(sample.labels)
+    assert "cluster" not in sample.metadata
+
+
+@pytest.mark.parametrize("name", ["set.labels.json", "set.labels.yaml", "set.labels.json.gz", "plain.json"])
+def test_files_are_found_out_and_come_back_the_same(tmp_path: Path, name: str) -> None:
+    dataset = dataset_from_label_set(DOCUMENT, "small")
+    path = tmp_path / name
+    save_dataset(dataset, path, "labels" if name == "plain.json" else None)
+    assert detected_format(path) == "labels"
+    assert list(load_dataset(path)) == list(dataset)
+    assert load_dataset(path).info == dataset.info
+    assert file_errors(path) == []
+    with pytest.raises(OSError, match="exists already"):
+        save_label_set(dataset, path)
+
+
+def test_a_list_and_lines_are_label_sets_too(tmp_path: Path) -> None:
+    expected = list(dataset_from_label_set(DOCUMENT, "x"))
+    (tmp_path / "list.json").write_text(json.dumps([LABEL_SAMPLE, CONVERSATION], indent=1))
+    (tmp_path / "lines.jsonl").write_text(f"{json.dumps(LABEL_SAMPLE)}\n{json.dumps(CONVERSATION)}\n")
+    for name in ("list.json", "lines.jsonl"):
+        assert detected_format(tmp_path / name) == "labels"
+        assert list(load_label_set(tmp_path / name)) == expected
+        assert file_errors(tmp_path / name) == []
+
+
+def test_a_wrong_file_is_refused_with_the_first_error_and_all_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "bad.labels.json"
+    path.write_text(json.dumps({"samples": [_with(ground_truth_label="x"), _with(id="b", notes=3)]}))
+    with pytest.raises(
+        DataError, match=r"bad.labels.json: samples\[0\] \(l1\): ground_truth_label: .* And 1 more"
+    ):
+        load_label_set(path)
+    assert len(file_errors(path)) == 2
+
+
+def test_what_has_no_label_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"samples\[0\] \(1\): ground_truth_label"):
+        save_label_set(InMemoryDataset("x", [a_sample()]), tmp_path / "x.labels.json")
+
+
+def test_the_schema_knows_our_words() -> None:
+    parts = schema("label_set")["$defs"]
+    spec = parts["specification"]["properties"]
+    assert tuple(parts["sample"]["properties"]["ground_truth_label"]["enum"]) == LABELS
+    assert tuple(spec["risk_tier"]["enum"]) == RISK_TIERS
+    assert tuple(spec["compliance_tag"]["enum"]) == COMPLIANCE_TAGS
+    assert set(spec["scenario_override"]["anyOf"][1]["enum"]) == set(SCENARIO_NAMES)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "expected_behavior": TEXTS,
+        "rubric": st.lists(TEXTS, max_size=2),
+        "risk_tier": st.sampled_from(RISK_TIERS),
+        "compliance_tag": st.sampled_from(COMPLIANCE_TAGS),
+        "category": TEXTS,
+        "hallucination_check": st.fixed_dictionaries(
+            {"ground_truth_hint": TEXTS, "own_check": st.integers(0, 9)}
+        ),
+        "contradiction_pair_id": TEXTS,
+        "scenario_override": st.sampled_from(sorted(SCENARIO_NAMES)),
+        "expected_scenario": TEXTS,
+        "own_field": st.booleans(),
+    },
+).filter(bool)
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": TEXTS.filter(bool),
+            "question": TEXTS,
+            "llm_answer": TEXTS,
+            "retrieved_passages": st.lists(TEXTS | st.fixed_dictionaries({"text": TEXTS}), max_size=2),
+            "ground_truth_label": st.sampled_from(LABELS),
+        },
+        optional={"notes": TEXTS, "your_annotation": TEXTS, "fhri_spec": SPECS, "own_field": TEXTS},
+    ),
+    max_size=4,
+    unique_by=lambda record: str(record["id"]),
+)
+
+
+@given(records=RECORDS)
+@settings(max_examples=60, deadline=None)
+def test_what_is_read_is_written_back(records: list[dict[str, Any]]) -> None:
+    document = {"metadata": {"version": "1"}, "own_field": [1], "samples": records}
+    assert label_set_errors(document) == []
+    assert label_set_from_dataset(dataset_from_label_set(document, "x")) == document
+
+
+def test_scenario_names_and_ids() -> None:
+    assert scenario_id(" multi-ticker  comparison ") == "multi_ticker"
+    assert scenario_id("crypto") == "crypto"
+    assert scenario_id("Ticker Lookup") is None
+
+
+@real_data
+def test_the_public_label_set_is_flattened() -> None:
+    dataset = load_dataset(REAL / "data__evaluation_dataset.json")
+    samples = list(dataset)
+    counts = [sum(s.labels["ground_truth_label"] == label for s in samples) for label in LABELS]
+    assert (len(samples), counts) == (100, [57, 26, 17])
+    assert sum("contradiction_pair_id" in sample.labels for sample in samples) == 34
+    document = json.loads((REAL / "data__evaluation_dataset.json").read_text(encoding="utf-8"))
+    flat = [*document["samples"][0], *document["samples"][1:]]
+    written = label_set_from_dataset(dataset)["samples"]
+    for record, again in zip(flat, written, strict=True):
+        spec = {key: value for key, value in record["fhri_spec"].items() if value is not None}
+        assert again == {**record, "fhri_spec": spec}
+
+
+@real_data
+def test_the_public_template_holds_a_conversation() -> None:
+    last = list(load_dataset(REAL / "data__evaluation_template.json"))[-1]
+    assert last.query == "And what about the energy sector?"
+    assert len(last.metadata["stored_output"]["turns"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "p.jsonl",
+            '{"id": "a", "predicted_label": "accurate"}\n{"sample_id": "b", "predicted_label": null}\n',
+        ),
+        (
+            "report.json",
+            '{\n"detailed_results": [{"sample_id": "a", "predicted_label": "accurate", "fhri": 0.5},'
+            ' {"sample_id": "b", "predicted_label": null, "fhri": null}]}',
+        ),
+        (
+            "one_line.json",
+            '{"detailed_results": [{"id": "a", "predicted_label": "accurate"},'
+            ' {"id": "b", "predicted_label": null}]}',
+        ),
+        ("list.json", '[{"id": "a", "predicted_label": "accurate"}, {"id": "b", "predicted_label": null}]'),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_predictions_in_their_forms(tmp_path: Path, name: str, text: str, packed: bool) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    found = read_predicted_labels(path, {"a", "b"})
+    assert found["a"].extra["predicted_label"] == "accurate"
+    assert found["b"].error is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ('{"predicted_label": "accurate"}', "p.jsonl:2: the field 'id' is missing"),
+        ('{"id": "a", "predicted_label": "accurate"}', "p.jsonl:2: 'a' was used already"),
+        ('{"id": "z", "predicted_label": "accurate"}', "p.jsonl:2: the data have no sample 'z'"),
+        ('{"id": "b"}', "p.jsonl:2: the field 'predicted_label' is missing"),
+        ('{"id": "b", "predicted_label": "wrong"}', "p.jsonl:2: the predicted label 'wrong' is not one of"),
+        ('{"id": "b", "predicted_label": ["accurate"]}', "p.jsonl:2: the predicted label "),
+        ("[1]", "p.jsonl:2"),
+    ],
+)
+def test_wrong_predictions_are_refused_with_their_place(tmp_path: Path, line: str, error: str) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text(f'{{"id": "a", "predicted_label": "accurate"}}\n{line}\n')
+    with pytest.raises(DataError) as caught:
+        read_predicted_labels(path, {"a", "b"})
+    assert str(caught.value).startswith(error)
+
+
+def test_scores(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"id": "a", "score": 1}\n{"id": "b", "score": null}\n{"id": "c", "fhri": 0.25}\n')
+    assert read_scores(path) == {"a": 1.0, "c": 0.25}
+    for bad in ('{"id": "a"}', '{"id": "a", "score": "high"}', '{"id": "a", "score": true}'):
+        path.write_text(bad)
+        with pytest.raises(DataError, match=r"s\.jsonl:1"):
+            read_scores(path)

@@ -1,0 +1,240 @@
+"""The malformed corpus: every file has one line that says where, what and what to do. And what is not stored.
+
+The files are made by `python -m tests.make_malformed`; what is said of them is `expected.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.errors import AueporaError
+from auepora_eval.io.benchmark_json import load_benchmark
+from auepora_eval.io.compression import DataCompressor
+from auepora_eval.io.config import load_config
+from auepora_eval.io.eval_csv import load_eval_csv
+from auepora_eval.io.eval_json import load_eval_json
+from auepora_eval.io.ground_truth import load_ground_truth
+from auepora_eval.io.jsonl import load_jsonl_dataset
+from auepora_eval.io.manifest import read_manifest
+from auepora_eval.io.parquet import load_parquet_dataset
+from auepora_eval.io.predictions import PredictionFile, load_predictions
+from auepora_eval.io.results_tables import load_results
+from auepora_eval.io.schema import checker
+from auepora_eval.io.splits import load_split
+from tests.make_malformed import (
+    EXPECTED,
+    FOLDER,
+    examples,
+    gzipped,
+    outcome,
+    replaced,
+    required,
+    stored_files,
+)
+
+ROOT = Path(__file__).parents[2]
+FILES = stored_files()
+TOLD: dict[str, dict[str, Any]] = json.loads(EXPECTED.read_text(encoding="utf-8"))
+REFUSED = [name for name, told in TOLD.items() if told["exit"]]
+# What no message may hold: the names of libraries and of Python's types, and its ways to show things.
+INTERNALS = re.compile(
+    r"msgspec|Arrow|thrift|yaml\.|zlib|codec|Traceback|Error\b|<class|NoneType|\bdict\b|`|\n"
+)
+READERS: dict[str, Callable[[Path], Any]] = {
+    "eval.json": load_eval_json,
+    "eval.yaml": load_eval_json,
+    "gt.json": load_ground_truth,
+    "gt.yaml": load_ground_truth,
+    "results.json": load_results,
+    "results.yaml": load_results,
+    "results.csv": load_results,
+    "benchmark.json": load_benchmark,
+    "benchmark.yaml": load_benchmark,
+    "benchmark.parquet": load_benchmark,
+    "benchmark.h5": load_benchmark,
+    "config.json": load_config,
+    "config.yaml": load_config,
+    "manifest.json": lambda path: read_manifest(path).splits,
+    "csv": load_eval_csv,
+    "parquet": load_parquet_dataset,
+}
+
+
+def reader_of(name: str) -> Callable[[Path], Any]:
+    """The function that a program would read a file of the corpus with."""
+    for ending, reader in READERS.items():
+        if name.endswith(f".{ending}") or name.endswith(f"/{ending}"):
+            return reader
+    kinds: dict[str, Callable[[Path], Any]] = {"splits": load_split, "predictions": load_predictions}
+    return kinds.get(TOLD[name]["format"], load_jsonl_dataset)
+
+
+def test_the_stored_files_are_those_that_the_script_makes() -> None:
+    stored = {
+        path.relative_to(FOLDER).as_posix(): path.read_bytes()
+        for path in FOLDER.rglob("*")
+        if path.is_file() and path != EXPECTED
+    }
+    assert stored == FILES
+    assert stored.keys() == TOLD.keys()
+    assert len(stored) > 60
+    assert sum(map(len, stored.values())) + EXPECTED.stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_said_of_a_file(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert outcome(FOLDER / name) == TOLD[name]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_every_message_says_where_what_and_what_to_do(name: str) -> None:
+    message = TOLD[name]["message"]
+    assert message.startswith(Path(name).name)
+    assert not INTERNALS.search(message), message
+    assert re.search(r"[.?)]$|: pip install --upgrade auepora-eval$", message)
+    # The place, then two sentences: what is wrong, and what to do.
+    assert len(re.split(r"[.?] +(?=[A-Z])", message.split(": ", 1)[1])) >= 2, message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_readers_say_it_too_or_take_what_is_valid(name: str) -> None:
+    read, message = reader_of(name), ""
+    before = set(FOLDER.rglob("*"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = read(FOLDER / name)
+        except AueporaError as error:
+            message = str(error)
+        else:
+            # Nothing at all is valid for a reader of lines; who needs samples says that there are none.
+            assert not TOLD[name]["exit"] or len(found) == 0
+    assert bool(message) <= bool(TOLD[name]["exit"]) or name.endswith("not_a_table.parquet")
+    assert not INTERNALS.search(message), message
+    assert not message or message.startswith(Path(name).name)
+    assert set(FOLDER.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if TOLD[name]["format"] == "predictions"])
+def test_predictions_that_are_looked_up_in_their_file(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(AueporaError) as caught:
+            list(PredictionFile(FOLDER / name).outputs(["1", "text"]))
+    assert not INTERNALS.search(str(caught.value))
+
+
+@pytest.mark.parametrize("name", ["evaluation_dataset", "ground_truth", "evaluation_results", "benchmark"])
+def test_the_examples_are_valid_and_every_required_field_is_missed(name: str) -> None:
+    from auepora_eval.io.schema import schema
+
+    rules = schema(name)
+    for document in examples(rules, rules):
+        assert checker(name).errors(document) == []
+        for path, _ in required(rules, rules, document):
+            holder = replaced(document, path, None)
+            part = holder
+            for step in path[:-1]:
+                part = part[step]
+            del part[path[-1]]
+            assert checker(name).errors(holder) or name == "benchmark"  # which may be of another form then
+
+
+def test_the_same_bytes_for_the_compressor() -> None:
+    for name, content in FILES.items():
+        if name.endswith("/dataset.eval.json"):
+            with pytest.raises(AueporaError) as caught:
+                DataCompressor.decompress_evaluation_data(gzipped(content))
+            assert not INTERNALS.search(str(caught.value))
+
+
+PLACES = {
+    "bomb_of_zeros.eval.json": (1, "unpack to more than"),
+    "bomb_of_zeros.jsonl": (1, "the line is longer than 8 MB"),
+    "bomb_of_zeros.config.yaml": (1, "unpack to more than"),
+    "bomb_of_zeros.csv": (1, "unpack to more than"),
+    "bomb_of_zeros.benchmark.h5": (1, "unpack to more than"),
+    "bomb_of_blank_lines.jsonl": (1, "more than 100000 blank lines"),
+    "bomb_in_a_bomb.jsonl": (1, "it is packed twice"),
+    "nine_megabytes_in_a_line.jsonl": (1, ":1: the line is longer than 8 MB"),
+    "brackets.jsonl": (1, ":1: the JSON is nested too deeply"),
+    "brackets.eval.json": (1, "the JSON is nested too deeply"),
+    "braces.eval.json": (1, "the JSON is nested too deeply"),
+    "dashes.eval.yaml": (1, "the YAML is nested too deeply"),
+    "brackets.config.yaml": (1, "the YAML is nested too deeply"),
+    "many_keys.jsonl": (0, ""),
+    "many_keys.config.json": (1, "there is no field 'k0'"),
+    "many_keys.eval.json": (1, "the field 'name' is missing"),
+    "many_columns.csv": (1, "row 1: the column 'c1' occurs twice"),
+    "many_errors.eval.json": (1, "$.queries[0]: an object was expected"),
+    "a_long_key.eval.json": (1, "$.documents: an array was expected"),
+    "a_long_id.jsonl": (1, "was used already, at a_long_id.jsonl:1"),
+    "digits.eval.json": (1, "number is too large"),
+    "digits.config.yaml": (1, ":1: NaN, Infinity and numbers beyond 1e308"),
+    "link: loop.jsonl": (2, "cannot be opened: "),
+    "link: dangling.eval.json": (2, "there is no such file"),
+    "link: folder.eval.json": (2, "is a folder"),
+    "link: zeros.eval.json": (2, "is a device, not a file"),
+    "link: zeros.jsonl": (2, "is a device, not a file"),
+    "link: zeros.csv": (2, "is a device, not a file"),
+    "link: nothing.eval.json": (1, "there is nothing in it"),
+    "a folder": (2, "is a folder"),
+    "a pipe": (2, "is a pipe"),
+    "a socket": (2, "is a device, not a file"),
+    "missing": (2, "there is no such file"),
+    "numbers_as_ids.parquet": (1, "row 1: $.sample_id: a string was expected, not a number"),
+    "no_query.parquet": (1, "row 1: $: the field 'query' is missing"),
+    "a_null_id.parquet": (1, "row 2: $: the field 'sample_id' is missing"),
+    "an_id_twice.parquet": (1, "the sample_id '1' occurs twice"),
+    "lists_as_queries.parquet": (1, "row 1: $.query: a string was expected, not an array"),
+    "bytes_as_queries.parquet": (1, "row 1: $.query: a string was expected, not bytes"),
+    "no_json_in_labels.parquet": (1, "row 1: $.labels: the JSON ends"),
+    "times_in_words.benchmark.parquet": (1, "$[0].duration: a number was expected"),
+    "bomb_of_one_word.parquet": (1, "unpack to more than"),
+    "bomb_of_nothing.parquet": (1, "unpack to more than"),
+    "cut_at_1.parquet": (1, "damaged or cut off"),
+    "cut_at_2.parquet": (1, "damaged or cut off"),
+    "cut_at_3.parquet": (1, "damaged or cut off"),
+    "cut_at_the_end.parquet": (1, "damaged or cut off"),
+    "zeros_inside.parquet": (1, "damaged or cut off"),
+    "a_link_elsewhere.benchmark.h5": (1, "/rest: is a link to elsewhere"),
+    "objects.benchmark.h5": (1, "/operation: it holds neither numbers nor texts"),
+    "a_huge_claim.benchmark.h5": (1, "/duration: it claims 1000000000000 rows"),
+    "a_claim_of_zeros.benchmark.h5": (1, "/rest: "),
+    "cut_at_1.benchmark.h5": (1, "damaged or cut off"),
+    "cut_at_2.benchmark.h5": (1, "damaged or cut off"),
+    "cut_at_3.benchmark.h5": (1, "damaged or cut off"),
+}
+
+
+def test_places_that_are_no_data(tmp_path: Path) -> None:
+    """All in one process, whose memory is watched: about eight seconds, most of them to make the files."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.malformed_places", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    report = json.loads(done.stdout)
+    told = report["told"]
+    assert told.keys() == PLACES.keys()
+    for name, (code, part) in PLACES.items():
+        assert (told[name]["exit"], part in told[name]["message"]) == (code, True), (name, told[name])
+        assert not INTERNALS.search(told[name]["message"])
+        assert told[name]["seconds"] < 5, name
+    assert report["grown_kb"] < 500_000
+    assert report["left"] == []

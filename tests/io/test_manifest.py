@@ -1,0 +1,86 @@
+"""Manifests: versions, times, paths, and what is read back."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.io.manifest import build_time, checked_version, read_manifest, relative_path
+
+SEED = {
+    "version": "v1",
+    "generated_at_utc": "2025-11-04T18:30:00Z",
+    "source_offline_dataset": "evaluation/datasets/offline_dataset.jsonl",
+    "filters": {},
+    "splits": {
+        "qa": {"path": "evaluation/datasets/qa_pairs.jsonl", "count": 120},
+        "summaries": {"path": "evaluation/datasets/summaries.jsonl", "count": 45},
+    },
+    "excluded_task_types": {"citations": 12},
+}
+
+
+def stored(folder: Path, document: object) -> Path:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_the_example_of_seed_000_is_read(tmp_path: Path) -> None:
+    snapshot = read_manifest(stored(tmp_path, SEED))
+    assert snapshot.manifest.records == 177
+    assert snapshot.splits["qa"] == tmp_path / "qa_pairs.jsonl"  # its paths were from the project's root
+    (tmp_path / "evaluation/datasets").mkdir(parents=True)
+    (tmp_path / "evaluation/datasets/qa_pairs.jsonl").write_text("")
+    assert read_manifest(tmp_path / "manifest.json").splits["qa"].parent == tmp_path / "evaluation/datasets"
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../other.jsonl", "a/../../b.jsonl", "..\\x", "", ".", "a\0b"]
+)
+def test_a_manifest_names_no_file_outside_its_folder(tmp_path: Path, path: str) -> None:
+    snapshot = read_manifest(stored(tmp_path, {**SEED, "splits": {"qa": {"path": path, "count": 1}}}))
+    assert snapshot.manifest.splits["qa"].count == 1  # its counts can be compared with all the same
+    with pytest.raises(DataError, match=r"\$.splits.qa.path: .* not in the manifest's own folder"):
+        _ = snapshot.splits
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ([], r"manifest.json: \$: an object was expected, not an array"),
+        ({"version": "v1"}, "the field 'generated_at_utc' is missing"),
+        (
+            {**SEED, "splits": {"qa": {"count": "many"}}},
+            r"\$.splits\[...\].count: a whole number was expected",
+        ),
+    ],
+)
+def test_what_is_no_manifest_is_named(tmp_path: Path, document: object, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        read_manifest(stored(tmp_path, document))
+
+
+@pytest.mark.parametrize("version", ["v1", "v10", "v1.2", "v1.2.3"])
+def test_versions(version: str) -> None:
+    assert checked_version(version) == version
+
+
+def test_the_time_is_utc_or_what_the_environment_says() -> None:
+    there = datetime(2026, 1, 1, 1, 0, tzinfo=timezone(timedelta(hours=2)))
+    assert build_time({}, there) == "2025-12-31T23:00:00Z"
+    assert build_time({"SOURCE_DATE_EPOCH": " 0 "}, there) == "1970-01-01T00:00:00Z"
+    with pytest.raises(DataError, match="SOURCE_DATE_EPOCH"):
+        build_time({"SOURCE_DATE_EPOCH": "yesterday"}, datetime.now(UTC))
+    with pytest.raises(DataError, match="SOURCE_DATE_EPOCH"):
+        build_time({"SOURCE_DATE_EPOCH": "9" * 30}, datetime.now(UTC))
+
+
+def test_paths_are_from_the_manifest(tmp_path: Path) -> None:
+    manifest = tmp_path / "a" / "manifest.json"
+    assert relative_path(tmp_path / "a" / "b" / "c.jsonl", manifest) == "b/c.jsonl"
+    assert relative_path(tmp_path / "raw.jsonl", manifest) == "../raw.jsonl"

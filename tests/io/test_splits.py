@@ -1,0 +1,190 @@
+"""Splits as datasets: what a record becomes, the way back, and the manifest beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.types import EvaluationSample
+from auepora_eval.curation.builder import BuildPlan, build_dataset
+from auepora_eval.errors import DataError
+from auepora_eval.io.split_check import manifest_errors, split_errors
+from auepora_eval.io.splits import load_split, save_split
+from tests.builders import a_dataset, a_sample
+from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
+
+TASKS: list[dict[str, Any] | str] = [
+    a_raw_task("q1", metadata={"selected_chunk_ids": [2, 7], "labels": {"scenario": "base"}, "cluster": "c"}),
+    a_flat_task("q2", metadata={"alternatives": ["3", "three"], "contexts": "clash", "metadata": 1}),
+    a_raw_task("s1", "summaries"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tasks(tmp_path / "offline_dataset.jsonl", TASKS)
+    build_dataset(BuildPlan.in_folder(tmp_path, version="v3"))
+    return tmp_path
+
+
+def the_samples(path: Path) -> list[EvaluationSample]:
+    return list(load_split(path))
+
+
+def test_what_a_record_becomes(folder: Path) -> None:
+    first, second = the_samples(folder / "qa_pairs.jsonl")
+    assert (first.sample_id, first.query) == ("q1", "How many boats?")
+    assert first.reference_answer is not None
+    assert first.reference_answer.text == "Three boats [2]."
+    assert first.labels == {"scenario": "base", "task_type": "qa"}
+    assert [doc.doc_id for doc in first.candidate_docs or ()] == ["1", "2"]
+    assert first.relevant_docs is not None
+    known, unknown = first.relevant_docs
+    assert (known.doc_id, known.text, known.metadata["circular"]) == ("2", "text 2", True)
+    assert (unknown.doc_id, unknown.metadata) == ("7", {"text_missing": True, "circular": True})
+    assert first.metadata["cluster"] == "c"
+    split = first.metadata["split"]
+    assert split["rag_prompt"] == "You are an assistant."
+    assert split["answer_citations"] == [split["citations"][1]]
+    assert second.relevant_docs is None
+    assert [(doc.doc_id, doc.text) for doc in second.candidate_docs or ()] == [
+        ("a.txt", "first"),
+        ("b.txt", "second"),
+    ]
+    assert second.reference_answer is not None
+    assert second.reference_answer.metadata == {"alternatives": ["3", "three"]}
+    (summary,) = the_samples(folder / "summaries.jsonl")
+    assert summary.labels == {"task_type": "summaries"}
+    assert summary.query == "How many boats?"
+
+
+def test_raw_tasks_load_as_what_they_would_become(folder: Path) -> None:
+    raw = load_split(folder / "offline_dataset.jsonl")
+    assert list(raw)[:2] == the_samples(folder / "qa_pairs.jsonl")
+    assert raw.info == {}
+
+
+@pytest.mark.parametrize("name", ["qa_pairs.jsonl", "summaries.jsonl"])
+def test_there_and_back(folder: Path, name: str) -> None:
+    dataset = load_split(folder / name)
+    save_split(dataset, folder / "copy.jsonl")
+    assert records(folder / "copy.jsonl") == records(folder / name)
+    assert the_samples(folder / "copy.jsonl") == list(dataset)
+
+
+def test_any_dataset_with_references_can_be_saved_as_a_split(tmp_path: Path) -> None:
+    sample = a_sample("1", "Where?", relevant="ab", reference="here", labels={"hard": True})
+    save_split(a_dataset(sample), tmp_path / "split.jsonl")
+    (record,) = records(tmp_path / "split.jsonl")
+    assert record["task_type"] == "qa"
+    assert record["contexts"] == ["[1] text of a", "[2] text of b"]
+    assert record["metadata"] == {"labels": {"hard": True}, "selected_chunk_ids": ["a", "b"]}
+    assert split_errors(tmp_path / "split.jsonl") == []
+    (loaded,) = the_samples(tmp_path / "split.jsonl")
+    assert [doc.doc_id for doc in loaded.relevant_docs or ()] == ["a", "b"]
+    with pytest.raises(DataError, match="has no reference answer"):
+        save_split(InMemoryDataset("x", [a_sample("2")]), tmp_path / "other.jsonl")
+    assert not (tmp_path / "other.jsonl").exists()
+
+
+def test_the_version_and_the_manifests_hash_come_along(folder: Path) -> None:
+    import hashlib
+
+    dataset = load_split(folder / "qa_pairs.jsonl")
+    assert dataset.name == "qa_pairs"
+    assert dataset.info["version"] == "v3"
+    manifest = (folder / "manifest.json").read_bytes()
+    assert dataset.info["metadata"]["manifest_sha256"] == hashlib.sha256(manifest).hexdigest()
+    assert dataset.info["metadata"]["split"] == "qa"
+
+
+def test_a_split_that_is_not_the_manifests_is_refused(folder: Path) -> None:
+    with (folder / "qa_pairs.jsonl").open("a") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match=r"not the file that manifest.json describes as v3"):
+        load_split(folder / "qa_pairs.jsonl")
+    (folder / "manifest.json").write_text("{}")  # some other tool's
+    assert len(load_split(folder / "qa_pairs.jsonl")) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            {"question": " "}, r"qa_pairs.jsonl:1: \$.question: the text is empty", id="no question"
+        ),
+        pytest.param({"reference_answer": ""}, r"\$.reference_answer: the text is empty", id="no reference"),
+        pytest.param({"contexts": ["[1] a"]}, "1 contexts but 2 sources", id="not one to one"),
+        pytest.param({"contexts": [1, 2]}, r"\$.contexts\[0\]: a (string|text) was expected", id="numbers"),
+        pytest.param(
+            {"citations": None}, r"\$.citations: an? (array|list) was expected, not null", id="null"
+        ),
+        pytest.param({"task_id": "q2"}, r"'q2' was used already, at qa_pairs.jsonl:1", id="an id twice"),
+    ],
+)
+def test_records_that_are_wrong_are_named(folder: Path, change: dict[str, Any], words: str) -> None:
+    path = folder / "qa_pairs.jsonl"
+    stored = records(path)
+    write_tasks(path, [{**stored[0], **change}, stored[1]])
+    (folder / "manifest.json").unlink()
+    with pytest.raises(DataError, match=words):
+        load_split(path)
+    assert len(split_errors(path)) == 1
+
+
+def test_a_missing_field_is_named(folder: Path) -> None:
+    path = folder / "qa_pairs.jsonl"
+    stored = records(path)
+    for record in stored:
+        del record["sources"]
+    write_tasks(path, stored)
+    errors = split_errors(path)
+    assert len(errors) == 2
+    assert "qa_pairs.jsonl:1: $: the field 'sources' is missing" in errors[0]
+
+
+def test_a_build_is_as_its_manifest_says_until_it_is_changed(folder: Path) -> None:
+    manifest = folder / "manifest.json"
+    assert manifest_errors(manifest) == []
+    lines = (folder / "qa_pairs.jsonl").read_text().splitlines(keepends=True)
+    (folder / "qa_pairs.jsonl").write_text(lines[0])
+    errors = manifest_errors(manifest)
+    assert "$.splits.qa.count: 2, but qa_pairs.jsonl has 1 records" in errors[0]
+    assert "$.splits.qa.sha256" in errors[1]
+    (folder / "qa_pairs.jsonl").unlink()
+    assert "there is no qa_pairs.jsonl" in manifest_errors(manifest)[0]
+
+
+def test_counts_that_do_not_add_up_are_named(folder: Path) -> None:
+    manifest = folder / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["skipped"] = {"invalid_json": 1}
+    manifest.write_text(json.dumps(content))
+    assert "3 records were read, but splits, excluded and skipped come to 4" in manifest_errors(manifest)[0]
+
+
+def test_what_the_documents_do_not_say_has_no_right_answer(tmp_path: Path) -> None:
+    record = {
+        "task_id": "u",
+        "task_type": "qa",
+        "question": "Who is the mayor?",
+        "reference_answer": "The documents do not say.",
+        "rag_prompt": "",
+        "contexts": [],
+        "sources": [],
+        "retrieved": [],
+        "citations": [],
+        "answer_citations": [],
+        "metadata": {"labels": {"scenario": "unanswerable", "answerable": False}},
+    }
+    path = tmp_path / "qa_pairs.jsonl"
+    path.write_bytes(msgspec.json.encode(record) + b"\n")
+    (sample,) = load_split(path)
+    assert sample.reference_answer is None
+    save_split(load_split(path), tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()

@@ -1,0 +1,130 @@
+"""From a citation to a document: by which names, and what it is when there is none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.types import Document
+from auepora_eval.errors import ScoringError
+from auepora_eval.metrics.citation_sources import (
+    FABRICATED,
+    OUT_OF_RANGE,
+    UNRESOLVED,
+    Citation,
+    Place,
+    Sources,
+    citations_of,
+)
+
+FERRIES = Document(
+    "d1", "The Annet carries 22 cars.", {"file_path": "docs/ferries.pdf", "title": "All Ferries"}
+)
+TIDES = Document("tides", "High water is at noon.")
+
+
+@pytest.mark.parametrize(
+    "name", ["docs/ferries.pdf", "ferries.pdf", "elsewhere\\ferries.pdf", "ferries", "d1", "All Ferries"]
+)
+def test_a_file_is_found_by_path_base_name_stem_id_and_title(name: str) -> None:
+    found = Sources([FERRIES, TIDES]).find(Citation(name, None, (4, 9)))
+    assert (found.document, found.text, found.trouble) == (FERRIES, "Annet", "")
+
+
+def test_a_path_goes_before_an_id_and_an_id_before_a_title() -> None:
+    named = Document("a", "by path", {"file_path": "b"})
+    other = Document("b", "by id", {"title": "c"})
+    third = Document("c", "by id", {})
+    sources = Sources([named, other, third])
+    assert sources.find(Citation("b")).document is named
+    assert sources.find(Citation("c")).document is third
+
+
+@pytest.mark.parametrize(
+    ("citation", "trouble"),
+    [
+        pytest.param(Citation("gulls.pdf"), UNRESOLVED, id="nobody's name"),
+        pytest.param(Citation("ferries.pdf", None, (20, 27)), OUT_OF_RANGE, id="behind the end"),
+        pytest.param(Citation("ferries.pdf", None, (9, 4)), OUT_OF_RANGE, id="no span"),
+        pytest.param(Citation("ferries.pdf", None, (-1, 4)), OUT_OF_RANGE, id="before the beginning"),
+        pytest.param(Citation(number=3), OUT_OF_RANGE, id="[3] of two"),
+        pytest.param(Citation(number=0), OUT_OF_RANGE, id="[0]"),
+        pytest.param(Citation("tides", excerpt="low water"), FABRICATED, id="not in it"),
+        pytest.param(Citation("tides", excerpt="HIGH  water ... noon"), "", id="in it, with dots"),
+        pytest.param(Citation(number=2), "", id="[2] of two"),
+    ],
+)
+def test_what_is_wrong_with_a_citation(citation: Citation, trouble: str) -> None:
+    found = Sources([], [FERRIES, TIDES]).find(citation)
+    assert found.trouble == trouble
+    assert trouble != OUT_OF_RANGE or found.text == ""
+
+
+def test_a_name_that_two_documents_have_means_neither() -> None:
+    twins = [Document("1", "x", {"file_path": "a/x.pdf"}), Document("2", "y", {"file_path": "b/x.pdf"})]
+    assert Sources(twins).find(Citation("x.pdf")).trouble == UNRESOLVED
+    assert Sources(twins).find(Citation("b/x.pdf")).document is twins[1]
+
+
+def test_a_span_of_a_source_is_found_in_its_chunk() -> None:
+    chunks = [
+        Document("f#1", "The Annet carries", {"source": "f.pdf", "start": 0, "end": 17}),
+        Document("f#2", " 22 cars.", {"source": "f.pdf", "start": 17, "end": 26}),
+    ]
+    sources = Sources([], chunks)
+    assert sources.find(Citation("f.pdf", None, (18, 25))).text == "22 cars"
+    assert sources.find(Citation("f#2")).document is not None
+    beyond = sources.find(Citation("f.pdf", None, (30, 40)))
+    assert (beyond.text, beyond.trouble) == ("", "")  # the rest of the file was not retrieved: nobody knows
+    assert sources.places([Citation(number=2)]) == [[Place("f.pdf", None, (17, 26))]]
+
+
+def test_a_document_without_text_is_no_fault_of_the_citation() -> None:
+    found = Sources([Document("d", "", {"text_missing": True})]).find(Citation("d", None, (5, 9)))
+    assert (found.text, found.trouble) == ("", "")
+
+
+def test_places_give_one_file_one_name() -> None:
+    gold = [Citation("docs/ferries.pdf", 1, (0, 5)), Citation("x/guide.pdf", 1, (0, 5))]
+    cited = [Citation("d1", 1, (0, 5)), Citation("d1", 1, (0, 5)), Citation("guide.pdf", 1, (0, 5))]
+    one, other = Sources([FERRIES]).places(gold, cited)
+    assert one == other == [Place("d1", 1, (0, 5)), Place("x/guide.pdf", 1, (0, 5))]
+    strangers = Sources([]).places([Citation("a/x.pdf")], [Citation("b/x.pdf")])
+    assert strangers[0] != strangers[1]
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"file_name": "f", "page_number": 2, "start_char": 1, "end_char": 5}, Citation("f", 2, (1, 5))),
+        ({"file_name": "f", "start": 1, "end": 5, "text": "abcd"}, Citation("f", None, (1, 5), None, "abcd")),
+        ({"document_id": "d"}, Citation("d")),
+        ("d", Citation("d")),
+        (SimpleNamespace(file_name="f", start_char=1, end_char=5), Citation("f", None, (1, 5))),
+    ],
+)
+def test_records(record: Any, expected: Citation) -> None:
+    assert citations_of([record], "citations") == [expected]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [{}],
+        [{"file_name": 3}],
+        [{"file_name": "f", "start_char": 1}],
+        [{"file_name": "f", "start_char": "1", "end_char": 2}],
+        [{"file_name": "f", "page_number": True}],
+        [None],
+        [""],
+        "f",
+        {"file_name": "f"},
+        7,
+        ["f"] * 1001,
+    ],
+)
+def test_what_is_no_list_of_citations_is_said(records: Any) -> None:
+    with pytest.raises(ScoringError, match="citations"):
+        citations_of(records, "citations")

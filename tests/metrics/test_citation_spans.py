@@ -1,0 +1,138 @@
+"""Spans: sums by hand, the best assignment by trying all, and what a tool of old made of it."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.metrics.citation_sources import Place
+from auepora_eval.metrics.citation_spans import (
+    GOOD,
+    Match,
+    assigned,
+    found,
+    jaccard,
+    legacy_jaccards,
+    overlapping,
+    tolerant_jaccard,
+)
+
+spans = st.tuples(st.integers(0, 60), st.integers(1, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+places = st.lists(
+    st.builds(Place, st.sampled_from("ab"), st.sampled_from([None, 1, 2]), spans), max_size=5, unique=True
+)
+
+
+@pytest.mark.parametrize(
+    ("gold", "cited", "exact", "tolerant"),
+    [
+        pytest.param((100, 200), (100, 200), 1.0, 1.0, id="equal"),
+        pytest.param((100, 200), (150, 250), 50 / 150, 50 / 150, id="half-open: 50 of 150"),
+        pytest.param((100, 200), (95, 208), 100 / 113, 1.0, id="both ends snap"),
+        pytest.param((100, 200), (89, 200), 100 / 111, 100 / 111, id="11 is beyond the tolerance"),
+        pytest.param((100, 200), (90, 200), 100 / 110, 1.0, id="10 is within"),
+        pytest.param((100, 200), (200, 300), 0.0, 0.0, id="side by side"),
+        pytest.param((100, 104), (104, 108), 0.0, 0.0, id="near, but not a character in common"),
+        pytest.param((100, 104), (103, 300), 1 / 200, 4 / 200, id="one end snaps"),
+        pytest.param((100, 200), (150, 140), 0.0, 0.0, id="no span"),
+    ],
+)
+def test_two_spans(gold: tuple[int, int], cited: tuple[int, int], exact: float, tolerant: float) -> None:
+    assert jaccard(gold, cited) == pytest.approx(exact)
+    assert tolerant_jaccard(gold, cited) == pytest.approx(tolerant)
+
+
+@given(spans, spans)
+def test_jaccard_counts_characters(one: tuple[int, int], other: tuple[int, int]) -> None:
+    left, right = set(range(*one)), set(range(*other))
+    assert jaccard(one, other) == pytest.approx(len(left & right) / len(left | right))
+    assert jaccard(one, other) == jaccard(other, one)
+
+
+@given(spans, spans, st.integers(0, 15))
+def test_tolerance_only_gives(gold: tuple[int, int], cited: tuple[int, int], tolerance: int) -> None:
+    exact, tolerant = jaccard(gold, cited), tolerant_jaccard(gold, cited, tolerance)
+    assert exact <= tolerant + 1e-12
+    assert tolerant <= tolerant_jaccard(gold, cited, tolerance + 1) + 1e-12
+    assert tolerant_jaccard(gold, cited, 0) == pytest.approx(exact)
+
+
+@given(places, places)
+@settings(deadline=None)
+def test_the_assignment_is_the_best_of_all(gold: list[Place], cited: list[Place]) -> None:
+    pairs = overlapping(gold, cited)
+    chosen = assigned(pairs)
+    assert len({match.gold for match in chosen}) == len({match.cited for match in chosen}) == len(chosen)
+    worth = {(pair.gold, pair.cited): pair.tolerant for pair in pairs}
+    slots = [*range(len(cited)), *([-1] * len(gold))]
+    best = (
+        max(
+            sum(worth.get(pair, 0.0) for pair in enumerate(order)) for order in permutations(slots, len(gold))
+        )
+        if len(slots) < 8
+        else None
+    )
+    if best is not None:
+        assert sum(match.tolerant for match in chosen) == pytest.approx(best)
+    for match in chosen:
+        one, other = gold[match.gold], cited[match.cited]
+        assert one.file == other.file
+        assert None in (one.page, other.page) or one.page == other.page
+        assert match.exact <= match.tolerant + 1e-12
+        assert match.exact < 1.0 or match.tolerant >= GOOD  # a perfect match is a good one
+
+
+def test_the_greedy_choice_is_not_the_best() -> None:
+    gold = [Place("a", None, (0, 100)), Place("a", None, (50, 160))]
+    cited = [Place("a", None, (40, 150)), Place("a", None, (200, 300)), Place("a", None, (0, 60))]
+    # The first cited span fits the second gold one best, and leaves the third to the first gold one.
+    assert [(match.gold, match.cited) for match in assigned(overlapping(gold, cited))] == [(0, 2), (1, 0)]
+
+
+def test_of_equal_ones_the_exact_one() -> None:
+    gold = [Place("a", None, (0, 100))]
+    cited = [Place("a", None, (5, 100)), Place("a", None, (0, 100)), Place("a", None, (0, 95))]
+    assert assigned(overlapping(gold, cited)) == [Match(0, 1, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("cited", "expected"),
+    [
+        pytest.param([Place("a", 1, (0, 100))], (1, 1), id="the same"),
+        pytest.param([Place("a", None, (0, 100))], (1, 1), id="no page fits any"),
+        pytest.param([Place("a", 2, (0, 100))], (0, 0), id="another page"),
+        pytest.param([Place("b", 1, (0, 100))], (0, 0), id="another file"),
+        pytest.param([Place("a", 1, (0, 40))], (0, 0), id="less than half of it"),
+        pytest.param([Place("a", 1, None)], (1, 1), id="the whole file"),
+        pytest.param([Place("a", 1, (0, 60)), Place("a", 1, (40, 100))], (1, 2), id="two that find one"),
+    ],
+)
+def test_found(cited: list[Place], expected: tuple[int, int]) -> None:
+    gold = [Place("a", 1, (0, 100))]
+    assert found(gold, cited, overlapping(gold, cited)) == expected
+
+
+def test_gold_without_a_page_fits_any_page() -> None:
+    gold, cited = [Place("a", None, (0, 100))], [Place("a", 7, (0, 100))]
+    assert assigned(overlapping(gold, cited)) == [Match(0, 0, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize("length", [20, 51, 79, 80, 200])
+def test_of_old_a_perfect_match_was_not_good_below_80_characters(length: int) -> None:
+    span = (1000, 1000 + length - 1)  # ends were included
+    exact, tolerant = legacy_jaccards([span], [span], 10)
+    assert exact == 1.0
+    assert tolerant == pytest.approx(length / (length + 20))
+    assert (tolerant >= GOOD) == (length >= 80)
+
+
+def test_of_old() -> None:
+    assert legacy_jaccards([(100, 150)], [(100, 150)], 10)[1] == pytest.approx(0.718, abs=5e-4)
+    assert legacy_jaccards([(100, 200)], [(150, 250)], 10)[0] == pytest.approx(0.338, abs=5e-4)
+    assert legacy_jaccards([(0, 49)], [(0, 49)], 10)[1] == pytest.approx(50 / 60)  # nothing below 0
+    missed = legacy_jaccards([(0, 99), (500, 599)], [(0, 99)], 10)
+    assert missed == legacy_jaccards([(0, 99)], [(0, 99)], 10)  # a missed second span was not seen
+    assert legacy_jaccards([], [(0, 9)], 10) == (0.0, 0.0)

@@ -1,0 +1,235 @@
+"""The evaluator: the figures of one answer, what is not measured, and the numbers of old."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.types import Document
+from auepora_eval.errors import DataError, ScoringError, UnknownNameError
+from auepora_eval.metrics.citations import CitationEvaluator
+
+FERRIES = "The Annet carries 22 cars. It moors at the north pier."
+DOCUMENT = {"document_id": "d1", "title": "All Ferries", "content": FERRIES, "file_path": "docs/ferries.pdf"}
+
+
+def cite(start: int, end: int, name: str = "ferries.pdf", page: int | None = 1) -> dict[str, Any]:
+    return {"file_name": name, "page_number": page, "start_char": start, "end_char": end}
+
+
+def judged(
+    answer: str, citations: Any, gold: Any = None, documents: Any = None, **config: Any
+) -> dict[str, Any]:
+    documents = [DOCUMENT] if documents is None else documents
+    return CitationEvaluator(config).evaluate_answer_citations(answer, citations, documents, gold)
+
+
+def test_all_four_parts_by_hand() -> None:
+    answer = "The Annet carries 22 cars. It moors at the south pier."
+    found = judged(answer, [cite(0, 26), cite(30, 54)], {"citations": [cite(0, 26), cite(27, 54)]})
+    assert found["span_accuracy"] == {
+        "mean_exact_jaccard": pytest.approx((1 + 24 / 27) / 2),
+        "mean_tolerance_jaccard": 1.0,
+        "perfect_matches": 1,
+        "good_matches": 2,
+        "gold_spans": 2,
+        "cited_spans": 2,
+    }
+    # annet, carries, 22, cars are all cited; of moors, south, pier the second citation has two.
+    assert found["citation_quality"]["citation_validity_rate"] == 0.5
+    assert found["citation_quality"]["mean_support_score"] == pytest.approx((1 + 2 / 3) / 2)
+    assert found["citation_quality"]["invalid_citations"] == 1
+    details = found["citation_quality"]["validation_details"]
+    assert [detail["start_char"] for detail in details if not detail["valid"]] == [30]
+    assert found["answer_consistency"]["mean_consistency"] == pytest.approx(5 / 6)
+    assert found["answer_consistency"]["consistency_variance"] == pytest.approx(1 / 36)
+    assert found["answer_consistency"]["consistent_citations"] == 1
+    assert found["hallucination_detection"] == {
+        "hallucination_rate": 0.5,
+        "unsupported_claims": 1,
+        "total_claims": 2,
+        "unsupported_claim_texts": ["It moors at the south pier."],
+    }
+    overall = 0.30 * 1 + 0.30 * 0.5 + 0.25 * 5 / 6 + 0.15 * 0.5
+    assert found["overall_scores"] == {
+        "span_accuracy_score": 1.0,
+        "citation_quality_score": 0.5,
+        "answer_consistency_score": pytest.approx(5 / 6),
+        "hallucination_score": 0.5,
+        "overall_citation_accuracy": pytest.approx(overall),
+    }
+
+
+def test_without_gold_the_other_weights_make_up_for_it() -> None:
+    found = judged("The Annet carries 22 cars.", [cite(0, 26)])
+    assert found["overall_scores"]["span_accuracy_score"] is None
+    assert found["overall_scores"]["overall_citation_accuracy"] == pytest.approx(1.0)
+    assert found["measured"]["weights"] == pytest.approx(
+        {"quality": 0.3 / 0.7, "consistency": 0.25 / 0.7, "hallucination": 0.15 / 0.7}
+    )
+    assert found["measured"]["not_measured"] == {"span": "no gold citations with spans"}
+
+
+def test_where_nothing_can_be_measured_the_figure_is_no_number() -> None:
+    found = judged("", [], documents={})
+    assert math.isnan(found["overall_scores"]["overall_citation_accuracy"])
+    assert f"{found['overall_scores']['overall_citation_accuracy']:.3f}" == "nan"
+    assert set(found["measured"]["not_measured"]) == {"span", "quality", "consistency", "hallucination"}
+
+
+def test_a_citation_that_leads_nowhere_is_a_category_of_its_own() -> None:
+    found = judged(
+        "The Annet carries 22 cars.",
+        [cite(0, 26, "gulls.pdf"), cite(0, 999), cite(0, 26)],
+        documents={"d1": FERRIES},
+    )
+    assert found["citation_quality"]["problems"] == {"unresolved": 3}
+    found = judged("The Annet carries 22 cars.", [cite(0, 26, "gulls.pdf"), cite(0, 999), cite(0, 26)])
+    quality = found["citation_quality"]
+    assert quality["problems"] == {"unresolved": 1, "out of range": 1}
+    assert quality["citation_validity_rate"] == pytest.approx(1 / 3)
+    assert quality["mean_support_score"] == 1.0  # of what leads somewhere
+    assert [detail["support_score"] for detail in quality["validation_details"]] == [None, None, 1.0]
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param([DOCUMENT], id="records"),
+        pytest.param({"d1": DOCUMENT}, id="records by id"),
+        pytest.param([Document("d1", FERRIES, {"file_path": "docs/ferries.pdf"})], id="documents"),
+        pytest.param({"ferries": FERRIES}, id="texts by id, which is the stem"),
+        pytest.param({"docs/ferries.pdf": FERRIES}, id="texts by path"),
+    ],
+)
+def test_documents_come_in_several_forms(documents: Any) -> None:
+    found = judged("The Annet carries 22 cars.", [cite(0, 26)], documents=documents)
+    assert found["citation_quality"]["citation_validity_rate"] == 1.0
+
+
+@pytest.mark.parametrize("key", ["citations", "citation_spans"])
+def test_the_gold_has_two_names(key: str) -> None:
+    assert judged("x", [cite(0, 26)], {key: [cite(0, 26)]})["span_accuracy"]["perfect_matches"] == 1
+    assert judged("x", [cite(0, 26)], [cite(0, 26)])["span_accuracy"]["perfect_matches"] == 1
+
+
+def test_marks_are_read_where_there_is_no_list() -> None:
+    found = judged(
+        'It carries 22 cars [ferries.pdf:1:0-26 | excerpt: "Annet. Two cars"]. It moors [1] [2].', None
+    )
+    details = found["citation_quality"]["validation_details"]
+    assert [(d["file_name"], d["problem"]) for d in details] == [
+        ("ferries.pdf", "fabricated"),
+        ("[1]", None),
+        ("[2]", "out of range"),
+    ]
+    assert found["hallucination_detection"]["total_claims"] == 2
+
+
+def test_numbers_count_the_list_where_there_is_one() -> None:
+    found = judged("It moors at the north pier [2]. It carries 22 cars [1].", [cite(0, 26), cite(27, 54)])
+    assert found["citation_quality"]["mean_support_score"] == 1.0
+    swapped = judged("It moors at the north pier [1]. It carries 22 cars [2].", [cite(0, 26), cite(27, 54)])
+    assert swapped["citation_quality"]["citation_validity_rate"] == 0.0
+
+
+def test_support_and_claims_are_parameters() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def entails(premise: str, hypothesis: str) -> float:
+        asked.append((premise, hypothesis))
+        return 1.0
+
+    found = judged("a. b", [cite(0, 5)], support=entails, claims=lambda answer: answer.split(" "))
+    assert found["hallucination_detection"]["total_claims"] == 2
+    assert ("The A", "b") in asked
+    with pytest.raises(ScoringError, match="not a number from 0 to 1"):
+        judged("a boat", [cite(0, 5)], support=lambda premise, hypothesis: 7.0)
+
+
+def test_weights_and_thresholds_are_parameters() -> None:
+    answer, citations = "It moors at the south pier.", [cite(27, 54)]
+    only = judged(answer, citations, weights={"span": 0, "quality": 0, "consistency": 1, "hallucination": 0})
+    assert only["overall_scores"]["overall_citation_accuracy"] == pytest.approx(2 / 3)
+    low = judged(answer, citations, support_threshold=0.6)
+    assert low["citation_quality"]["citation_validity_rate"] == 1.0
+    strict = judged("x", [cite(1, 26)], [cite(0, 26)], span_tolerance=0)
+    assert strict["span_accuracy"]["mean_tolerance_jaccard"] == pytest.approx(25 / 26)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"tolerance": 3},
+        {"span_tolerance": -1},
+        {"span_tolerance": 1.5},
+        {"support_threshold": 0},
+        {"weights": {"spam": 1}},
+        {"weights": {"span": -1}},
+        {"weights": {"span": 0, "quality": 0, "consistency": 0, "hallucination": 0}},
+    ],
+)
+def test_a_config_that_means_nothing_is_refused(config: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must be|has no|no weight|at least one"):
+        CitationEvaluator(config)
+
+
+def test_an_unknown_support_function_is_refused_with_its_neighbours() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean lexical"):
+        CitationEvaluator({"support": "lexcal"})
+
+
+@pytest.mark.parametrize("documents", ["text", [3], [{"content": "x"}], {"d": 3}])
+def test_what_is_no_document_is_said(documents: Any) -> None:
+    with pytest.raises(DataError, match="source_documents"):
+        judged("x", [], documents=documents)
+
+
+def test_of_old_a_perfect_match_is_not_good() -> None:
+    found = judged("x", [cite(100, 150)], {"citations": [cite(100, 150)]}, legacy=True)["span_accuracy"]
+    assert found["mean_tolerance_jaccard"] == pytest.approx(51 / 71)
+    assert (found["perfect_matches"], found["good_matches"]) == (1, 0)
+
+
+def test_of_old_files_do_not_matter_and_a_missed_span_is_not_seen() -> None:
+    gold = [cite(100, 300), cite(500, 700)]
+    found = judged("x", [cite(100, 300, "other.pdf", 9)], gold, legacy=True)["span_accuracy"]
+    assert found["mean_exact_jaccard"] == 1.0
+    assert judged("x", [cite(100, 300, "other.pdf", 9)], gold)["span_accuracy"]["mean_exact_jaccard"] == 0.0
+    assert judged("x", [cite(100, 300)], gold)["span_accuracy"]["mean_exact_jaccard"] == 0.5
+
+
+def test_of_old_nothing_exceeds_070_without_gold() -> None:
+    found = judged(FERRIES[:25], [cite(0, 25)], legacy=True)
+    assert found["overall_scores"]["span_accuracy_score"] == 0.0
+    assert found["overall_scores"]["overall_citation_accuracy"] == pytest.approx(0.70)
+    assert found["measured"]["weights"]["span"] == 0.30
+
+
+def test_of_old_a_decimal_is_two_claims() -> None:
+    found = judged("It cost 3.5 million", [cite(0, 26)], legacy=True)
+    assert found["hallucination_detection"]["total_claims"] == 2
+    assert judged("It cost 3.5 million", [cite(0, 26)])["hallucination_detection"]["total_claims"] == 1
+
+
+@given(
+    st.text(),
+    st.none() | st.lists(st.builds(cite, st.integers(-5, 60), st.integers(-5, 60))),
+    st.none() | st.lists(st.builds(cite, st.integers(0, 40), st.integers(41, 60))),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_every_answer_has_figures_that_json_can_hold(
+    answer: str, citations: Any, gold: Any, legacy: bool
+) -> None:
+    found = judged(answer, citations, gold, legacy=legacy)
+    overall = found["overall_scores"].pop("overall_citation_accuracy")
+    assert math.isnan(overall) or 0 <= overall <= 1
+    assert all(score is None or 0 <= score <= 1 for score in found["overall_scores"].values())
+    assert found["span_accuracy"]["perfect_matches"] <= found["span_accuracy"]["good_matches"] or legacy
+    json.dumps(found, allow_nan=False)

@@ -1,0 +1,218 @@
+"""Agreement: figures a reader can check, reference packages as the judges, gaps, draws as weights."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]
+from statsmodels.stats.inter_rater import aggregate_raters  # type: ignore[import-untyped]
+from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
+
+from auepora_eval.stats import agreement as a
+from auepora_eval.stats.intervals import bootstrap_interval
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+NAN = math.nan
+LEVELS: tuple[a.Level, ...] = ("nominal", "ordinal", "interval")
+
+# Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", section C: four observers, gaps.
+PUBLISHED = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+).T
+# Fleiss (1971) as Wikipedia has it: 10 subjects, 14 raters, 5 categories; kappa 0.210.
+FLEISS = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_the_published_alphas(level: a.Level, alpha: float) -> None:
+    assert float(a.krippendorff_alpha(PUBLISHED, level=level)[0]) == pytest.approx(alpha, abs=5e-4)
+
+
+def test_the_published_fleiss_kappa() -> None:
+    ratings = np.array([np.repeat(range(5), row) for row in FLEISS], dtype=np.float64)
+    assert float(a.fleiss_kappa(ratings)[0]) == pytest.approx(0.210, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "kappa"),
+    [
+        # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: observed .7, by chance .5
+        pytest.param([(1, 1)] * 20 + [(1, 0)] * 5 + [(0, 1)] * 10 + [(0, 0)] * 15, 0.4, id="a table"),
+        pytest.param([(1, 1), (0, 0)], 1.0, id="always the same"),
+        pytest.param([(1, 0), (0, 1)], -1.0, id="never the same"),
+        pytest.param([(1, 1), (0, 0), (1, NAN), (NAN, NAN)], 1.0, id="gaps are left out"),
+        pytest.param([(1, 1), (1, 1)], NAN, id="one category: chance explains it all"),
+        pytest.param([(1, NAN), (NAN, 0)], NAN, id="no item in common"),
+    ],
+)
+def test_cohen_by_hand(rows: list[tuple[float, float]], kappa: float) -> None:
+    assert float(a.cohen_kappa(np.array(rows))[0]) == pytest.approx(kappa, nan_ok=True)
+
+
+def test_cohen_of_three_is_the_mean_of_the_pairs() -> None:
+    ratings = np.array([(0, 0, 1), (1, 1, 1), (0, 0, 0), (1, 1, 0.0)])
+    # the first two agree always; each of them agrees with the third on half, which is chance
+    assert float(a.cohen_kappa(ratings)[0]) == pytest.approx((1 + 0 + 0) / 3)
+
+
+def table(low: int = 2, high: int = 4, *, gaps: bool) -> st.SearchStrategy[Any]:
+    """Items by raters."""
+    rating = st.integers(0, 3).map(float) | (st.just(NAN) if gaps else st.nothing())
+    return st.integers(low, high).flatmap(
+        lambda raters: st.lists(
+            st.lists(rating, min_size=raters, max_size=raters), min_size=2, max_size=25
+        ).map(np.array)
+    )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@given(ratings=table(gaps=True))
+@settings(max_examples=80, deadline=None)
+def test_krippendorff_agrees(level: a.Level, ratings: Any) -> None:
+    rated_twice = ratings[(~np.isnan(ratings)).sum(axis=1) >= 2]
+    different = len(np.unique(rated_twice[~np.isnan(rated_twice)]))
+    found = float(a.krippendorff_alpha(ratings, level=level)[0])
+    if different < 2:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(
+            krippendorff.alpha(reliability_data=ratings.T, level_of_measurement=level)
+        )
+
+
+@given(scale=st.sampled_from([1e-6, 1.0, 1e6]), shift=st.sampled_from([0.0, 1e6]), ratings=table(gaps=True))
+@settings(max_examples=40, deadline=None)
+def test_units_do_not_matter(scale: float, shift: float, ratings: Any) -> None:
+    for level in ("interval", "ordinal"):
+        one, other = (a.krippendorff_alpha(r, level=level)[0] for r in (ratings, ratings * scale + shift))
+        assert float(other) == pytest.approx(float(one), nan_ok=True, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore")  # both warn where chance explains it all
+@given(ratings=table(gaps=False))
+@settings(max_examples=80, deadline=None)
+def test_scikit_learn_and_statsmodels_agree(ratings: Any) -> None:
+    assume(len(np.unique(ratings)) > 1)
+    counts, _ = aggregate_raters(ratings.astype(int))
+    assert float(a.fleiss_kappa(ratings)[0]) == pytest.approx(statsmodels_fleiss(counts), nan_ok=True)
+    two = ratings[:, :2]
+    assert float(a.cohen_kappa(two)[0]) == pytest.approx(cohen_kappa_score(*two.T.astype(int)), nan_ok=True)
+
+
+STATISTICS = list(a._STATISTICS)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@given(ratings=table(gaps=True), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_weight_is_how_often_an_item_counts(name: a.Statistic, ratings: Any, data: Any) -> None:
+    draws = data.draw(st.lists(st.lists(st.integers(0, 3), min_size=len(ratings), max_size=len(ratings))))
+    statistic: Callable[..., Any] = a._STATISTICS[name]
+    stacked = statistic(ratings, np.array(draws, dtype=float).reshape(-1, len(ratings)))
+    for draw, value in zip(draws, stacked, strict=True):
+        repeated = np.repeat(ratings, draw, axis=0)
+        assert float(value) == pytest.approx(float(statistic(repeated)[0]), nan_ok=True, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_the_interval_is_that_of_the_plain_bootstrap(name: a.Statistic) -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 4, size=(60, 1))
+    ratings = np.clip(truth + rng.choice([-1, 0, 0, 0, 1], size=(60, 3)), 0, 3).astype(np.float64)
+    found = a.agreement(ratings, name)
+    statistic = a._STATISTICS[name]
+
+    def one_by_one(rows: Any) -> Any:
+        stack = rows.reshape(-1, *rows.shape[-2:])
+        return np.array([float(statistic(each)[0]) for each in stack]).reshape(rows.shape[:-2])
+
+    plain = bootstrap_interval(ratings, one_by_one, seed=1, resamples=400)
+    assert found.interval is not None
+    assert plain is not None
+    assert found.interval.method.startswith("BCa bootstrap, 2000 draws")
+    assert found.interval.low < found.value < found.interval.high
+    assert found.interval[:2] == pytest.approx(plain[:2], abs=0.05)
+    assert found.items == 60
+
+
+def test_items_of_one_cluster_are_drawn_together() -> None:
+    rng = np.random.default_rng(0)
+    ratings = np.repeat(rng.integers(0, 2, size=(30, 2)), 4, axis=0).astype(np.float64)
+    alone = a.agreement(ratings, "krippendorff_alpha_nominal").interval
+    together = a.agreement(ratings, "krippendorff_alpha_nominal", clusters=list(np.repeat(range(30), 4)))
+    assert alone is not None
+    assert together.interval is not None
+    assert together.interval.high - together.interval.low > 1.6 * (alone.high - alone.low)
+
+
+@pytest.mark.parametrize(
+    ("rows", "items"),
+    [
+        pytest.param([(1, 1), (0, 0)] * 9, 18, id="all agree: draws without spread tell nothing"),
+        pytest.param([(1, 0)], 1, id="one item"),
+        pytest.param([(1, 0), (0, 0), (1, 1), (0, 1)], 4, id="four items"),
+        pytest.param([(1, NAN)], 0, id="no item rated twice"),
+    ],
+)
+def test_no_interval_where_the_draws_cannot_tell(rows: list[tuple[float, float]], items: int) -> None:
+    for name in STATISTICS:
+        found = a.agreement(np.array(rows), name)
+        assert found.interval is None
+        assert found.items == items
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3,), (2, 2, 2)])
+def test_one_rater_has_nobody_to_agree_with(shape: tuple[int, ...]) -> None:
+    for statistic in a._STATISTICS.values():
+        with pytest.raises(ValueError, match="two or more raters"):
+            statistic(np.ones(shape))
+
+
+def test_words_become_numbers() -> None:
+    ratings, meaning = a.numbered([["good", None], ["fair", "odd"]], order=["poor", "fair", "good"])
+    assert ratings.tolist()[1] == [1.0, 3.0]
+    assert ratings[0, 0] == 2.0
+    assert math.isnan(ratings[0, 1])
+    assert meaning == ["poor", "fair", "good", "odd"]
+
+
+@pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
+@pytest.mark.parametrize(
+    ("criterion", "alpha"),
+    [("faithfulness", 0.53), ("naturalness", 0.35), ("completeness", 0.32), ("appropriateness", 0.07)],
+)
+def test_how_people_agree_on_mtrag(criterion: str, alpha: float) -> None:
+    path = DATA / "mtrag" / "reference_subset_with_human_evaluations.json"
+    told = [e for e in json.loads(path.read_text("utf-8"))["evaluations"] if e["model_id"] != "reference"]
+    rated = [e["annotations"][criterion] for e in told]
+    people = sorted({person for ratings in rated for person in ratings})
+    ratings = np.array([[float(r[p]["value"]) if p in r else NAN for p in people] for r in rated])
+    found = a.agreement(ratings, "krippendorff_alpha_ordinal")
+    assert found.value == pytest.approx(alpha, abs=0.006)
+    assert found.interval is not None
+    assert found.interval.low < alpha < found.interval.high

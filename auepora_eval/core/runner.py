@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, TooManyFailuresError
+from .blinding import as_shown
 from .dataset import EvaluationDataset, checked_samples
 from .executor import Executor, SerialExecutor
 from .fingerprint import plain
@@ -206,7 +207,7 @@ def name_of(system: RAGSystemProtocol) -> str:
 
 
 def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample], Any]:
-    """The call for one sample: timed, checked, and with its own failures as outputs."""
+    """The call for one sample: blind to its label, timed, checked, and with its own failures as outputs."""
 
     async def finish(awaitable: Awaitable[Any], start: float) -> SystemOutputs:
         try:
@@ -217,7 +218,7 @@ def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample
     def call(sample: EvaluationSample) -> Any:
         start = perf_counter()
         try:
-            raw: Any = system.run(sample, top_k=top_k)
+            raw: Any = system.run(as_shown(sample), top_k=top_k)
             if inspect.isawaitable(raw):
                 return finish(raw, start)
             return checked_output(raw, perf_counter() - start)
@@ -225,6 +226,6 @@ def _caller(system: RAGSystemProtocol, top_k: int) -> Callable[[EvaluationSample
             return failed_output(error, perf_counter() - start)
 
     async def call_async(sample: EvaluationSample) -> SystemOutputs:
-        return await finish(system.run(sample, top_k=top_k), perf_counter())  # type: ignore[arg-type]
+        return await finish(system.run(as_shown(sample), top_k=top_k), perf_counter())  # type: ignore[arg-type]
 
     return call_async if inspect.iscoroutinefunction(system.run) else call

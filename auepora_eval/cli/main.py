@@ -35,7 +35,6 @@ COMMANDS = (
     "judge-audit",
     "dataset generate",
     "dataset build",
-    "dataset coverage",
     "dataset validate",
     "dataset convert",
     "dataset check",

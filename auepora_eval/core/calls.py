@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, RunStoppedError
+from .blinding import as_shown
 from .executor import awaited, within
 from .fingerprint import plain
 from .limits import Limits, attempts_of
@@ -121,11 +122,11 @@ class SystemCall:
         return within(self._timeout, lambda: self._finished(sample))
 
     def _finished(self, sample: EvaluationSample) -> Any:
-        raw: Any = self.system.run(sample, top_k=self.top_k)
+        raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
         return awaited(raw) if inspect.isawaitable(raw) else raw
 
     async def _raw_async(self, sample: EvaluationSample) -> Any:
-        run: Any = self.system.run(sample, top_k=self.top_k)
+        run: Any = self.system.run(as_shown(sample), top_k=self.top_k)
         if self._timeout is None:
             return await run
         clock = asyncio.timeout(self._timeout)

@@ -8,6 +8,7 @@ folder makes the run a cache: other metrics can be scored on the stored outputs 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -29,17 +30,17 @@ from ..io.json_text import kind_of, parse_document
 from ..io.jsonl import parse_line, read_lines, read_records, read_samples
 from ..io.names import file_name
 from ..io.predictions import load_predictions, matched_outputs
-from ..io.queries_parquet import ParquetRows
+from ..io.queries_parquet import QUERIES_SUFFIX, ParquetRows
 from ..io.query_rows import EDITED, JsonRows, QueryRows
 from ..io.records import read_sample
 from ..io.results_json import refuse_newer, results_to_run
+from ..io.storable import refuse_unstorable
 from .heads import read_head
 from .journal import HEADER, JOURNAL, stored_places
 from .side_by_side import side_by_side
 from .writer import ROWS_IN_THE_JSON, RunWriter, indented, with_metadata
 
 SUFFIX = ".results.json"
-QUERIES_SUFFIX = ".queries.parquet"
 RUN_FILES = ("samples.jsonl", "outputs.jsonl")
 OWN_LINE_BYTES = 1_000_000_000
 
@@ -163,8 +164,13 @@ class EvaluationResultsStorage:
         return query_rows(read_results(path), path).tally()
 
     def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
-        """Store a results document; what is there already is never overwritten."""
+        """Store a results document; what is there already is never overwritten.
+
+        It is read back as it was given, but for NaN, which becomes null; a value that JSON has no form for is
+        refused. What the caller has in `_metadata` is kept beside our note.
+        """
         name = results.get("evaluation_id") or f"eval_{datetime.now(UTC).strftime('%Y%m%d_%H%M%S')}"
+        refuse_unstorable(results, "results")
         while True:
             # The rows last: then a list need not read them.
             rest = {key: value for key, value in results.items() if key != "query_results"}
@@ -172,6 +178,8 @@ class EvaluationResultsStorage:
             path = self._results_path(name)
             document = with_metadata({**rest, "evaluation_id": name}, evaluation_type, path)
             try:
+                if path.exists():
+                    raise StorageError(f"{path} exists already. Choose another evaluation_id.")
                 write_bytes(path, indented({**document, **rows}))
                 return str(path)
             except StorageError:
@@ -210,6 +218,8 @@ class EvaluationResultsStorage:
             with suppress(OSError):  # a name that is too long
                 if path.name.endswith(SUFFIX) and path.is_file():
                     return path
+        if "/" in text or os.sep in text:
+            raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
         path = self._results_path(text.removesuffix(SUFFIX))
         if not path.is_file():
             known = [path.name.removesuffix(SUFFIX) for path in self._paths()]

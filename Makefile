@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 JOBS ?= 2
 
-.PHONY: demo test lint check docs bench clean
+.PHONY: demo test lint check docs bench soak clean
 
 demo: $(VENV)/.installed-demo
 	@$(BIN)/auepora demo --out build/demo
@@ -26,10 +26,22 @@ check: lint test
 docs: $(VENV)/.installed-test
 	$(BIN)/python -m tests.generate_docs
 
-bench: $(VENV)/.installed-demo .venv-bench/.installed
+bench: $(VENV)/.installed-test .venv-bench/.installed
 	$(BIN)/python benchmarks/footprint.py
 	.venv-bench/bin/python benchmarks/retrieval.py
 	.venv-bench/bin/python benchmarks/text.py
+	.venv-bench/bin/python benchmarks/formats.py
+	$(BIN)/python benchmarks/storage.py
+	.venv-bench/bin/python benchmarks/builder.py
+	$(BIN)/python benchmarks/generator.py
+	$(BIN)/python benchmarks/citations.py
+	$(BIN)/python benchmarks/labels.py
+
+# The long form of the tests of reliability: 200 kills an executor, 50 signals a kind, 200,000 flipped bits, a
+# million samples. About an hour; what it prints stands in docs/explanation/reliability.md.
+soak: $(VENV)/.installed-test
+	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 $(BIN)/python -m pytest -s tests/reliability
+	$(BIN)/python benchmarks/scale.py
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv-bench

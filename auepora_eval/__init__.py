@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TargetCategory,
     )
     from .io.loader import load_dataset
+    from .metrics.citations import CitationEvaluator
     from .metrics.parse import parse_metric, parse_metrics
     from .reporting.tables import results_to_dict, results_to_markdown
     from .runs.compare import compare_runs
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AueporaEvaluator": "core.runner",
+    "CitationEvaluator": "metrics.citations",
     "Document": "core.types",
     "EvaluationDataset": "core.dataset",
     "EvaluationPlan": "core.plan",
@@ -63,6 +65,7 @@ _HOME = {
 
 __all__ = [
     "AueporaEvaluator",
+    "CitationEvaluator",
     "Document",
     "EvaluationDataset",
     "EvaluationPlan",

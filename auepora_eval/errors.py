@@ -6,7 +6,9 @@
     ├── PlanError               the plan does not fit the dataset or the system   (ValueError)
     ├── UnknownNameError        no metric, format or executor of that name        (ValueError)
     ├── ScoringError            this one sample cannot be scored                  (ValueError)
-    ├── TooManyFailuresError    the system failed more often than was allowed     (RuntimeError)
+    ├── RunStoppedError         a run ended early; what is finished is kept       (RuntimeError)
+    │   └── TooManyFailuresError    the system failed more often than was allowed
+    ├── WorkerLostError         a process died while it worked on a sample        (RuntimeError)
     ├── CallError               an endpoint did not answer, or not as it should   (RuntimeError)
     ├── StorageError            a run cannot be written or read back              (OSError)
     └── MissingDependencyError  an optional package is not installed              (ImportError)
@@ -45,15 +47,37 @@ class ScoringError(AueporaError, ValueError):
     """Raised by a metric for a sample that it cannot score; recorded, and the run goes on."""
 
 
-class TooManyFailuresError(AueporaError, RuntimeError):
+class RunStoppedError(AueporaError, RuntimeError):
+    """A run that ended before its last sample: the budget is spent, or the endpoint is down."""
+
+
+class WorkerLostError(AueporaError, RuntimeError):
+    """A worker process died on this sample, every time that it was tried."""
+
+
+class TooManyFailuresError(RunStoppedError):
     """The system failed on more samples than the caller allowed."""
 
 
 class CallError(AueporaError, RuntimeError):
-    """A call to an endpoint that failed for good: its kind, the last status, how many attempts."""
+    """A call to an endpoint that failed for good: its kind, the last status, how many attempts.
 
-    def __init__(self, message: str, *, kind: str, status: int | None = None, attempts: int = 1) -> None:
+    `retry_after` is the pause in seconds that the server asked for, if it did; `lasting` says that asking
+    again would not help.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        status: int | None = None,
+        attempts: int = 1,
+        retry_after: float | None = None,
+        lasting: bool = False,
+    ) -> None:
         self.kind, self.status, self.attempts = kind, status, attempts
+        self.retry_after, self.lasting = retry_after, lasting
         super().__init__(message)
 
 

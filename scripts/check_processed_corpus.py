@@ -1,4 +1,4 @@
-"""Check the splits of a build, and what they lost since an earlier one: `auepora dataset coverage`.
+"""Check the splits of a build, and what they lost since an earlier one: `auepora dataset check`.
 
 python scripts/check_processed_corpus.py --config configs/default.yaml --previous old/manifest.json
 """
@@ -13,4 +13,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from auepora_eval.cli.main import main
 
 if __name__ == "__main__":
-    raise SystemExit(main(["dataset", "coverage", *sys.argv[1:]]))
+    raise SystemExit(main(["dataset", "check", *sys.argv[1:]]))

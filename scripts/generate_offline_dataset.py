@@ -1,9 +1,9 @@
-"""The first step of seed 000: documents to raw tasks, where configs/default.yaml expects them.
+"""Make raw tasks from the project's documents: `auepora dataset generate`, with the project's paths.
 
-    python scripts/generate_offline_dataset.py FOLDER
+python scripts/generate_offline_dataset.py --config configs/default.yaml
 
-It is `auepora dataset generate`, with all its flags; without --out the tasks go to
-evaluation/datasets/offline_dataset.jsonl.
+Without --config the paths are those of the shipped one, from the current folder: documents from
+data/processed, tasks to evaluation/datasets/offline_dataset.jsonl. FOLDER and --out say otherwise.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from auepora_eval.cli.main import main
 
-DEFAULT_OUT = "evaluation/datasets/offline_dataset.jsonl"
-
 if __name__ == "__main__":
-    flags = sys.argv[1:]
-    if not any(flag == "--out" or flag.startswith("--out=") for flag in flags):
-        flags += ["--out", DEFAULT_OUT]
-    sys.exit(main(["dataset", "generate", *flags]))
+    words = sys.argv[1:]
+    if not any(word.split("=")[0] in ("--config", "-h", "--help") for word in words):
+        words = ["--config", "", *words]
+    raise SystemExit(main(["dataset", "generate", *words]))

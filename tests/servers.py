@@ -32,6 +32,8 @@ class ChatServer:
     modes: Sequence[str]
     says: Says
     retry_after: str = "7"
+    mode_of: Callable[[dict[str, Any]], str] | None = None  # by what is asked, rather than by when
+    bare: bool = False  # what is said is the whole reply, not a chat completion
     address: tuple[str, int] = ("", 0)
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -85,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
             told.requests.append(body)
             told.headers.append(dict(self.headers.items()))
             told.paths.append(self.path)
-        mode = told.next_mode()
+        mode = told.mode_of(body) if told.mode_of else told.next_mode()
         with suppress(OSError):  # the client may have left
             getattr(self, f"_mode_{mode.replace(' ', '_')}")(body)
 
@@ -99,6 +101,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, body: dict[str, Any]) -> bytes:
         said = self.server.told.says(body)
+        if self.server.told.bare:
+            return json.dumps(said).encode()
         return json.dumps(completion(said if isinstance(said, str) else json.dumps(said))).encode()
 
     def _error(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:

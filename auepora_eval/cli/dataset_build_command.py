@@ -126,9 +126,31 @@ def _warn(result: BuildResult, plan: BuildPlan) -> None:
         more = ", ..." if len(excluded) > 10 else ""
         hint = " --splits qa,summaries,citations builds citations too." if "citations" in excluded else ""
         echo.note(f"note: task types without a split stay in the source: {listed}{more}.{hint}")
+    _note_odd(result, plan)
     before = result.replaced
     if before is not None and before.version == plan.version and not before.same_content(result.manifest):
         echo.note(f"note: {plan.version} has other content now than before; a new --version would say so.")
+
+
+def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
+    """What is as it was asked for, and yet may surprise."""
+    from ..io.manifest_search import is_found_from
+    from ..io.raw_tasks import MARKERS_OF_NOTHING
+
+    manifest = result.manifest
+    for name, split in manifest.splits.items():
+        if not split.count:
+            echo.note(f"note: no record is for the split {name}: {plan.outputs[name]} is empty.")
+        if not is_found_from(plan.outputs[name], plan.manifest):
+            echo.note(
+                f"note: {plan.outputs[name]}: its manifest is neither beside it nor in the folder above as a "
+                ".json file; runs made on it will not know the version."
+            )
+    for path in result.left_behind:
+        echo.note(f"note: {path} is of the earlier build, and not in this manifest. Remove it if need be.")
+    count = manifest.notes.get(MARKERS_OF_NOTHING)
+    if count:
+        echo.note(f"note: {count} markers [n] in reference answers point to no citation and to no context.")
 
 
 def _say(result: BuildResult, plan: BuildPlan) -> None:
@@ -154,6 +176,7 @@ def _report(result: BuildResult, plan: BuildPlan) -> dict[str, Any]:
         "manifest": str(plan.manifest),
         "unsupported_task_types": manifest.excluded_task_types,
         "skipped": manifest.skipped,
+        "notes": manifest.notes,
     }
 
 

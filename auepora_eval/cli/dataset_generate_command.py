@@ -36,8 +36,15 @@ _SHOWN = 5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="a folder of documents, one file of them, or demo")
-    parser.add_argument("--out", metavar="FILE", default="offline_dataset.jsonl", help="where the tasks go")
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", help="a folder of documents, one file of them, or demo"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the project's paths, such as configs/default.yaml: for FOLDER and --out",
+    )
+    parser.add_argument("--out", metavar="FILE", help="where the tasks go (offline_dataset.jsonl)")
     parser.add_argument(
         "--corpus", metavar="FILE", help="where the passages go (default: corpus.jsonl beside the tasks)"
     )
@@ -77,9 +84,10 @@ def run(args: Namespace) -> int:
     from ..curation.corpus import read_corpus
     from ..demo.world import DATA
 
-    out = Path(args.out)
+    folder, out = _places(args)
     corpus_out = Path(args.corpus) if args.corpus else out.with_name("corpus.jsonl")
-    folder = DATA / "corpus.jsonl" if args.folder == "demo" else Path(args.folder)
+    if args.folder == "demo":
+        folder = DATA / "corpus.jsonl"
     _refuse_places(folder, out, corpus_out)
     corpus = read_corpus(folder)
     _say_left_out(corpus)
@@ -96,6 +104,20 @@ def run(args: Namespace) -> int:
     echo.note(f"stored: {out}")
     echo.note(f"stored: {corpus_out}")
     return 0
+
+
+def _places(args: Namespace) -> tuple[Path, Path]:
+    """Where the documents are and where the tasks go: as said, or as the project's config has it."""
+    from ..errors import PlanError
+    from ..io.project_config import EvaluationConfig, load_evaluation_config
+
+    if args.config is None:
+        if not args.folder:
+            raise PlanError("name a folder of documents, or --config with the project's paths.")
+        return Path(args.folder), Path(args.out or "offline_dataset.jsonl")
+    config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
+    folder = Path(args.folder) if args.folder else config.path("documents_path")
+    return folder, Path(args.out) if args.out else config.path("offline_dataset_path")
 
 
 def _generation(corpus: Corpus, args: Namespace) -> Generation:

@@ -20,6 +20,7 @@ _UNSAFE = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 _PIPE_WIDTH = 140
+_LONG = 200  # rows of a table
 
 
 def prepare_streams() -> None:
@@ -89,6 +90,9 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric
     Where the screen is too narrow for it, the cells of a row stand below each other: nothing is cut off.
     """
     flat = [[one_line(cell) for cell in row] for row in rows]
+    if len(flat) > _LONG:
+        _say_long(headings, flat, numeric)
+        return
     screen = console()
     if _least_width(headings, flat) > screen.width:
         _say_stacked(headings, flat, screen.width)
@@ -106,6 +110,41 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric
         style = "bold" if len(row) == 1 < len(headings) else ""
         table.add_row(*(Text(cell, style=style) for cell in row))
     screen.print(table)
+
+
+def _say_long(headings: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int]) -> None:
+    """A table of many rows, in the same columns: to lay out a thousand with care takes a second."""
+    import shutil
+
+    screen = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    if _least_width(headings, rows) > screen:
+        _say_stacked(headings, rows, screen)
+        return
+    full = [row for row in [headings, *rows] if len(row) == len(headings)]
+    widths = [max(_columns(row[place]) for row in full) for place in range(len(headings))]
+    gap = "  " if screen >= 100 else " "
+
+    def line(row: Sequence[str]) -> str:
+        cells = []
+        for place, cell in enumerate(row):
+            space = " " * (widths[place] - _columns(cell))
+            cells.append(space + cell if place in numeric else cell + space)
+        return gap.join(cells).rstrip()
+
+    whole = sum(widths) + len(gap) * (len(widths) - 1)
+    print("\n".join([line(headings), "─" * min(whole, screen), *map(line, rows)]))
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal a text takes: a Chinese letter takes two, an accent by itself none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
+        for letter in text
+    )
 
 
 def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ..runs.label_scoring import DetectorComparison, LabelReport, LabelTable
 
 
+_MOST_PAIRS = 20  # in the table; there may be as many pairs as samples
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument("--predictions", metavar="FILE", help="predicted labels")
@@ -111,14 +114,19 @@ def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemO
 
 def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """What the system says, asked without the labels and whatever else would give them away."""
+    from ..core.blinding import without_answers
     from ..core.dataset import InMemoryDataset
     from ..core.plan import EvaluationPlan
     from ..core.runner import AueporaEvaluator
     from ..execution.local import EXECUTORS
-    from ..runs.label_scoring import without_answers
-    from .system import load_system
+    from ..execution.systems import load_system
 
-    blind = InMemoryDataset("blind", [without_answers(sample, args.mode) for sample in samples])
+    # An id such as "halluc_07" says it all: the system gets a number in its place.
+    shown = [
+        without_answers(sample, stored=args.mode == "static", sample_id=f"sample-{number}")
+        for number, sample in enumerate(samples, start=1)
+    ]
+    blind = InMemoryDataset("blind", shown)
     with progress(len(samples), args.system) as advance, redirect_stdout(sys.stderr):
         evaluator = AueporaEvaluator(
             load_system(args.system),
@@ -173,12 +181,17 @@ def _say_pairs(report: LabelReport) -> None:
         record = report.scenarios.as_record()
         shown = figure(record["accuracy"], record["confidence_interval"])
         rest = f"{record['expected_without_id']} expect a scenario that has no id"
+        if record["left_out_as_overridden"]:
+            rest += f"; {record['left_out_as_overridden']} left out: their scenario is set, not detected"
         echo.say(f"Scenarios: accuracy {shown} ({record['right']} of {record['total']}); {rest}")
 
 
 def _say_slice(name: str, tables: dict[str, LabelTable]) -> None:
     rows = []
-    for value, table in tables.items():
+    shown_tables = list(tables.items())
+    if len(tables) > _MOST_PAIRS and name == "pair":
+        shown_tables.sort(key=lambda item: max(-1.0, item[1].overall["accuracy"].value))  # NaN comes first
+    for value, table in shown_tables[:_MOST_PAIRS] if name == "pair" else shown_tables:
         chosen = [
             table.overall[figure_name] for figure_name in ("accuracy", "macro_f1", "macro_f1_supported")
         ]
@@ -187,6 +200,8 @@ def _say_slice(name: str, tables: dict[str, LabelTable]) -> None:
     echo.say()
     headings = (name.replace("_", " ").capitalize(), "Samples", "Accuracy", "Macro-F1", "of occurring labels")
     echo.say_table(headings, rows, numeric=range(1, 5))
+    if len(rows) < len(tables):
+        echo.say(f"The {len(rows)} worst of {len(tables)}; all of them are in --json")
 
 
 def _say_compared(compared: DetectorComparison) -> None:

@@ -1,7 +1,8 @@
 """find the threshold that separates accurate answers from hallucinations, and what it is worth
 
 Tries the thresholds 0.05 to 0.95 on reliability scores: a line {"id": "q1", "score": 0.7} a sample, a report
-with detailed_results, or the FHRI of the stored answers. The chosen threshold has the largest macro-F1 among
+with detailed_results, or the FHRI of the stored answers. A predicted_label "contradiction" beside a score
+holds at every threshold. The chosen threshold has the largest macro-F1 among
 those that find 80% of the hallucinations. Its figure is fitted; the cross-validated one beside it, from
 thresholds chosen without the samples they are applied to, is what to expect. Example, on bundled data:
 
@@ -70,13 +71,16 @@ def run(args: Namespace) -> int:
     for path in (args.csv, args.plot):
         if path:
             echo.note(f"stored: {path}")
+    if result.without_score == len(samples):
+        echo.note("auepora: there is not a single score; nothing was measured.")
+        return 1
     return 0
 
 
 def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
     from ..core.batch import cluster_names
     from ..core.label_terms import CONTRADICTION, DEFAULT_SCENARIO, TRUE_LABEL
-    from ..io.label_predictions import read_scores
+    from ..io.label_predictions import ScoredSample, read_scores
     from ..runs.label_sweep import ScoredLabels
 
     labels = [str(sample.labels[TRUE_LABEL]) for sample in samples]
@@ -93,8 +97,14 @@ def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
             clusters=clusters,
         )
     scores = read_scores(args.scores, {sample.sample_id for sample in samples})
-    given = [scores.get(sample.sample_id) for sample in samples]
-    return ScoredLabels.of(labels, given, scenarios=scenarios, clusters=clusters)
+    given = [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
+    return ScoredLabels.of(
+        labels,
+        [one.score for one in given],
+        contradictions=[one.contradiction for one in given],
+        scenarios=scenarios,
+        clusters=clusters,
+    )
 
 
 def _draw(result: Sweep, path: str, *, force: bool) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Protocol, cast
 
-from ..errors import AueporaError, MissingDependencyError, StorageError, TooManyFailuresError
+from ..errors import AueporaError, MissingDependencyError, RunStoppedError, StorageError
 from . import echo
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 1, 2, 4, 130, 143
@@ -35,7 +35,6 @@ COMMANDS = (
     "judge-audit",
     "dataset generate",
     "dataset build",
-    "dataset coverage",
     "dataset validate",
     "dataset convert",
     "dataset check",
@@ -108,7 +107,7 @@ def _guarded(command: Command, args: Namespace) -> int:
             code = command.run(args)
         sys.stdout.flush()
         return code
-    except TooManyFailuresError as error:
+    except RunStoppedError as error:
         return _failed(error, EXIT_NO)
     except StorageError as error:
         return _failed(error, EXIT_STORAGE)

@@ -91,11 +91,15 @@ def save_model_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Pat
     documents = [
         cut(document, tokens=args.chunk_tokens, overlap=args.overlap) for document in corpus.documents
     ]
-    made = _made(args, documents, journal_beside(out))
+    journal = journal_beside(out)
+    is_new = not journal.exists()
+    made = _made(args, documents, journal)
     records = ModelRecords(
         made, documents, variants=args.variants, variant_share=args.variant_share, seed=args.seed
     )
     if not any(made.answers):
+        if is_new:  # all that it holds are calls that failed
+            journal.unlink(missing_ok=True)
         raise CallError("no call was answered; nothing is written.", kind="no_answer")
     _save(records, documents, out, corpus_out, force=replaces)
     return _report(made, records, documents)

@@ -4,7 +4,7 @@ One line a sample in the predictions: {"sample_id": "1", "retrieved": ["d7", "d2
 A sample without a line counts as failed. Example, on outputs of the bundled data:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --id first
-  auepora score --dataset demo --outputs data/evaluation/results/first.run/outputs.jsonl --metrics recall@3
+  auepora score --dataset demo --outputs data/evaluation/results/first.run/journal.jsonl --metrics recall@3
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .common import (
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dataset", metavar="FILE", required=True, help="a dataset file, or `demo`")
     parser.add_argument("--format", metavar="NAME", help="the dataset's format (default: detected)")
-    parser.add_argument("--outputs", metavar="FILE", required=True, help="the predictions, JSON Lines")
+    parser.add_argument("--outputs", metavar="FILE", required=True, help="predictions, or a run's journal")
     parser.add_argument("--name", metavar="NAME", help="what to call the system (default: the file's name)")
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples")
     add_run_output(parser)
@@ -38,9 +38,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan
-    from ..io.predictions import PredictionFile
     from ..metrics.parse import parse_metrics
-    from ..runs.scoring import Survey, score_predictions
+    from ..runs.scoring import Survey, predictions_at, score_predictions
     from ..runs.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
@@ -48,7 +47,7 @@ def run(args: Namespace) -> int:
     asked = None if args.metrics is None else EvaluationPlan(parse_metrics(args.metrics))
     survey = Survey.of(dataset, asked)
     refuse_no_samples(args.dataset, len(survey.ids))
-    predictions = PredictionFile(args.outputs)
+    predictions = predictions_at(args.outputs)
     predictions.refuse_strangers(survey.ids)
     depth = min(predictions.longest or 5, 10)
     plan = asked or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))

@@ -10,12 +10,14 @@ Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_json, add_out, at_least, say_run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..core.types import EvaluationRun, MetricResult
 
 
@@ -29,7 +31,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..runs.storage import EvaluationResultsStorage
+    from ..io.results_json import is_ours
+    from ..runs.storage import EvaluationResultsStorage, read_results
 
     storage = EvaluationResultsStorage(args.out)
     if args.json:
@@ -39,6 +42,8 @@ def run(args: Namespace) -> int:
         _say_sample(storage.load_run(args.run_id), args.sample)
     elif args.worst:
         _say_worst(storage.load_run(args.run_id), args.worst, args.n)
+    elif not is_ours(results := read_results(path := storage.find(args.run_id))):
+        _say_as_it_is(results, path.name)
     else:
         stored = storage.load_scores(args.run_id)
         version = stored.snapshot.get("version")
@@ -46,6 +51,40 @@ def run(args: Namespace) -> int:
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
         say_run(stored, storage.load_tally(args.run_id))
     return 0
+
+
+def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
+    """A results file of another tool: its summary and its metrics, as far as it has them."""
+    from ..errors import DataError
+    from ..runs.side_by_side import metric_values
+
+    rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
+    summary = results.get("summary")
+    told = {k: v for k, v in summary.items() if _number(v)} if isinstance(summary, dict) else {}
+    if not rows and not told:
+        what = "not a results file: it has neither a summary nor metrics."
+        raise DataError(where, what, fix="Is it the right file?")
+    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
+    echo.say(f"run {', '.join(echo.one_line(results[name], 80) for name in names if name in results)}")
+    if told:
+        echo.say_table(
+            ("Summary", ""), [(name, _number(value)) for name, value in told.items()], numeric=(1,)
+        )
+    if rows:
+        echo.say_table(("Metric", "Value", "95% interval"), rows, numeric=(1,))
+    echo.note("note: the file is of another tool, and is shown as it is: nothing was computed or checked.")
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "-" if value is None else ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _interval(interval: Any) -> str:
+    if not isinstance(interval, list) or len(interval) != 2:
+        return ""
+    return f"[{', '.join(_number(end) or '?' for end in interval)}]"
 
 
 def _say_worst(run: EvaluationRun, name: str, count: int) -> None:

@@ -1,7 +1,8 @@
 """does a stored run fit together? hashes, rows, counts and values, found anew
 
 Nothing is called and nothing changed. The exit code is 1 if something does not fit: a value or a row was
-edited, an output exchanged, a file cut off. Example:
+edited, an output exchanged, a file cut off; 3 if what was looked at fits, but the run's rows, samples or
+outputs are not there to be looked at. Example:
 
   auepora demo
   auepora verify demo-bm25
@@ -28,15 +29,16 @@ def run(args: Namespace) -> int:
     from ..runs.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
 
     found = verify_run(EvaluationResultsStorage(args.out), args.run_id)
+    code = 1 if not found.ok else 0 if found.whole else 3
     if args.json:
         checks = [asdict(check) for check in found.checks]
-        echo.say_json({"evaluation_id": found.evaluation_id, "ok": found.ok, "checks": checks})
-        return 0 if found.ok else 1
+        head = {"evaluation_id": found.evaluation_id, "ok": found.ok, "whole": found.whole}
+        echo.say_json({**head, "checks": checks})
+        return code
     wrong, unchecked = found.having(DOES_NOT_FIT), found.having(UNCHECKED)
     for check in (*wrong, *unchecked):
         echo.say(f"{check.status}: {echo.one_line(f'{check.what}: {check.found}', 500)}")
     counts = f"{len(found.having(FITS))} fit, {len(wrong)} do not, {len(unchecked)} cannot be checked"
-    echo.say(
-        f"{echo.one_line(found.evaluation_id)}: {'ok' if found.ok else 'NOT OK'}; of the checks {counts}"
-    )
-    return 0 if found.ok else 1
+    verdict = {0: "ok", 1: "NOT OK", 3: "COULD NOT BE CHECKED"}[code]
+    echo.say(f"{echo.one_line(found.evaluation_id)}: {verdict}; of the checks {counts}")
+    return code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -17,7 +17,8 @@ class DocumentName(NamedTuple):
 class DocumentNames:
     """Finds the document that a file name means: by path, base name, stem, id, then title.
 
-    A name that fits two documents means neither: `place_of` is None, as for a name that fits none.
+    A name that fits two documents means neither: `place_of` is None, as for a name that fits none, and
+    `is_ambiguous` tells the two apart.
 
     >>> names = DocumentNames([DocumentName("d1", "docs/ferries.pdf", "Ferries")])
     >>> names.place_of("ferries.pdf"), names.place_of("ferries"), names.place_of("tides.pdf")
@@ -40,6 +41,13 @@ class DocumentNames:
 
     def place_of(self, file_name: str) -> int | None:
         """The place of the document in the list that was given, or None."""
+        return next(self._found(file_name), None)
+
+    def is_ambiguous(self, file_name: str) -> bool:
+        """Whether a name means no document because it fits more than one."""
+        return next(self._found(file_name), 0) is None
+
+    def _found(self, file_name: str) -> Iterator[int | None]:
         base = base_name(file_name)
         stem = stem_of(base)
         tries: tuple[tuple[Mapping[str, int | None], str], ...] = (
@@ -52,7 +60,7 @@ class DocumentNames:
             (self._titles, file_name),
             (self._titles, stem),
         )
-        return next((names[name] for names, name in tries if name in names), None)
+        return (names[name] for names, name in tries if name in names)
 
 
 def base_name(path: str) -> str:

@@ -5,32 +5,86 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
+from ..errors import RunStoppedError
+from .event_loop import new_event_loop
+
 Item = TypeVar("Item")
+
+MOST_LEFT_BEHIND = 512
 
 
 class Executor(Protocol):
     """Calls a function on each item.
 
     Yields (place, result) as the results arrive, in whatever order; a call that raised or took too
-    long yields its exception as the result. The function may return an awaitable.
+    long yields its exception as the result. The function may return an awaitable. The items may be an
+    iterator without end: only a window of them is taken before the first results are yielded. A call that
+    raises RunStoppedError ends it all: no further item is taken, the calls under way are waited for and
+    yielded, then the error is raised. Closing the generator stops at once.
     """
 
-    def map(self, call: Callable[[Item], Any], items: Sequence[Item]) -> Iterator[tuple[int, Any]]: ...
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]: ...
 
 
 class SerialExecutor:
     """One after the other, in this thread."""
 
+    concurrency = 1
+
     def __init__(self, *, timeout: float | None = None) -> None:
         self.timeout = timeout
 
-    def map(self, call: Callable[[Item], Any], items: Sequence[Item]) -> Iterator[tuple[int, Any]]:
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         for place, item in enumerate(items):
-            yield place, outcome(call, item, self.timeout)
+            result = outcome(call, item, self.timeout)
+            if isinstance(result, RunStoppedError):
+                raise result
+            yield place, result
+
+
+def window(concurrency: int) -> int:
+    """How many items may be under way: enough that no worker waits for whoever takes the results."""
+    return 2 * concurrency + 8
+
+
+def through_a_window(
+    items: Iterable[Item],
+    size: int,
+    send: Callable[[int, Item], None],
+    receive: Callable[[], tuple[int, Any]],
+) -> Iterator[tuple[int, Any]]:
+    """Send items and yield what comes back, with at most `size` items between the two."""
+    source = enumerate(items)
+    under_way = 0
+    more = True
+    stopped: RunStoppedError | None = None
+    while True:
+        while more and under_way < size:
+            pair = next(source, None)
+            if pair is None:
+                more = False
+            else:
+                send(*pair)
+                under_way += 1
+        if not under_way:
+            break
+        place, result = receive()
+        under_way -= 1
+        if isinstance(result, RunStoppedError):
+            stopped, more = stopped or result, False
+        else:
+            yield place, result
+    if stopped is not None:
+        raise stopped
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Whether a call is to be awaited: a coroutine function, or an object that says so of itself."""
+    return inspect.iscoroutinefunction(call) or getattr(call, "is_async", False) is True
 
 
 def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
@@ -38,45 +92,85 @@ def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> A
     try:
         if timeout is None:
             return _finished(call, item)
-        return _within(timeout, lambda: _finished(call, item))
+        return within(timeout, lambda: _finished(call, item))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
         return error
 
 
 def _finished(call: Callable[[Item], Any], item: Item) -> Any:
     result = call(item)
-    if inspect.isawaitable(result):
-        return asyncio.run_coroutine_threadsafe(_wait(result), background_loop()).result()
-    return result
+    return awaited(result) if inspect.isawaitable(result) else result
 
 
-async def _wait(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
+def awaited(awaitable: Awaitable[Any]) -> Any:
+    """What an awaitable brings, waited for in this thread."""
+
+    async def wait() -> Any:
+        return await awaitable
+
+    return asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
 
 
 @cache
 def background_loop() -> asyncio.AbstractEventLoop:
     """One event loop in a thread of its own: works inside notebooks, and clients keep their connections."""
-    loop = asyncio.new_event_loop()
+    loop = new_event_loop()
     threading.Thread(target=loop.run_forever, name="auepora-loop", daemon=True).start()
     return loop
 
 
-def _within(seconds: float, function: Callable[[], Any]) -> Any:
+class _LeftBehind:
+    """How many threads still work on calls that nobody waits for any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def add(self, change: int) -> None:
+        with self._lock:
+            self._count += change
+
+    def __int__(self) -> int:
+        return self._count
+
+
+_left_behind = _LeftBehind()
+
+
+def threads_left_behind() -> int:
+    """The number of hung calls whose threads are still there."""
+    return int(_left_behind)
+
+
+def within(seconds: float, function: Callable[[], Any]) -> Any:
     """Call a function in a thread that can be left behind: a hung call must not hold the run."""
+    if threads_left_behind() >= MOST_LEFT_BEHIND:
+        raise RunStoppedError(
+            f"stopped: {MOST_LEFT_BEHIND} calls hang and have not come back; each holds a thread. "
+            "Give the system a timeout of its own, or use the executor `processes`, which ends them."
+        )
+    lock = threading.Lock()
     box: list[tuple[bool, Any]] = []
+    abandoned = False
 
     def work() -> None:
         try:
-            box.append((True, function()))
+            result = (True, function())
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread below
-            box.append((False, error))
+            result = (False, error)
+        with lock:
+            box.append(result)
+            if abandoned:
+                _left_behind.add(-1)
 
     thread = threading.Thread(target=work, name="auepora-call", daemon=True)
     thread.start()
     thread.join(seconds)
-    if not box:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+    with lock:
+        if not box:
+            abandoned = True
+            _left_behind.add(1)
+            raise TimeoutError(f"no answer within {seconds:g} s")
     succeeded, value = box[0]
     if succeeded:
         return value

@@ -27,6 +27,16 @@ TRUE_LABEL, PREDICTED_LABEL, PAIR = "ground_truth_label", "predicted_label", "co
 STORED_OUTPUT = "stored_output"
 
 
+def label_of(written: object) -> str | None:
+    """The label that a detector means, whatever the case; None for anything else.
+
+    >>> label_of(" Accurate")
+    'accurate'
+    """
+    plain = written.strip().lower() if isinstance(written, str) else ""
+    return plain if plain in LABELS else None
+
+
 def scenario_id(name: str) -> str | None:
     """The id of a scenario by its id or its name, whatever the case; None for a name of another kind.
 

@@ -117,6 +117,7 @@ class _Function:
         self._function = function
         self.name = getattr(function, "__name__", type(function).__name__)
         self._options = _option_names(function)
+        self.is_async = inspect.iscoroutinefunction(function)
         first = next(iter(inspect.signature(function).parameters.values()), None)
         # Only who asks for the sample gets it: it holds the reference answer, and a prompt must not.
         self._takes_sample = first is not None and (
@@ -135,9 +136,10 @@ class _Pair:
         self._retrieve, self._generate = retrieve, generate
         self._options = _option_names(retrieve)
         self.name = "+".join(getattr(f, "__name__", "part") for f in (retrieve, generate))
+        self.is_async = any(inspect.iscoroutinefunction(part) for part in (retrieve, generate))
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
-        if inspect.iscoroutinefunction(self._retrieve) or inspect.iscoroutinefunction(self._generate):
+        if self.is_async:
             return self._run_async(sample, top_k)
         start = perf_counter()
         retrieved = _as_retrieved(self._find(sample.query, top_k))

@@ -6,11 +6,14 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
 from ..errors import DataError, StorageError
+from ..io.json_text import may_be_huge
 from ..io.jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
 from ..io.together import begin_to_store
 
@@ -21,11 +24,20 @@ _WRITE_PORTION, _HASH_PORTION = 1_000_000, 8_000_000
 _MAX_WAITING = 8
 
 
+@dataclass(frozen=True)
+class TooLong:
+    """A line that is too long to be read: where it is in the (unpacked) source."""
+
+    offset: int
+    length: int
+
+
 class Sink:
     """A file that grows by lines; its size and sha256 are known at the end."""
 
-    def __init__(self, file: BinaryIO, writing: Executor, hashing: Executor) -> None:
+    def __init__(self, file: BinaryIO, path: Path, writing: Executor, hashing: Executor) -> None:
         self.count = 0
+        self._path = path
         self.size = 0
         self._file, self._writing, self._hashing = file, writing, hashing
         self._hash = GrowingHash(Path(file.name))
@@ -47,11 +59,12 @@ class Sink:
         self._hand_over()
         for portion in self._written:
             portion.result()
-        self._file.flush()
+        with _named(self._path):
+            self._file.flush()
         for portion in [*self._hashed, self._hashing.submit(self._hash.go_on, self.size)]:
             portion.result()
         if self._hash.size != self.size:
-            raise StorageError(f"{self._file.name} is not what was written to it. Is the disk all right?")
+            raise StorageError(f"{self._path} is not what was written to it. Is the disk all right?")
         return self._hash.hexdigest()
 
     def _hand_over(self) -> None:
@@ -63,16 +76,27 @@ class Sink:
             self._written.popleft().result()
 
     def _write(self, portion: bytes, start: int) -> None:
-        self._file.write(portion)
+        with _named(self._path):
+            self._file.write(portion)
         end = start + len(portion)
         if start // _HASH_PORTION < end // _HASH_PORTION:
-            self._file.flush()
+            with _named(self._path):
+                self._file.flush()
             self._hashed.append(self._hashing.submit(self._follow, end))
 
     def _follow(self, end: int) -> None:
         start = self._hash.size
         self._hash.go_on(end)
         begin_to_store(self._file.fileno(), start, end - start)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """An error of the system says which file it is about; by itself that of a write does not."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 class GrowingHash:
@@ -110,6 +134,7 @@ class Source:
         self._state = _state(path)
         self._hash = GrowingHash(path)
         self._hashed = hashing.submit(self._hash.go_on)
+        self.may_hold_huge = True  # a number that no float can hold, in the lines that were given last
 
     @property
     def size(self) -> int:
@@ -118,27 +143,35 @@ class Source:
 
     def lines(
         self, *, on_progress: OnProgress | None = None, max_line_bytes: int = MAX_LINE_BYTES
-    ) -> Iterator[tuple[int, list[bytes | None]]]:
-        """(number of the first, lines) block by block; None stands for a line that is too long to be read.
+    ) -> Iterator[tuple[int, list[bytes | TooLong]]]:
+        """(number of the first, lines) block by block; a `TooLong` stands for a line too long to be read.
 
         The last line of the file may lack its end. Gzip is unpacked.
         """
-        number, rest, too_long = 1, b"", False
+        number, rest, read, begun = 1, b"", 0, -1  # where a line began that is too long, or -1
         for block in self._blocks():
-            pieces: list[bytes | None] = list((rest + block).split(b"\n"))
-            if number == 1 and pieces[0] and not rest:
+            pieces = block.split(b"\n")
+            end = read + len(pieces[0])
+            read += len(block)
+            self.may_hold_huge = may_be_huge(block)
+            if rest:
+                pieces[0] = rest + pieces[0]
+                self.may_hold_huge |= may_be_huge(pieces[0])
+            elif number == 1:
                 pieces[0] = pieces[0].removeprefix(BYTE_ORDER_MARK)
-            rest = pieces.pop() or b""
-            if too_long and pieces:
-                pieces[0], too_long = None, False
+            rest = pieces.pop()
+            lines: list[bytes | TooLong] = list(pieces)
+            if begun >= 0 and lines:
+                lines[0], begun = TooLong(begun, end - begun), -1
             if len(rest) > max_line_bytes:
-                rest, too_long = b"", True
-            yield number, pieces
-            number += len(pieces)
+                begun, rest = read - len(rest) if begun < 0 else begun, b""
+            yield number, lines
+            number += len(lines)
             if on_progress is not None:
                 on_progress(len(block))
-        if rest or too_long:
-            yield number, [None if too_long else rest]
+        if rest or begun >= 0:
+            self.may_hold_huge = may_be_huge(rest)
+            yield number, [rest if begun < 0 else TooLong(begun, read - begun)]
 
     def _blocks(self) -> Iterator[bytes]:
         with opened(self.path) as file:

@@ -10,6 +10,7 @@ Whatever is read is in a split, in `excluded_task_types` or in `skipped`.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from ..io.raw_tasks import TaskError, read_task, record_line, split_record
 from ..io.split_records import QA, SPLIT_NAMES, SUMMARIES
 from ..io.together import FilesTogether, refuse_existing, written_together
 from .build_counts import BuildCounts
-from .build_files import OnProgress, Sink, Source
+from .build_files import OnProgress, Sink, Source, TooLong
 
 FILE_NAMES = {"qa": "qa_pairs.jsonl", "summaries": "summaries.jsonl", "citations": "citations.jsonl"}
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
@@ -72,12 +73,16 @@ class BuildPlan:
 
 @dataclass
 class BuildResult:
-    """What a build came to; `unchanged` if the very same was there already."""
+    """What a build came to; `unchanged` if the very same was there already.
+
+    `left_behind` are splits of the build that was replaced, of which this one has none.
+    """
 
     manifest: Manifest
     unchanged: bool = False
     replaced: Manifest | None = None
     first_skipped: list[str] = field(default_factory=list)
+    left_behind: list[Path] = field(default_factory=list)
 
 
 def build_dataset(
@@ -93,6 +98,8 @@ def build_dataset(
     _refuse_bad_plan(plan)
     before = _earlier_build(plan)
     same_version = before is not None and before.version == plan.version
+    if plan.rejects is not None and not same_version:
+        refuse_existing([plan.rejects], force=plan.force)
     build = _Build(plan, on_skipped or _say_nothing, on_progress)
     replace = plan.force or same_version
     with written_together(plan.files, force=replace, sync=plan.sync) as together:
@@ -100,10 +107,15 @@ def build_dataset(
         manifest = _manifest(plan, build.counts, splits, source, made_at)
         if before is not None and same_version and not plan.force:
             _refuse_other_content(plan, manifest, before)
-            together.leave_unchanged(*plan.outputs.values(), plan.manifest)
+            together.leave_unchanged(*plan.outputs.values(), *_same_rejects(plan, build), plan.manifest)
             return BuildResult(before, unchanged=True, first_skipped=build.first_skipped)
         together[plan.manifest].write(manifest_bytes(manifest))
-    return BuildResult(manifest, replaced=before, first_skipped=build.first_skipped)
+    return BuildResult(
+        manifest,
+        replaced=before,
+        first_skipped=build.first_skipped,
+        left_behind=_left_behind(plan, before),
+    )
 
 
 class _Build:
@@ -114,14 +126,19 @@ class _Build:
         self.counts = BuildCounts()
         self.first_skipped: list[str] = []
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
+        self.rejects: Sink | None = None
+        self.rejects_sha256 = ""
 
     def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and tell what is in them and in the source."""
         plan = self.plan
         with ThreadPoolExecutor(2) as hashing, ThreadPoolExecutor(1) as writing:
             source = Source(plan.source, hashing)
-            self.sinks = {name: Sink(together[path], writing, hashing) for name, path in plan.outputs.items()}
-            self.rejects = None if plan.rejects is None else Sink(together[plan.rejects], writing, hashing)
+            self.sinks = {
+                name: Sink(together[path], path, writing, hashing) for name, path in plan.outputs.items()
+            }
+            if plan.rejects is not None:
+                self.rejects = Sink(together[plan.rejects], plan.rejects, writing, hashing)
             self._read(source)
             splits = {
                 name: FileFacts(
@@ -130,7 +147,7 @@ class _Build:
                 for name, sink in self.sinks.items()
             }
             if self.rejects is not None:
-                self.rejects.sha256()
+                self.rejects_sha256 = self.rejects.sha256()
             self._refuse_nothing_usable()
             name = relative_path(plan.source, plan.manifest)
             return splits, FileFacts(name, self.counts.records, source.sha256(), source.size)
@@ -139,26 +156,26 @@ class _Build:
         name, limit = source.path.name, self.plan.limit
         for first, lines in source.lines(on_progress=self.on_progress):
             for number, line in enumerate(lines, start=first):
-                if line is not None and (not line or line.isspace()):
+                if not isinstance(line, TooLong) and (not line or line.isspace()):
                     continue
                 if self.counts.records == limit:
                     return
                 self.counts.records += 1
                 try:
-                    self._take(line, f"{name}:{number}")
+                    self._take(line, f"{name}:{number}", source.may_hold_huge)
                 except TaskError as error:
                     self._skip(line, f"{name}:{number}", error)
 
-    def _take(self, line: bytes | None, where: str) -> None:
+    def _take(self, line: bytes | TooLong, where: str, may_hold_huge: bool) -> None:
         """Put a task into its split, or count it as one that has none; TaskError if it cannot be used."""
-        if line is None:
+        if isinstance(line, TooLong):
             raise TaskError("line_too_long", "the line is too long. Write one task a line.")
-        task = read_task(line, where, careful=self.plan.strict)
+        task = read_task(line, where, may_hold_huge=may_hold_huge)
         kind = task.kind
         if kind not in self.sinks:
             self.counts.exclude(kind)
             return
-        record, ids = split_record(task), self.ids[kind]
+        record, ids = split_record(task, self.counts.notes), self.ids[kind]
         if record.task_id in ids:
             what = f"$.task_id: {record.task_id!r:.80} was used already. Give each task an id of its own."
             raise TaskError("duplicate_task_id", what)
@@ -166,7 +183,7 @@ class _Build:
         ids.add(record.task_id)
         self.counts.build(record.metadata, record.sources)
 
-    def _skip(self, line: bytes | None, where: str, error: TaskError) -> None:
+    def _skip(self, line: bytes | TooLong, where: str, error: TaskError) -> None:
         if self.plan.strict:
             raise DataError(where, error.what, fix="Nothing was written.") from error
         self.counts.skipped[error.reason] += 1
@@ -174,7 +191,7 @@ class _Build:
             self.first_skipped.append(f"{where}: {error.what}")
         self.on_skipped(where, error.reason, error.what)
         if self.rejects is not None:
-            self.rejects.add(_rejected(line or b"", where, error))
+            self.rejects.add(_rejected(line, where, error))
 
     def _refuse_nothing_usable(self) -> None:
         name, counts = self.plan.source.name, self.counts
@@ -186,15 +203,27 @@ class _Build:
                 f"not one of its {counts.records} records can be used. The first: {self.first_skipped[0]}",
                 fix="Nothing was written.",
             )
+        if not any(sink.count for sink in self.sinks.values()):
+            kinds = ", ".join(f"{kind!r:.40}" for kind, _ in counts.excluded.most_common(5))
+            raise DataError(
+                name,
+                f"not one of its {counts.records} records is for {', '.join(self.sinks)}; there are {kinds}.",
+                fix="Choose other --splits. Nothing was written.",
+            )
 
 
-def _rejected(line: bytes, where: str, error: TaskError) -> bytes:
-    """A record that was left out, with the reason; as it is, or as text if it is not JSON."""
+def _rejected(line: bytes | TooLong, where: str, error: TaskError) -> bytes:
+    """A record that was left out, with the reason: as it is, as text, or as bytes, so that none is lost."""
     kept: dict[str, Any] = {"where": where, "reason": error.reason, "what": error.what}
-    if error.reason in ("invalid_json", "line_too_long"):
-        kept["line"] = line.decode("utf-8", "replace")
-    else:
+    if isinstance(line, TooLong):  # it stays in the source
+        kept |= {"offset": line.offset, "length": line.length}
+    elif error.reason != "invalid_json":
         kept["record"] = msgspec.Raw(line.strip())
+    else:
+        try:
+            kept["line"] = line.decode("utf-8")
+        except UnicodeDecodeError:
+            kept["line_base64"] = b64encode(line).decode("ascii")
     return msgspec.json.encode(kept)
 
 
@@ -211,6 +240,7 @@ def _manifest(
         skipped=dict(sorted(counts.skipped.items())),
         source=source,
         coverage=counts.coverage({name: split.count for name, split in splits.items()}),
+        notes=dict(sorted(counts.notes.items())),
         build={
             "tool": "auepora-eval",
             "tool_version": installed_version("auepora-eval"),
@@ -226,10 +256,10 @@ def _refuse_bad_plan(plan: BuildPlan) -> None:
         raise DataError("--splits", "names no split to build.", fix=f"Choose from {', '.join(SPLIT_NAMES)}.")
     source = plan.source.absolute()
     if not plan.source.is_file():
-        what = "is a folder." if plan.source.is_dir() else "there is no such file."
+        what = "there is no such file."
+        if plan.source.exists():
+            what = "is a folder." if plan.source.is_dir() else "is a pipe or a device, and no file."
         raise DataError(str(plan.source), what, fix="Name the raw dataset with --offline-dataset.")
-    if plan.rejects is not None and not plan.force:
-        refuse_existing([plan.rejects], force=False)
     seen: dict[Path, Path] = {}
     for path in plan.files:
         place = path.absolute().parent.resolve() / path.name
@@ -248,6 +278,23 @@ def _earlier_build(plan: BuildPlan) -> Manifest | None:
         return read_manifest(plan.manifest).manifest
     except DataError:
         return None
+
+
+def _left_behind(plan: BuildPlan, before: Manifest | None) -> list[Path]:
+    if before is None:
+        return []
+    written = {path.resolve() for path in plan.files}
+    old = [plan.manifest.parent / split.path for split in before.splits.values() if split.path]
+    return [path for path in old if path.resolve() not in written and path.is_file()]
+
+
+def _same_rejects(plan: BuildPlan, build: _Build) -> list[Path]:
+    """The file of rejects, if it is there and the same; StorageError if it is there with other content."""
+    if plan.rejects is None or not plan.rejects.exists():
+        return []
+    if not plan.rejects.is_file() or file_sha256(plan.rejects) != build.rejects_sha256:
+        refuse_existing([plan.rejects], force=False)
+    return [plan.rejects]
 
 
 def _refuse_other_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -> None:

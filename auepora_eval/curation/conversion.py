@@ -177,6 +177,9 @@ def _refuse_other_kind(kind: str, target: Path, to_format: str | None) -> None:
     asked = to_format or kind_of_name(target)
     if asked is None or (asked == "csv" and to_format is None):
         return  # a name that says no kind
+    if asked in IN_WORDS and asked not in _OTHERS:
+        what = f"this is the name of {IN_WORDS[asked]}, which nothing is converted to."
+        raise DataError(target.name, what, fix="Choose another name.")
     if asked not in {*FORMATS, *_OTHERS}:
         raise _unknown(asked)
     other = asked if asked in _OTHERS else DATASET

@@ -186,7 +186,8 @@ def _document_of(record: dict[str, Any], source: str, where: str, number: int) -
     more = record.get("metadata")
     title = record.get("title") or (more.get("title") if isinstance(more, dict) else "")
     found = Text(text, title.strip() if isinstance(title, str) else "")
-    return _document(f"{source}#{given}", source, found)
+    name = f"{source}#{given}"
+    return _document(name, name, found)  # the file alone would not say which of its documents it is
 
 
 def _document(name: str, source: str, found: Text) -> SourceDocument:

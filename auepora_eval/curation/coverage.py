@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.types import Document, EvaluationSample, Response
-from ..io.manifest import Manifest
+from ..io.manifest import OTHERS, Manifest
 from ..io.split_records import SplitRecord, asked_and_expected
 from ..io.splits import read_split
 from .quality_answers import reference_support
 
 MAX_DROP = 0.10
+LOOKED_AT = 2000
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,30 @@ def drops(before: Manifest, after: Manifest, max_drop: float = MAX_DROP) -> list
     return sorted(found, key=lambda drop: (-drop.share, -drop.before, drop.kind, drop.name))
 
 
+def not_compared(before: Manifest, after: Manifest) -> list[str]:
+    """What may have lost records without our knowing: it has too many names to be counted."""
+    return sorted({*before.coverage.not_counted, *after.coverage.not_counted})
+
+
 def _compared(before: Manifest, after: Manifest) -> Iterator[tuple[str, dict[str, int], dict[str, int]]]:
     old, new = ({name: split.count for name, split in each.splits.items()} for each in (before, after))
     yield "split", old, new
-    if before.coverage.task_types:  # a manifest that only has counts can be compared by these alone
-        yield "task type", before.coverage.task_types, after.coverage.task_types
-    yield "document", before.coverage.documents, after.coverage.documents
-    yield "label", before.coverage.labels, after.coverage.labels
+    earlier, later, unknown = before.coverage, after.coverage, set(after.coverage.not_counted)
+    if earlier.task_types:  # a manifest that only has counts can be compared by these alone
+        kinds = earlier.task_types
+        if "task_types" in unknown:
+            kinds = {name: count for name, count in kinds.items() if name in later.task_types}
+        yield "task type", _known(kinds), later.task_types
+    if "documents" not in unknown:
+        yield "document", _known(earlier.documents), later.documents
+    if "labels" not in unknown:
+        uncounted = tuple(f"{name.removeprefix('labels.')}=" for name in unknown if name != "documents")
+        labels = {name: n for name, n in earlier.labels.items() if not name.startswith(uncounted)}
+        yield "label", labels, later.labels
+
+
+def _known(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if name != OTHERS}
 
 
 @dataclass(frozen=True)
@@ -64,7 +82,7 @@ class SpotCheck:
     """A record to read: does the reference say what the contexts say?
 
     `support` is the share of the reference's words that stand in its contexts; None where words cannot
-    tell, as for yes or no.
+    tell, as for yes or no. `suspicious` are those with the least of it; the others come by chance.
     """
 
     task_id: str
@@ -74,19 +92,40 @@ class SpotCheck:
     sources: tuple[str, ...]
     support: float | None
     missing: tuple[str, ...]
+    suspicious: bool = False
 
 
-def spot_checks(split: Path, count: int = 5, *, seed: int = 0) -> list[SpotCheck]:
-    """A seeded choice of a split's records, those with the least support first."""
+def spot_checks(split: Path, count: int = 5, *, seed: int = 0, among: int = LOOKED_AT) -> list[SpotCheck]:
+    """The records with the least support, then as many chosen by chance; each once.
+
+    Beyond `among` records a seeded choice of that many is looked at. Twins whose contexts were changed, or
+    lack the answer, are unsupported by intent: they come by chance alone.
+    """
     chance = random.Random(seed)  # noqa: S311 - a spot check
-    chosen: list[SplitRecord] = []
+    looked_at: list[SplitRecord] = []
     for place, (_, record) in enumerate(read_split(split)):
-        if len(chosen) < count:
-            chosen.append(record)
-        elif (slot := chance.randrange(place + 1)) < count:
-            chosen[slot] = record
-    looked_at = [_spot_check(record) for record in chosen]
-    return sorted(looked_at, key=lambda check: (check.support is None, check.support or 0.0, check.task_id))
+        if len(looked_at) < among:
+            looked_at.append(record)
+        elif (slot := chance.randrange(place + 1)) < among:
+            looked_at[slot] = record
+    chance.shuffle(looked_at)
+    checks = [_spot_check(record) for record in looked_at]
+    by_chance = checks[:count]
+    judged = [
+        (check.support, check.task_id, place)
+        for place, (check, record) in enumerate(zip(checks, looked_at, strict=True))
+        if check.support is not None and not _unsupported_by_intent(record)
+    ]
+    worst = [replace(checks[place], suspicious=True) for _, _, place in sorted(judged)[:count]]
+    shown = {check.task_id for check in worst}
+    return [*worst, *(check for check in by_chance if check.task_id not in shown)]
+
+
+def _unsupported_by_intent(record: SplitRecord) -> bool:
+    labels = record.metadata.get("labels")
+    if not isinstance(labels, dict):
+        return False
+    return labels.get("scenario") == "counterfactual" or labels.get("answerable") is False
 
 
 def _spot_check(record: SplitRecord) -> SpotCheck:

@@ -74,6 +74,8 @@ def dataset_difference(old: EvaluationDataset, new: EvaluationDataset) -> Datase
     if bool(old.documents) == bool(new.documents):
         corpora = [{doc.doc_id: doc for doc in each.documents} for each in (old, new)]
         documents = _compared(corpora[0], corpora[1])
+        if any(_without_texts(before[name], after[name]) for name in before if name in after):
+            not_compared.append("the texts of documents that one dataset has only the ids of")
     else:
         not_compared.append(f"the corpus: {_side(old.documents)} has none")
     shared = [sample_id for sample_id in after if sample_id in before]
@@ -114,7 +116,7 @@ def _compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Group:
             continue
         # Most are equal, and equal things have equal JSON, which is much quicker to tell.
         equal = old is new or canonical_json(old) == canonical_json(new)
-        fields = () if equal else tuple(_changes("", _record(old), _record(new)))
+        fields = () if equal else tuple(_changes("", *_records(old, new)))
         if fields:
             group.changed.append(Change(name, fields))
         else:
@@ -141,6 +143,37 @@ def _equal(old: Any, new: Any) -> bool:
     if isinstance(old, Sequence) and isinstance(new, Sequence) and not isinstance(old, str):
         return len(old) == len(new) and all(map(_equal, old, new))
     return bool(old == new)
+
+
+_DOCS = ("relevant_docs", "candidate_docs")
+
+
+def _records(old: Any, new: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two things by their fields; of a document that one side has only the id of, only the id counts."""
+    before, after = _record(old), _record(new)
+    if isinstance(old, EvaluationSample):
+        for name in _DOCS:
+            docs, others = before.get(name, {}), after.get(name, {})
+            # Where ids repeat, documents go by their place: then they may be different ones.
+            for doc_id in (each for each in docs.keys() & others.keys() if "doc_id" not in docs[each]):
+                if _is_bare(docs[doc_id]) or _is_bare(others[doc_id]):
+                    docs[doc_id] = others[doc_id] = {}
+    return before, after
+
+
+def _is_bare(record: Mapping[str, Any]) -> bool:
+    return record.get("metadata", {}).get("text_missing") is True and not record.get("text")
+
+
+def _without_texts(old: EvaluationSample, new: EvaluationSample) -> bool:
+    """Whether a document that both samples name has its text in one of them only."""
+    for name in _DOCS:
+        first, second = (
+            {doc.doc_id: _is_bare(_record(doc)) for doc in getattr(each, name) or ()} for each in (old, new)
+        )
+        if any(bare != second[doc_id] for doc_id, bare in first.items() if doc_id in second):
+            return True
+    return False
 
 
 def _record(thing: Any) -> dict[str, Any]:

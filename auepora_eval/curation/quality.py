@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.dataset import EvaluationDataset
+from ..errors import DataError
+from ..io.json_text import kind_of
 from . import quality_answers, quality_citations, quality_documents, quality_labels, quality_questions
 from .quality_issue import SEVERITIES, QualityIssue
 from .quality_view import DatasetView, view_of
@@ -44,11 +46,20 @@ class DataQualityChecker:
         """What all checks found, worst first, as texts that say where, what and what to do."""
         return [str(issue) for issue in self.issues(dataset)]
 
-    def issues(self, dataset: Dataset) -> list[QualityIssue]:
-        """The same with severity, check, sample id, place, message and fix."""
-        self._under_way = (dataset, view_of(dataset))
+    def issues(self, dataset: Dataset, on_check: Callable[[str], None] | None = None) -> list[QualityIssue]:
+        """The same with severity, check, sample id, place, message and fix.
+
+        `on_check` is told what each check is called before it begins: a large dataset takes a while.
+        """
+        if not isinstance(dataset, Mapping | EvaluationDataset):
+            what = f"a .eval.json document or an EvaluationDataset was expected, not {kind_of(dataset)}."
+            raise DataError("dataset", what, fix="Read it with load_dataset, or put a list in one.")
+        self._under_way, found = (dataset, view_of(dataset)), list[QualityIssue]()
         try:
-            found = [_as_issue(text, check) for check in self.checks for text in check(dataset)]
+            for check in self.checks:
+                if on_check is not None:
+                    on_check(_name_of(check))
+                found += [_as_issue(text, check) for text in check(dataset)]
         finally:
             self._under_way = None
         return sorted(found, key=lambda issue: SEVERITIES.index(issue.severity))
@@ -115,4 +126,8 @@ def _as_issue(text: str, check: Check) -> QualityIssue:
     """A finding of a check of the user's own is a text; it counts as a warning."""
     if isinstance(text, QualityIssue):
         return text
-    return QualityIssue("warning", getattr(check, "__name__", "check").strip("_"), text, where="dataset")
+    return QualityIssue("warning", _name_of(check), text, where="dataset")
+
+
+def _name_of(check: Check) -> str:
+    return str(getattr(check, "__name__", "check")).strip("_")

@@ -8,11 +8,11 @@ the document's own words looks supported. Read what they list; do not delete by 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from ..core.types import EvaluationSample
+from ..core.types import EvaluationSample, Response
 from ..errors import ScoringError
 from .quality_issue import QualityIssue
 from .quality_view import DatasetView
@@ -56,8 +56,15 @@ def check_reference_support(
     view: DatasetView, min_support: float = MIN_SUPPORT, fewest_words: int = FEWEST_WORDS
 ) -> Iterator[QualityIssue]:
     """References whose words are, for the most part, not in their gold documents."""
-    for place, sample in enumerate(view.samples):
-        support = reference_support(sample, fewest_words)
+    cases = {
+        place: case for place, sample in enumerate(view.samples) if (case := _case(sample, fewest_words))
+    }
+    _look_up(cases.values(), _Case.look_for_words)
+    # Most are supported by now; stems and numbers, which take longest, are for the others.
+    unclear = {place: case for place, case in cases.items() if case.best().share < min_support}
+    _look_up(unclear.values(), _Case.look_for_others)
+    for place, case in unclear.items():
+        support, sample = case.support(), view.samples[place]
         if support is None or support.share >= min_support:
             continue
         missing = ", ".join(support.missing[:6])
@@ -77,25 +84,76 @@ def reference_support(sample: EvaluationSample, fewest_words: int = FEWEST_WORDS
     It cannot without a reference or the gold documents' texts, for unanswerable questions and references
     that decline, for yes or no, and for references of fewer content words and numbers than `fewest_words`.
     """
-    from ..metrics.refusal import refusal
+    case = _case(sample, fewest_words)
+    if case is None:
+        return None
+    for text in case.texts:
+        known = _known(text)
+        case.look_for_words(known)
+        case.look_for_others(known)
+    return case.support()
 
+
+class _Case:
+    """A reference and its alternatives, while their words are looked up in one text after another."""
+
+    def __init__(self, reference: Response, contents: list[tuple[str, ...]], texts: list[str]) -> None:
+        self._reference, self._contents, self.texts = reference, contents, texts
+        self._missing = {word for content in contents for word in content}
+
+    def look_for_words(self, known: _Known) -> None:
+        """Strike out what a document has as it is."""
+        self._missing -= known.words
+
+    def look_for_others(self, known: _Known) -> None:
+        """Strike out what it has in another form."""
+        if self._missing:
+            self._missing = {word for word in self._missing if not known.has_form_of(word)}
+
+    def best(self) -> Support:
+        """The support of the text that has most of its words found."""
+        found = []
+        for content in self._contents:
+            missing = tuple(word for word in content if word in self._missing)
+            found.append(Support(1 - len(missing) / len(content), missing))
+        return max(found, key=lambda support: support.share)
+
+    def support(self) -> Support | None:
+        """The same; None for a reference that declines."""
+        from ..metrics.refusal import refusal
+
+        best = self.best()
+        return None if best.missing and refusal(self._reference).declined else best
+
+
+def _case(sample: EvaluationSample, fewest_words: int) -> _Case | None:
     reference = sample.reference_answer
     documents = sample.relevant_docs or []
     if reference is None or not reference.text.strip() or not _is_answerable(sample):
         return None
     if not documents or not all(doc.text.strip() for doc in documents):
         return None
-    known = [_known(doc.text) for doc in documents]
-    known += [_known(title) for doc in documents if isinstance(title := doc.metadata.get("title"), str)]
+    titles = [title for doc in documents if isinstance(title := doc.metadata.get("title"), str)]
     alternatives = reference.metadata.get("alternatives")
     texts = [reference.text, *(alternatives if isinstance(alternatives, list) else ())]
     contents = [_content(text) for text in texts if isinstance(text, str)]
-    judged = [_support(content, known) for content in contents if len(content) >= fewest_words]
     # A long alternative does not make up for a short reference, which is not judged.
     if len(contents[0]) < fewest_words:
         return None
-    best = max(judged, key=lambda support: support.share)
-    return None if best.missing and refusal(reference).declined else best
+    judged = [content for content in contents if len(content) >= fewest_words]
+    return _Case(reference, judged, [*(doc.text for doc in documents), *titles])
+
+
+def _look_up(cases: Collection[_Case], look: Callable[[_Case, _Known], None]) -> None:
+    """Look into each text once, for all who need it: a corpus cut into words would not fit the memory."""
+    waiting: dict[str, list[_Case]] = {}
+    for case in cases:
+        for text in case.texts:
+            waiting.setdefault(text, []).append(case)
+    for text, those in waiting.items():
+        known = _Known(text)
+        for case in those:
+            look(case, known)
 
 
 class _Known:
@@ -115,22 +173,14 @@ class _Known:
 
         return frozenset(numbers(self._text)) | frozenset(map(stemmed_word, self.words))
 
-    def has(self, word: str) -> bool:
-        if word in self.words:
-            return True
+    def has_form_of(self, word: str) -> bool:
+        """Whether the text has a number or a word as another form."""
         from ..metrics.text import stemmed_word
 
         return word in self.others or stemmed_word(word) in self.others
 
 
-@lru_cache(maxsize=4096)
-def _known(text: str) -> _Known:
-    return _Known(text)
-
-
-def _support(content: Sequence[str], known: list[_Known]) -> Support:
-    missing = tuple(word for word in content if not any(each.has(word) for each in known))
-    return Support(1 - len(missing) / len(content), missing)
+_known = lru_cache(maxsize=256)(_Known)
 
 
 def _content(text: str) -> tuple[str, ...]:
@@ -158,7 +208,10 @@ def _gives_itself_away(sample: EvaluationSample) -> bool:
         return False  # a lone number is in many questions without being their answer
     if f" {' '.join(given)} " in f" {' '.join(asked)} ":
         return True
-    return len(content) >= FEWEST_WORDS and _support(content, [_known(sample.query)]).share == 1
+    known = _Known(sample.query)
+    return len(content) >= FEWEST_WORDS and all(
+        word in known.words or known.has_form_of(word) for word in content
+    )
 
 
 def _reference(sample: EvaluationSample) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..core.types import Document
 from .quality_issue import QualityIssue
 from .quality_view import DatasetView
 
@@ -31,7 +32,11 @@ def check_documents(view: DatasetView) -> Iterator[QualityIssue]:
     yield from _repeated_ids(view)
     texts: dict[str, str] = {}
     clashing: dict[str, None] = {}
+    first: dict[str, Document] = {}
     for doc in view.documents():
+        if first.get(doc.doc_id) is doc:
+            continue  # the corpus's own, named by a sample
+        first.setdefault(doc.doc_id, doc)
         flat = " ".join(doc.text.split())
         if flat and texts.setdefault(doc.doc_id, flat) != flat:
             clashing[doc.doc_id] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +16,8 @@ from ..errors import StorageError
 def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """A file to write to; it gets its name only when everything is on the disk.
 
-    Without `force` an existing file is an error, also when it appears while we write.
+    Without `force` an existing file is an error, also when it appears while we write. A pipe or a device is
+    never replaced.
     """
     if "\0" in str(path):
         raise StorageError(f"{str(path)!r:.80} cannot be a file name.")
@@ -24,6 +26,8 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     made: list[Path] = []
     try:
+        if path.exists() and not path.is_file():
+            raise StorageError(f"{path} cannot be written: it is a folder, a pipe or a device. Name a file.")
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
         made = [folder for folder in path.parents if not folder.exists()]
@@ -61,8 +65,14 @@ def _link(temporary: Path, path: Path) -> None:
         os.link(temporary, path)
     except FileExistsError:
         raise StorageError(f"{path} was written by someone else meanwhile; it is left as it is.") from None
-    except OSError:
-        temporary.replace(path)  # a file system without hard links
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        temporary.replace(path)
+
+
+# What a file system says that has no hard links.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def _sync_folder(folder: Path) -> None:

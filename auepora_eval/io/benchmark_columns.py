@@ -43,16 +43,26 @@ def as_records(columns: dict[str, Sequence[Any]], further: Sequence[Record]) -> 
     ]
 
 
+LIST, ONE, NAMED = "list", "record", "named baselines"
+
+
 def with_the_rest(rest: Any, records: list[Record]) -> Any:
     """The document of a table: its records, in what the file says of the whole."""
-    if not isinstance(rest, dict):
+    shape = rest[0] if isinstance(rest, list) and len(rest) == 2 else ""
+    rest = rest[1] if shape else rest
+    if shape == ONE and len(records) == 1:
+        return records[0]
+    if shape == LIST or not isinstance(rest, dict):
         return records
+    if rest.keys() == {"baselines"} and shape != NAMED:
+        return rest["baselines"]  # a file of baselines and nothing else
     return rest | {"records": records} if "records" in rest else rest
 
 
-def without_records(data: Record) -> Record:
-    """What a file says of the whole; that there are records, but not which."""
-    return data | {"records": []} if "records" in data else data
+def without_records(data: Record, shape: str = "") -> Any:
+    """What a file says of the whole; that there are records, but not which. And the shape it had as JSON."""
+    rest = data | {"records": []} if "records" in data else data
+    return [shape, rest] if shape else rest
 
 
 def _cell(record: Record, name: str, text: Callable[[str], str | None]) -> Any:

@@ -37,8 +37,8 @@ _MAX_EXPANSION = 2000  # equal cells pack well: a column of zeros to a thousandt
 _WRITE_ANEW = "Write it anew, or as JSON or Parquet."
 
 
-def write_hdf5(data: dict[str, Any], path: Path, *, force: bool = False) -> None:
-    """Write benchmark data in its one shape."""
+def write_hdf5(data: dict[str, Any], path: Path, *, shape: str = "", force: bool = False) -> None:
+    """Write benchmark data in its one shape; `shape` tells the one that it had as JSON."""
     import numpy as np
 
     h5py = _h5py()
@@ -56,7 +56,7 @@ def write_hdf5(data: dict[str, Any], path: Path, *, force: bool = False) -> None
         success = [_NOT_GIVEN if cell is None else int(cell) for cell in columns[SUCCESS]]
         _write(group, SUCCESS, np.array(success, dtype="i1"))
         _write(group, "further", np.frombuffer(encode(further), dtype="u1"))
-        _write(file, "rest", np.frombuffer(encode(without_records(data)), dtype="u1"))
+        _write(file, "rest", np.frombuffer(encode(without_records(data, shape)), dtype="u1"))
     write_bytes(path, content.getvalue(), force=force)
 
 

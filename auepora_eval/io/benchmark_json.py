@@ -1,7 +1,8 @@
 """`.benchmark.json`: how long operations took and what they used; Parquet and HDF5 likewise.
 
 In memory there is one shape, a dict: `records` is a list with a measurement each, `baselines` tells by
-operation what to expect, and whatever else a suite or a report has stands beside them.
+operation what to expect, and whatever else a suite or a report has stands beside them. What was read
+remembers the shape that its file had, and is written in it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from typing import Any
 
 import msgspec
 
+from .benchmark_columns import LIST, NAMED, ONE
 from .document_file import read_document, write_document
 from .jsonl import encode, opened
 from .refusal import refuse_errors
 
-Benchmark = dict[str, Any]
 TABLES = {".parquet": "parquet", ".h5": "hdf5", ".hdf5": "hdf5"}
+
+
+class Benchmark(dict[str, Any]):
+    """Benchmark data in the one shape; `shape` is what their file was if not that: a list, a record."""
+
+    shape: str = ""
 
 
 def load_benchmark(path: str | Path) -> Benchmark:
@@ -40,21 +47,22 @@ def load_benchmark(path: str | Path) -> Benchmark:
     return _checked(document, path.name)
 
 
-def save_benchmark(data: Benchmark, path: str | Path, *, force: bool = False) -> None:
+def save_benchmark(data: dict[str, Any], path: str | Path, *, force: bool = False) -> None:
     """Write benchmark data in the format that the name says; `load_benchmark` reads it back unchanged."""
     path = Path(path)
     checked = _checked(msgspec.json.decode(encode(data)), path.name)
+    shape = _fitting(getattr(data, "shape", ""), checked)
     kind = TABLES.get(path.suffix.lower())
     if kind == "parquet":
         from .benchmark_parquet import write_parquet
 
-        write_parquet(checked, path, force=force)
+        write_parquet(checked, path, shape=shape, force=force)
     elif kind == "hdf5":
         from .benchmark_hdf5 import write_hdf5
 
-        write_hdf5(checked, path, force=force)
+        write_hdf5(checked, path, shape=shape, force=force)
     else:
-        write_document(_as_written(checked), path, force=force)
+        write_document(_as_written(checked, shape), path, force=force)
 
 
 def _start(path: Path) -> bytes:
@@ -66,27 +74,48 @@ def _checked(document: Any, where: str) -> Benchmark:
     """A document in the one shape; DataError if it is none of those that benchmarks have."""
     from .validation import DataFormatValidator
 
-    document = _as_written(document)
     refuse_errors(DataFormatValidator().validate_benchmark(document), where)
     return _in_one_shape(document)
 
 
 def _in_one_shape(document: Any) -> Benchmark:
+    shape = ""
     if isinstance(document, list):
-        return {"records": document}
-    if _are_baselines(document):
-        return {"baselines": document}
+        document, shape = {"records": document}, LIST
+    elif _are_named_baselines(document):
+        shape = NAMED
+    elif _are_baselines(document):
+        document = {"baselines": document}
     # A set of records may have an operation of its own, as a single record has.
-    single = "operation" in document and not isinstance(document.get("records"), list)
-    found: Benchmark = {"records": [document]} if single and "duration" in document else document
+    elif "operation" in document and "duration" in document and not isinstance(document.get("records"), list):
+        document, shape = {"records": [document]}, ONE
+    found = Benchmark(document)
+    found.shape = shape
     return found
 
 
-def _as_written(data: Any) -> Any:
+def _fitting(shape: str, data: dict[str, Any]) -> str:
+    """The shape that data had, if they still can: something may have been added."""
+    if shape == NAMED:
+        return shape if data.keys() == {"baselines"} else ""
+    if shape not in (LIST, ONE) or data.keys() != {"records"}:
+        return ""
+    return shape if shape == LIST or len(data["records"]) == 1 else LIST
+
+
+def _as_written(data: dict[str, Any], shape: str) -> Any:
     """Baselines alone are written as the file of baselines that other tools know."""
-    if isinstance(data, dict) and data.keys() == {"baselines"} and _are_baselines(data["baselines"]):
-        return data["baselines"]
-    return data
+    if shape in (LIST, ONE):
+        return data["records"] if shape == LIST else data["records"][0]
+    return data["baselines"] if _are_named_baselines(data) and shape != NAMED else data
+
+
+def _are_named_baselines(document: Any) -> bool:
+    return (
+        isinstance(document, dict)
+        and document.keys() == {"baselines"}
+        and _are_baselines(document["baselines"])
+    )
 
 
 def _are_baselines(document: Any) -> bool:

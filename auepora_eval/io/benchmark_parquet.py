@@ -17,15 +17,15 @@ from .parquet import _arrow, parquet_rows
 REST = b"auepora.benchmark"
 
 
-def write_parquet(data: dict[str, Any], path: Path, *, force: bool = False) -> None:
-    """Write benchmark data in its one shape."""
+def write_parquet(data: dict[str, Any], path: Path, *, shape: str = "", force: bool = False) -> None:
+    """Write benchmark data in its one shape; `shape` tells the one that it had as JSON."""
     pyarrow, parquet = _arrow()
     columns, further = as_columns(data.get("records", []))
     columns["metadata"] = [_text(more.pop("metadata", None)) for more in further]
     columns["further"] = [_text(more or None) for more in further]
     types = dict.fromkeys(NUMBERS, pyarrow.float64()) | {SUCCESS: pyarrow.bool_()}
     schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in columns])
-    schema = schema.with_metadata({REST: encode(without_records(data))})
+    schema = schema.with_metadata({REST: encode(without_records(data, shape))})
     with written(path, force=force) as file:
         parquet.write_table(pyarrow.table(columns, schema=schema), file)
 

@@ -17,6 +17,7 @@ from .jsonl import encode, refuse_bomb
 _WHERE = "evaluation data"
 _PACKED = "compressed data"
 _STEP = 1 << 20
+_MOST = 1_000_000_000
 
 
 class DataCompressor:
@@ -36,10 +37,11 @@ class DataCompressor:
             raise DataError(_WHERE, TOO_DEEP, fix=FLATTEN) from error
 
     @staticmethod
-    def decompress_evaluation_data(
-        compressed_data: bytes, *, max_bytes: int = 1_000_000_000
-    ) -> dict[str, Any]:
-        """The document of `compress_evaluation_data`; DataError if it unpacks to more than `max_bytes`."""
+    def decompress_evaluation_data(compressed_data: bytes, *, max_bytes: int | None = None) -> dict[str, Any]:
+        """The document of `compress_evaluation_data`; DataError if it unpacks to more than `max_bytes`.
+
+        Without it to more than 1 GB, or to so many times the size that somebody meant to fill the memory.
+        """
         document = parse_document(_unpacked(compressed_data, max_bytes), _PACKED)
         _refuse_others(document, _PACKED)
         result: dict[str, Any] = document
@@ -56,18 +58,19 @@ class DataCompressor:
         return len(json.dumps(original_data, default=plain)) / compressed
 
 
-def _unpacked(compressed: bytes, max_bytes: int) -> bytes:
-    content = bytearray()
+def _unpacked(compressed: bytes, max_bytes: int | None) -> bytes:
+    content, most = bytearray(), _MOST if max_bytes is None else max_bytes
     try:
         with gzip.GzipFile(fileobj=BytesIO(compressed), mode="rb") as file:
             # In steps: one read of a gigabyte would claim the gigabyte before it is known to be there.
             while step := file.read(_STEP):
                 content += step
-                refuse_bomb(len(content), len(compressed), _PACKED)
-                if len(content) > max_bytes:
+                if max_bytes is None:
+                    refuse_bomb(len(content), len(compressed), _PACKED, fix="Give max_bytes if it is meant.")
+                if len(content) > most:
                     raise DataError(
                         _PACKED,
-                        f"they unpack to more than {max_bytes / 1e6:g} MB.",
+                        f"they unpack to more than {most / 1e6:g} MB.",
                         fix="Raise max_bytes if this is meant.",
                     )
     except (OSError, EOFError, zlib.error) as error:

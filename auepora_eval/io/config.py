@@ -17,7 +17,8 @@ from .yaml_text import parse_yaml
 
 _MAX_BYTES = 1_000_000
 _MINIMA = {"top_k": 1, "concurrency": 1, "timeout": 0.001, "max_failures": 0, "limit": 1, "seed": 0}
-_MINIMA |= {"price_input": 0, "price_output": 0}
+_MINIMA |= {"price_input": 0, "price_output": 0, "retries": 0, "rpm": 1, "tpm": 1, "budget_calls": 1}
+_MINIMA |= {"budget_tokens": 1, "budget_cost": 0, "breaker": 1, "warm_up": 0}
 _KINDS: dict[str, tuple[type, ...]] = {
     "dataset": (str,),
     "format": (str,),
@@ -33,10 +34,25 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "seed": (int,),
     "price_input": (int, float),
     "price_output": (int, float),
+    "retries": (int,),
+    "rpm": (int,),
+    "tpm": (int,),
+    "budget_calls": (int,),
+    "budget_tokens": (int,),
+    "budget_cost": (int, float),
+    "breaker": (int,),
+    "warm_up": (int,),
+    "adaptive": (bool,),
+    "plain_http": (bool,),
+    "api_key_env": (str,),
+    "prompt": (str,),
+    "http": (dict,),
+    "address": (str,),
     "out": (str,),
     "id": (str,),
 }
 _IN_WORDS: dict[type, str] = {str: "a text", int: "a whole number", float: "a number", list: "a list"}
+_IN_WORDS |= {bool: "true or false", dict: "names of fields"}
 BLOCKS = (
     "citation_accuracy",
     "retrieval_metrics",
@@ -101,11 +117,11 @@ def _check(where: str, key: str, value: Any) -> None:
         hint = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(_KINDS)}."
         raise DataError(where, "there is no such setting.", fix=hint)
     kinds = _KINDS[key]
-    if isinstance(value, bool) or not isinstance(value, kinds):
+    if isinstance(value, bool) is not (kinds == (bool,)) or not isinstance(value, kinds):
         expected = " or ".join(_IN_WORDS[kind] for kind in kinds)
         got = "true or false" if isinstance(value, bool) else shown(value)
         raise DataError(where, f"expected {expected} but got {got}.", fix="Change or remove it.")
-    if isinstance(value, int | float) and not _MINIMA[key] <= value < math.inf:
+    if isinstance(value, int | float) and key in _MINIMA and not _MINIMA[key] <= value < math.inf:
         raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use at least {_MINIMA[key]}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise DataError(where, "expected a list of names.", fix="Write, for example, [recall@5, token_f1].")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,17 @@ from .detect import kind_of_file
 from .document_file import read_document
 from .jsonl import BYTE_ORDER_MARK, Head, parse_line, read_lines
 from .loader import FORMATS
+from .manifest_search import manifest_of
+from .names import stem
+from .queries_parquet import QUERIES_SUFFIX, file_sha256
+from .query_rows import EDITED
 from .records import UnknownFieldWarning, read_prediction, read_sample
 from .refusal import ErrorsError
 from .results_json import refuse_newer
 from .split_check import manifest_errors
-from .splits import split_or_raw
+from .splits import OneKind
 from .validation import DataFormatValidator
 
-MAX_LISTED = 100
 _DOCUMENTS = {
     "eval_json": DataFormatValidator.validate_evaluation_dataset,
     "ground_truth": DataFormatValidator.validate_ground_truth,
@@ -32,16 +34,14 @@ _DOCUMENTS = {
 
 
 def file_errors(path: Path, kind: str | None = None, *, lenient: bool = False) -> list[str]:
-    """The errors of a file, each with its place; the first hundred, then how many more."""
+    """The errors of a file, each with its place."""
     kind = kind or kind_of_file(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnknownFieldWarning)
-        errors = _errors(path, kind, lenient)
-        listed = list(islice(errors, MAX_LISTED))
-        rest = sum(1 for _ in errors)
+        errors = list(_errors(path, kind, lenient))
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return [*listed, f"{path.name}: ... and {rest} more."] if rest else listed
+    return errors
 
 
 def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
@@ -50,8 +50,10 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
             document = read_document(path)
             if kind == "results" and isinstance(document, dict):
                 refuse_newer(document, path.name)
-            for error in _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document):
-                yield f"{path.name}: {error}"
+            errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)
+            yield from (f"{path.name}: {error}" for error in errors)
+            if kind == "results" and not errors:
+                yield from _rows_errors(document.get("queries_file"), path)
         elif kind == "labels":
             yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
         elif kind in _LINES:
@@ -64,6 +66,19 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         yield from (f"{error.where}: {each}" for each in error.errors)
     except DataError as error:
         yield str(error)
+
+
+def _rows_errors(told: Any, path: Path) -> Iterator[str]:
+    """Whether the rows of a large run are in the file beside its results, and are still the same."""
+    digest = told.get("sha256") if isinstance(told, dict) else None
+    if not isinstance(digest, str):
+        return
+    beside = path.with_name(f"{stem(path)}{QUERIES_SUFFIX}")
+    where = f"{path.name}: $.queries_file"
+    if not beside.is_file():
+        yield f"{where}: there is no {beside.name} beside it. Put the rows of the run there."
+    elif file_sha256(beside) != digest:
+        yield f"{where}: {beside.name} has another sha256: its rows are not those of the run. {EDITED}"
 
 
 def _is_table(path: Path) -> bool:
@@ -105,7 +120,7 @@ def _line_errors(path: Path, reader: Callable[[], Reader]) -> Iterator[str]:
                 what = f"{sample_id!r:.80} was used already, at {places[sample_id]}."
                 yield f"{where}: $.sample_id: {what} Give each its own."
             places.setdefault(sample_id, where)
-    if not places and not wrong:
+    if not places and not wrong and manifest_of(path) is None:  # a split of which there is nothing is one
         yield f"{path.name}: there are no samples in it. Write one JSON object a line."
 
 
@@ -127,7 +142,8 @@ def _predictions() -> Reader:
 
 
 def _splits() -> Reader:
-    return lambda record, where: split_or_raw(record, where).task_id
+    kind = OneKind()
+    return lambda record, where: kind.read(record, where).task_id
 
 
 _LINES: dict[str, Callable[[], Reader]] = {

@@ -33,7 +33,7 @@ def parse_document(content: bytes, where: str) -> Any:
     """
     value = _decoded(content, where, _ONE_DOCUMENT)
     keys, depth = _shape(value)
-    if depth > MAX_DEPTH or _may_be_huge(content):
+    if depth > MAX_DEPTH or may_be_huge(content):
         _refuse_deep_and_huge(value, where)
     # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
     if len(_KEY_END.findall(content)) != keys:
@@ -50,7 +50,7 @@ def _decoded(content: bytes, where: str, hint: str) -> Any:
 
 def refuse_extremes(value: Any, content: bytes, where: str) -> None:
     """DataError if a value is nested too deeply, or holds a number that no float can hold."""
-    if _may_be_huge(content) or _may_be_deep(content):
+    if may_be_huge(content) or _may_be_deep(content):
         _refuse_deep_and_huge(value, where)
 
 
@@ -121,16 +121,17 @@ def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
 
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_THREE_DIGITS = re.compile(rb"[0-9](?=[0-9]{2})")
+_TWO_DIGITS = re.compile(rb"[0-9](?=[0-9])")
 
 
-def _may_be_huge(content: bytes) -> bool:
+def may_be_huge(content: bytes) -> bool:
     """Whether a text may hold a number that no float can hold; seldom, so the look is quick."""
-    # 309 digits in a row, the least that a float cannot hold, are digits at three hundreds in a row,
-    # and everything between these.
-    return len(content) > 309 and any(
-        content[100 * match.start() : 100 * match.start() + 201].isdigit()
-        for match in _THREE_DIGITS.finditer(content[::100])
+    # 309 digits in a row, the least that a float cannot hold, are digits at two places in a row of every
+    # 150th, and everything between these.
+    seen = content[::150]
+    return _TWO_DIGITS.search(seen) is not None and any(
+        content[150 * match.start() : 150 * match.start() + 151].isdigit()
+        for match in _TWO_DIGITS.finditer(seen)
     )
 
 

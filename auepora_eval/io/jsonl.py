@@ -260,13 +260,20 @@ def _refuse_packed_twice(unpacked: gzip.GzipFile, where: str) -> None:
         raise DataError(where, "it is packed twice, gzip in gzip.", fix="Unpack it once.")
 
 
-def refuse_bomb(unpacked: int, packed: int, where: str, *, most: int = MAX_EXPANSION) -> None:
+def refuse_bomb(
+    unpacked: int,
+    packed: int,
+    where: str,
+    *,
+    most: int = MAX_EXPANSION,
+    fix: str = "Unpack it yourself if it is meant.",
+) -> None:
     """DataError if so few bytes unpack to so many that somebody meant to fill the memory."""
     if unpacked > max(EXPANSION_UNCHECKED, most * packed):
         raise DataError(
             where,
             f"{packed} bytes unpack to more than {unpacked // 1_000_000} MB: this is no data.",
-            fix="Unpack it yourself if it is meant.",
+            fix=fix,
         )
 
 

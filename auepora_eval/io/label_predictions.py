@@ -6,14 +6,13 @@ and so is a list of such records. `sample_id` may stand for `id` everywhere.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.label_terms import LABELS, PREDICTED_LABEL
+from ..core.label_terms import CONTRADICTION, LABELS, PREDICTED_LABEL, label_of
 from ..core.types import Failure, Response, SystemOutputs
 from ..errors import DataError
 from .document_file import read_content
@@ -45,20 +44,28 @@ def read_predicted_labels(path: str | Path, known: Container[str] | None = None)
     return {sample_id: _prediction(record) for sample_id, record in read_label_records(path, known).items()}
 
 
-def read_scores(path: str | Path, known: Container[str] | None = None) -> dict[str, float]:
-    """Reliability scores by the id of the sample: `score`, or `fhri`; null is left out."""
-    scores: dict[str, float] = {}
+class ScoredSample(NamedTuple):
+    """A reliability score, None if there is none, and whether the detector saw a contradiction."""
+
+    score: float | None
+    contradiction: bool
+
+
+def read_scores(path: str | Path, known: Container[str] | None = None) -> dict[str, ScoredSample]:
+    """Reliability scores by the id of the sample: `score`, or `fhri`; the `predicted_label` may be there."""
+    scores: dict[str, ScoredSample] = {}
     for sample_id, record in read_label_records(path, known).items():
         if "score" not in record and "fhri" not in record:
             raise DataError(
                 record["where"], "the field 'score' is missing.", fix="Add it; null if there is none."
             )
         score = record.get("score", record.get("fhri"))
-        if score is None:
-            continue
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            raise DataError(record["where"], f"{score!r:.60} is not a score.", fix="Write a number, or null.")
-        scores[sample_id] = float(score)
+        if score is not None and (type(score) not in (int, float) or not 0 <= score <= 1):
+            what = f"{score!r:.60} is not a score from 0 to 1."
+            raise DataError(record["where"], what, fix="Write one, or null.")
+        said = record.get(PREDICTED_LABEL)
+        label = None if said is None else _label(said, record["where"])
+        scores[sample_id] = ScoredSample(None if score is None else float(score), label == CONTRADICTION)
     return scores
 
 
@@ -69,16 +76,21 @@ def _prediction(record: dict[str, Any]) -> SystemOutputs:
     if label is None:
         failure = Failure("NoPrediction", str(record.get("error") or "the predicted label is null")[:500])
         return SystemOutputs([], Response(""), error=failure)
-    if label not in LABELS:
-        raise DataError(
-            record["where"],
-            f"the predicted label {label!r:.60} is not one of {', '.join(LABELS)}.",
-            fix="Change it; null if there is none.",
-        )
-    extra = {PREDICTED_LABEL: label}
+    extra = {PREDICTED_LABEL: _label(label, record["where"])}
     if isinstance(record.get("scenario_detected"), str):
         extra["scenario_detected"] = record["scenario_detected"]
     return SystemOutputs([], Response(""), extra=extra)
+
+
+def _label(said: Any, where: str) -> str:
+    label = label_of(said)
+    if label is None:
+        raise DataError(
+            where,
+            f"the predicted label {said!r:.60} is not one of {', '.join(LABELS)}.",
+            fix="Change it; null if there is none.",
+        )
+    return label
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

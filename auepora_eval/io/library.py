@@ -65,16 +65,16 @@ class EvaluationDatasetLoader:
     def _find(self, folder: str, ending: str, dataset_id: str, version: str | None) -> Path:
         """The file of a dataset: of the exact name, of the version asked for, or of the latest one."""
         file_name(dataset_id, "dataset id")
+        asked = None if version is None else version_key(file_name(version, "version"))
         candidates: list[tuple[Any, Path]] = []
         for path in self._files(folder, ending):
             name = path.name[: path.name.rindex(ending)]
-            if version is None and name == dataset_id:
+            if name == dataset_id and (version is None or _is_of_version(path, asked)):
                 return path
             text = name.removeprefix(f"{dataset_id}_") if name.startswith(f"{dataset_id}_") else ""
             if text and (found := version_key(text)) is not None:
                 candidates.append((found, path))
         if version is not None:
-            asked = version_key(file_name(version, "version"))
             candidates = [(found, path) for found, path in candidates if found == asked]
         if not candidates:
             what = f"{dataset_id} {version}" if version else dataset_id
@@ -83,7 +83,13 @@ class EvaluationDatasetLoader:
                 f"there is no {what!r:.100}.",
                 fix=self._nearest(folder, ending),
             )
-        return max(candidates, key=lambda candidate: candidate[0])[1]
+        latest = max(found for found, _ in candidates)
+        paths = [path for found, path in candidates if found == latest]
+        if len(paths) > 1:
+            names = " and ".join(path.name for path in paths)
+            what = f"{names} are of the same version."
+            raise DataError(str(self.data_directory / folder), what, fix="Keep one of them.")
+        return paths[0]
 
     def _nearest(self, folder: str, ending: str) -> str:
         names = [path.name for path in self._files(folder, ending)]
@@ -108,6 +114,13 @@ class EvaluationDatasetLoader:
         if not annotations:
             self._find("ground_truth", ".gt", dataset_id, version)  # says what there is instead
         return {"dataset_id": dataset_id, "annotations": annotations}
+
+
+def _is_of_version(path: Path, asked: tuple[Any, ...] | None) -> bool:
+    """Whether a document says that it is of the version; its file's name need not say it."""
+    document = read_document(path)
+    told = document.get("version") if isinstance(document, dict) else None
+    return asked is not None and isinstance(told, str) and version_key(told) == asked
 
 
 class _OnePerson(EvaluationDatasetLoader):

@@ -19,7 +19,8 @@ from .json_text import parse_document
 from .type_words import wrong_record
 
 MANIFEST_NAME = "manifest.json"
-_MAX_BYTES = 100_000_000
+OTHERS = "(others)"  # what was counted together, having too many names
+_MAX_BYTES = 300_000_000
 _VERSION = re.compile(r"v[0-9]+(?:\.[0-9]+)*")
 
 
@@ -33,11 +34,15 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """How many records each task type, document and label has: what a later version is held against."""
+    """How many records each task type, document and label has: what a later version is held against.
+
+    `not_counted` names what has too many names for that: "documents", "labels", "labels.NAME", "task_types".
+    """
 
     task_types: dict[str, int] = {}
     documents: dict[str, int] = {}
     labels: dict[str, int] = {}
+    not_counted: list[str] = []
 
 
 class Manifest(msgspec.Struct):
@@ -52,6 +57,7 @@ class Manifest(msgspec.Struct):
     skipped: dict[str, int] = {}
     source: FileFacts = FileFacts()
     coverage: Coverage = Coverage()
+    notes: dict[str, int] = {}
     build: dict[str, Any] = {}
 
     @property
@@ -79,8 +85,8 @@ class Snapshot:
 
     @property
     def splits(self) -> dict[str, Path]:
-        """Where the splits lie, by name; DataError if one is said to lie elsewhere than with the manifest."""
-        return {name: _place(self.path, name, split.path) for name, split in self.manifest.splits.items()}
+        """Where the splits lie, by name; DataError if one is said to lie where a manifest may not point."""
+        return {name: _place(self.path, name, split) for name, split in self.manifest.splits.items()}
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
@@ -101,18 +107,37 @@ def read_manifest(path: str | Path) -> Snapshot:
     return Snapshot(path, manifest, hashlib.sha256(content).hexdigest())
 
 
-def _place(manifest: Path, name: str, written: str) -> Path:
-    """The file that a manifest names; never one outside the manifest's own folder."""
+def _place(manifest: Path, name: str, split: FileFacts) -> Path:
+    """The file that a manifest names, in its own folder or below.
+
+    One elsewhere is taken only if it is the very file whose sha256 the manifest holds: so a manifest from a
+    stranger cannot make us show a file that the stranger does not know already.
+    """
+    written = split.path
     beside = PurePosixPath(written.replace("\\", "/"))
-    if beside.is_absolute() or ".." in beside.parts or not beside.name or "\0" in written:
-        raise DataError(
-            f"{manifest.name}: $.splits.{name:.40}.path",
-            f"{written!r:.80} is not in the manifest's own folder.",
-            fix="Keep the splits beside their manifest, or below it.",
-        )
+    if beside.is_absolute() or not beside.name or beside.name == ".." or "\0" in written:
+        raise _not_there(manifest, name, written)
     path = manifest.parent / beside
+    if ".." in beside.parts:
+        if not split.sha256:
+            raise _not_there(manifest, name, written)
+        if path.exists() and not (path.is_file() and file_sha256(path) == split.sha256):
+            raise DataError(
+                f"{manifest.name}: $.splits.{name:.40}.sha256",
+                f"{written!r:.80} is not the file that was built.",
+                fix="Build it anew.",
+            )
+        return path
     # A manifest may also name its files from the project's root, as the first ones did.
     return path if path.exists() else manifest.parent / beside.name
+
+
+def _not_there(manifest: Path, name: str, written: str) -> DataError:
+    return DataError(
+        f"{manifest.name}: $.splits.{name:.40}.path",
+        f"{written!r:.80} is not in the manifest's own folder.",
+        fix="Keep the splits beside their manifest, or below it.",
+    )
 
 
 def relative_path(path: Path, manifest: Path) -> str:

@@ -2,16 +2,19 @@
 
 One row a sample. Documents and the reference are nested columns; `labels`, `metadata` and `structured` have
 no fixed shape, so they are JSON text. A dataset with a corpus has a row a document too, with nothing but the
-column `document`; its description is in the file's own metadata.
+column `document`; a sample's document without text and metadata is the one of the corpus. The description is
+in the file's own metadata.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset, checked_samples
+from ..core.types import Document
 from ..errors import DataError, MissingDependencyError
 from .atomic import written
 from .json_text import parse_json
@@ -30,7 +33,7 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
     head.take({"dataset": parse_json(described.get(_DESCRIPTION, b"{}"), path.name)}, path.name)
     for number, row in enumerate(rows, start=1):
         where = f"{path.name}: row {number}"
-        record = _unpacked(row, where)
+        record = _unpacked(row, where, head.documents)
         if not head.take(record, where):
             samples.append(read_sample(record, where, head.documents))
     return DescribedDataset(
@@ -51,7 +54,7 @@ def parquet_rows(path: Path) -> tuple[list[Record], dict[bytes, bytes]]:
             size, packed = 0, path.stat().st_size
             for batch in reader.iter_batches(batch_size=_ROWS_AT_ONCE):
                 batch = _spelt_out(pyarrow, batch, path.name)
-                size += batch.nbytes + _BYTES_A_CELL * batch.num_rows * batch.num_columns
+                size += _in_memory(batch)
                 refuse_bomb(size, packed, path.name, most=_MAX_EXPANSION)
                 rows += batch.to_pylist()
             return rows, reader.schema_arrow.metadata or {}
@@ -103,10 +106,11 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
             ("metadata", pyarrow.string()),
         ]
     )
-    records = [_packed(sample_record(sample)) for sample in dataset]
-    if dataset.documents:
+    corpus = {doc.doc_id: doc for doc in dataset.documents}
+    records = [_packed(sample_record(sample, corpus)) for sample in dataset]
+    if corpus:
         schema = schema.append(pyarrow.field("document", document))
-        rows = [{"document": _with_text(document_record(doc))} for doc in dataset.documents]
+        rows = [{"document": _with_text(document_record(doc))} for doc in corpus.values()]
         records = [*rows, *records]
     if dataset.info:
         schema = schema.with_metadata({_DESCRIPTION: encode(dataset.info)})
@@ -118,6 +122,16 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
         raise
     with written(Path(path), force=force) as file:
         parquet.write_table(table, file)
+        if _in_memory(table) > _MAX_EXPANSION * file.tell():
+            # So often the same that it would be taken for a bomb: written out it is what it looks like.
+            file.seek(0)
+            file.truncate()
+            parquet.write_table(table, file, use_dictionary=False)
+
+
+def _in_memory(rows: Any) -> int:
+    """About how many bytes a table or a batch takes as Python objects."""
+    return int(rows.nbytes) + _BYTES_A_CELL * int(rows.num_rows) * int(rows.num_columns)
 
 
 def _packed(record: Record) -> Record:
@@ -136,11 +150,13 @@ def _packed(record: Record) -> Record:
     return packed
 
 
-def _with_text(doc: Record) -> Record:
+def _with_text(doc: Record | str) -> Record:
+    if isinstance(doc, str):  # one of the corpus
+        return {"doc_id": doc, "text": None, "metadata": None}
     return {**doc, "metadata": _text(doc["metadata"])}
 
 
-def _unpacked(row: Record, where: str) -> Record:
+def _unpacked(row: Record, where: str, corpus: Mapping[str, Document]) -> Record:
     record = {name: value for name, value in row.items() if value is not None}
     if isinstance(record.get("document"), dict):
         doc = record["document"]
@@ -150,9 +166,7 @@ def _unpacked(row: Record, where: str) -> Record:
     for name in ("relevant_docs", "candidate_docs"):
         if isinstance(record.get(name), list):
             record[name] = [
-                {**doc, "metadata": _parsed(doc.get("metadata"), f"{where}: $.{name}[{place}].metadata")}
-                if isinstance(doc, dict)
-                else doc
+                _named_or_whole(doc, f"{where}: $.{name}[{place}].metadata", corpus)
                 for place, doc in enumerate(record[name])
             ]
     answer = record.get("reference_answer")
@@ -162,6 +176,14 @@ def _unpacked(row: Record, where: str) -> Record:
             for part in ("structured", "metadata")
         }
     return record
+
+
+def _named_or_whole(doc: Any, where: str, corpus: Mapping[str, Document]) -> Any:
+    if not isinstance(doc, dict):
+        return doc
+    if doc.get("text") is None and doc.get("metadata") is None and doc.get("doc_id") in corpus:
+        return doc["doc_id"]
+    return {**doc, "metadata": _parsed(doc.get("metadata"), where)}
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`configs/default.yaml`: where a project keeps its evaluation datasets.
+"""`configs/default.yaml`: where a project keeps its documents and its evaluation datasets.
 
 Paths are from the project's root: the folder that holds `configs/`, or the config's own folder where that
 is not called so. `project_root` in the file says otherwise.
@@ -20,9 +20,10 @@ _MAX_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """The paths of the datasets and the metrics of a project."""
+    """The paths of a project's documents and datasets, and its metrics."""
 
     project_root: Path = Path()
+    documents_path: Path = Path("data/processed")
     offline_dataset_path: Path = Path("evaluation/datasets/offline_dataset.jsonl")
     offline_tasks_path: Path = Path("evaluation/datasets/offline_tasks.jsonl")
     qa_dataset_path: Path = Path("evaluation/datasets/qa_pairs.jsonl")
@@ -66,7 +67,9 @@ def _root(path: Path, given: Any) -> Path:
     if given is not None:
         return path.parent / given
     folder = path.parent
-    return folder.parent if folder.absolute().name == "configs" else folder
+    if folder.absolute().name != "configs":
+        return folder
+    return folder.parent if folder.name else folder / ".."  # the parent of the current folder is not "."
 
 
 def _value(file: str, key: str, value: Any, known: list[str]) -> Any:

@@ -21,6 +21,7 @@ from .jsonl import encode, opened
 from .parquet import _arrow, not_parquet
 from .query_rows import EDITED, Row, citations, clusters, latency_ms, tally_of
 
+QUERIES_SUFFIX = ".queries.parquet"
 ROWS_IN_A_GROUP = 20_000
 _NEEDED = {"query_id", "cluster", "latency_ms", "error", "citations"}
 _BY_METRIC = ("individual_metrics", "statistics", "not_measured")

@@ -3,28 +3,33 @@
 Two shapes are read: the nested one, with `rag: {prompt, contexts, sources, citations, retrieved}`, and the
 flat one, with these at the top. A task that cannot become a record is a `TaskError` that says why.
 
-Most of a line is passed on as the bytes that it is; it is looked into only as far as is needed to know
-that it is JSON, UTF-8, not nested too deeply and of the right types.
+All of a line is read, into few and typed objects, so that nothing gets into a split that its reader would
+refuse, such as a number that no float can hold. Fields that no split has are kept in the metadata.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NoReturn, cast
+from operator import attrgetter
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET
 
 from ..errors import AueporaError, DataError
-from .json_text import MAX_DEPTH
+from .json_text import MAX_DEPTH, may_be_huge
 from .jsonl import parse_line
-from .raw_tidy import tidied
-from .split_records import SUMMARIES, QaRecord, SplitRecord, SummaryRecord, cited_numbers
+from .raw_tidy import misaligned, tidied, with_the_rest_in_metadata
+from .split_records import SPLIT_NAMES, SUMMARIES, QaRecord, SplitRecord, SummaryRecord, cited_numbers
 from .type_words import wrong_record
 
 UNKNOWN_TYPE = "unknown"
-_ABSENT = Raw(b"")
-_QUOTE, _BRACE = ord('"'), ord("{")
+MARKERS_OF_NOTHING = "markers_of_nothing"
+MISMATCH = "contexts_sources_mismatch"
+_Objects = list[dict[str, Any]]
+_Entry = TypeVar("_Entry")
 
 
 class TaskError(AueporaError, ValueError):
@@ -35,16 +40,57 @@ class TaskError(AueporaError, ValueError):
         super().__init__(what)
 
 
-class _Rag(msgspec.Struct, gc=False):
-    prompt: Raw = _ABSENT
-    contexts: list[Raw] | None = None
+class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A retrieved chunk or a citation of the usual fields; one with others is read as a dict, more slowly."""
+
+    id: Any = UNSET
+    text: Any = UNSET
+    source_path: Any = UNSET
+    page: Any = UNSET
+    section_title: Any = UNSET
+    token_start: Any = UNSET
+    token_end: Any = UNSET
+    score: Any = UNSET
+    similarity_score: Any = UNSET
+    reranker_score: Any = UNSET
+    excerpt: Any = UNSET
+    rendered_context: Any = UNSET
+    ordinal: Any = UNSET
+    document: Any = UNSET
+    start: Any = UNSET
+    end: Any = UNSET
+    counterfactual_of: Any = UNSET
+
+    def get(self, name: str) -> Any:
+        """A field; None if it is not there."""
+        value = getattr(self, name)
+        return None if value is UNSET else value
+
+
+_Entries = Sequence[_Chunk] | Sequence[dict[str, Any]]
+
+
+_GETTERS = {name: attrgetter(name) for name in ("score", "ordinal")}
+
+
+def _values(entries: _Entries, name: str) -> list[Any]:
+    """A field of each entry; None, or UNSET, where it is not there."""
+    if entries and type(entries[0]) is _Chunk:
+        return list(map(_GETTERS[name], entries))
+    return [entry.get(name) for entry in entries]
+
+
+class _Rag(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=True):
+    prompt: str | None = None
+    contexts: list[str] | None = None
     sources: list[str] | None = None
-    retrieved: list[Raw] | None = None
-    citations: list[Raw] | None = None
+    scores: Any = None
+    retrieved: list[_Entry] | None = None
+    citations: list[_Entry] | None = None
 
 
-class RawTask(msgspec.Struct, gc=False):
-    """A line of `offline_dataset.jsonl`, read no further than is needed."""
+class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=True):
+    """A line of `offline_dataset.jsonl`; one with other fields takes the slow way, on which they are kept."""
 
     task_id: str | None = None
     task_type: str | None = None
@@ -56,93 +102,75 @@ class RawTask(msgspec.Struct, gc=False):
     response: str | None = None
     reference_answer: str | None = None
     reference_summary: str | None = None
-    rag: _Rag | None = None
-    rag_prompt: Raw = _ABSENT
-    contexts: list[Raw] | None = None
+    rag: _Rag[_Entry] | None = None
+    rag_prompt: str | None = None
+    contexts: list[str] | None = None
     sources: list[str] | None = None
-    retrieved: list[Raw] | None = None
-    citations: list[Raw] | None = None
-    answer_citations: list[Raw] | None = None
+    retrieved: list[_Entry] | None = None
+    citations: list[_Entry] | None = None
+    answer_citations: list[_Entry] | None = None
     metadata: dict[str, Any] | None = None
 
     @property
     def kind(self) -> str:
         """The task's type; none is `unknown`."""
+        if self.task_type in SPLIT_NAMES:
+            return self.task_type
         return (self.task_type or "").strip() or UNKNOWN_TYPE
 
 
-_decode = msgspec.json.Decoder(RawTask).decode
+_decode = msgspec.json.Decoder(RawTask[_Chunk]).decode
+_decode_others = msgspec.json.Decoder(RawTask[dict[str, Any]]).decode
 _encode = msgspec.json.Encoder().encode
-_any = msgspec.json.Decoder().decode
 
 
-def read_task(line: bytes, where: str, *, careful: bool = False) -> RawTask:
+Task = RawTask[_Chunk] | RawTask[dict[str, Any]]
+
+
+def read_task(line: bytes, where: str, *, may_hold_huge: bool = True) -> Task:
     """The task on a line; TaskError if the line is none, or one that could do harm.
 
-    A careful reader looks at every number too: the other passes on what no float can hold, such as 1e999.
+    `may_hold_huge` is False where it is known already that no huge number can be in it (`may_be_huge`).
     """
+    # replace() finds a byte several times faster than count() does.
+    brackets = 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b""))
     try:
-        if careful or _is_suspect(line):
+        if brackets > MAX_DEPTH or (may_hold_huge and may_be_huge(line)):
             parse_line(line, where)
-        task = _decode(line)
-        if _has_odd_parts(task):
-            return _tidied_task(line, where)
-        return task
+        return _decoded(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _tidied_task(line, where)
     except DataError as error:
         raise _not_json(error, where) from error
 
 
-def _is_suspect(line: bytes) -> bool:
-    """Whether a line may be nested too deeply; UnicodeDecodeError if it is not UTF-8."""
-    if not line.isascii():
-        line.decode("utf-8")
-    # replace() finds a byte several times faster than count() does.
-    return 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b"")) > MAX_DEPTH
+def _decoded(line: bytes) -> Task:
+    try:
+        return _decode(line)
+    except msgspec.ValidationError:
+        return _decode_others(line)
 
 
-def _has_odd_parts(task: RawTask) -> bool:
-    """Whether something else stands where objects or prompts belong, such as null."""
-    rag = task.rag
-    if rag is not None and _are_odd(rag.retrieved, rag.citations, rag.prompt):
-        return True
-    if _are_odd(task.retrieved, task.citations, task.rag_prompt):
-        return True
-    return task.answer_citations is not None and _are_odd(task.answer_citations, None, _ABSENT)
+_NO_RAG: _Rag[Any] = _Rag()
 
 
-def _are_odd(retrieved: list[Raw] | None, citations: list[Raw] | None, prompt: Raw) -> bool:
-    if retrieved is not None:
-        for entry in retrieved:
-            if memoryview(entry)[0] != _BRACE:
-                return True
-    if citations is not None:
-        for entry in citations:
-            if memoryview(entry)[0] != _BRACE:
-                return True
-    return prompt != _ABSENT and memoryview(prompt)[0] != _QUOTE
+_KNOWN, _KNOWN_OF_RAG = frozenset(RawTask.__struct_fields__), frozenset(_Rag.__struct_fields__)
 
 
-_NO_RAG = _Rag()
-
-
-def _tidied_task(line: bytes, where: str) -> RawTask:
+def _tidied_task(line: bytes, where: str) -> Task:
     """The slow way: read the line whole, put right what can be, and say what cannot."""
     try:
-        record = tidied(parse_line(line, where))
+        record = parse_line(line, where)
     except DataError as error:
         raise _not_json(error, where) from error
+    wrong = misaligned(record)
+    if wrong is not None:
+        raise TaskError(MISMATCH, wrong)
     try:
-        task = _decode(_encode(record))
+        return _decode_others(_encode(with_the_rest_in_metadata(tidied(record), _KNOWN, _KNOWN_OF_RAG)))
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
-    if _has_odd_parts(task):
-        raise TaskError(
-            "invalid_field", "prompts must be texts, citations and retrieved chunks objects. Change them."
-        )
-    return task
 
 
 def _not_json(error: DataError, where: str) -> TaskError:
@@ -151,37 +179,48 @@ def _not_json(error: DataError, where: str) -> TaskError:
     return TaskError("invalid_json", " ".join(word for word in words if word))
 
 
-def split_record(task: RawTask) -> SplitRecord:
-    """The record of a split that a task becomes; TaskError if it lacks something."""
-    rag = task.rag or _NO_RAG
+def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
+    """The record of a split that a task becomes; TaskError if it lacks something.
+
+    What is odd about it, and yet no reason to leave it out, is counted in `notes`.
+    """
+    rag: _Rag[Any] = task.rag or _NO_RAG
     task_id, kind = task.task_id, task.kind
     if not task_id or task_id.isspace():
         raise TaskError("missing_task_id", "$.task_id: there is none. Give each task an id of its own.")
     asked, expected = _summary_texts(task) if kind == SUMMARIES else _qa_texts(task)
-    retrieved = (task.retrieved if rag.retrieved is None else rag.retrieved) or []
-    citations = (task.citations if rag.citations is None else rag.citations) or []
+    retrieved: _Entries = (task.retrieved if rag.retrieved is None else rag.retrieved) or []
+    citations: _Entries = (task.citations if rag.citations is None else rag.citations) or []
     contexts = task.contexts if rag.contexts is None else rag.contexts
-    numbered = _from_retrieved(retrieved) if contexts is None else _numbered(contexts)
+    cited = cited_numbers(expected)
+    numbered = _from_retrieved(retrieved) if contexts is None else _numbered(contexts, cited)
     sources = task.sources if rag.sources is None else rag.sources
     if sources is None:
         sources = _sources_of(retrieved, len(numbered))
     if len(sources) != len(numbered):
         raise TaskError(
-            "contexts_sources_mismatch",
+            MISMATCH,
             f"there are {len(numbered)} contexts but {len(sources)} sources. Give each context its source.",
         )
-    prompt = rag.prompt if rag.prompt != _ABSENT else task.rag_prompt
-    # The encoder writes raw bytes as they are, whatever the field's type.
-    shared = cast("_Shared", (prompt if prompt != _ABSENT else "", numbered, sources, retrieved, citations))
-    metadata = task.metadata or {}
+    prompt = (task.rag_prompt if rag.prompt is None else rag.prompt) or ""
+    # The encoder writes what it gets, whatever the field's type.
+    shared = cast("_Shared", (prompt, numbered, sources, retrieved, citations))
+    metadata = _metadata(task, rag, retrieved)
     if kind == SUMMARIES:
         return SummaryRecord(task_id, kind, asked, expected, *shared, metadata)
-    cited = _answer_citations(task, expected, citations or retrieved, sources)
-    return QaRecord(task_id, kind, asked, expected, *shared, cast("_Objects", cited), metadata)
+    found = _answer_citations(task, cited, citations or retrieved, sources, notes)
+    return QaRecord(task_id, kind, asked, expected, *shared, cast("_Objects", found), metadata)
 
 
-_Objects = list[dict[str, Any]]
 _Shared = tuple[str, list[str], list[str], _Objects, _Objects]
+
+
+def _metadata(task: Task, rag: _Rag[Any], retrieved: _Entries) -> dict[str, Any]:
+    """The task's metadata, and the scores of what was retrieved where that does not hold them itself."""
+    metadata = task.metadata or {}
+    if rag.scores and rag.scores != _values(retrieved, "score"):
+        metadata.setdefault("rag_scores", rag.scores)
+    return metadata
 
 
 def record_line(record: SplitRecord) -> bytes:
@@ -189,7 +228,7 @@ def record_line(record: SplitRecord) -> bytes:
     return _encode(record)
 
 
-def _qa_texts(task: RawTask) -> tuple[str, str]:
+def _qa_texts(task: Task) -> tuple[str, str]:
     asked = _first(task.instruction, task.question)
     expected = _first(task.expected_response, task.answer, task.reference_answer, task.response)
     return (
@@ -198,7 +237,7 @@ def _qa_texts(task: RawTask) -> tuple[str, str]:
     )
 
 
-def _summary_texts(task: RawTask) -> tuple[str, str]:
+def _summary_texts(task: Task) -> tuple[str, str]:
     asked = _first(task.instruction, task.prompt, task.question)
     expected = _first(task.expected_response, task.response, task.answer, task.reference_summary)
     return (
@@ -215,87 +254,82 @@ def _first(*texts: str | None) -> str | None:
     return None
 
 
-def _numbered(contexts: Sequence[Raw]) -> Sequence[Raw | str]:
+def _numbered(contexts: list[str], cited: Sequence[int]) -> list[str]:
     """The contexts, each beginning with its number."""
-    if _is_numbered(contexts):
-        return contexts
-    texts = [_any(context) for context in contexts if context != _NULL]
-    if not all(isinstance(text, str) for text in texts):
-        raise TaskError("invalid_field", "$.contexts: expected a list of texts. Change it.")
-    return [_with_number(place, text) for place, text in enumerate(texts, start=1)]
-
-
-_NULL = Raw(b"null")
-
-
-def _is_numbered(contexts: Sequence[Raw]) -> bool:
     for place, context in enumerate(contexts, start=1):
-        if not bytes(context).startswith(_MARKS[place] if place < len(_MARKS) else b'"[%d]' % place):
-            return False
-    return True
+        if not context.startswith(_MARKS[place] if place < len(_MARKS) else f"[{place}]"):
+            _refuse_other_numbers(contexts, cited)
+            return [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
+    return contexts
 
 
-_MARKS = [b'"[%d]' % place for place in range(100)]
+_MARKS = [f"[{place}]" for place in range(100)]
+_OWN_NUMBER = re.compile(r"\[([0-9]{1,6})\]")
+
+
+def _refuse_other_numbers(texts: Sequence[str], cited: Sequence[int]) -> None:
+    """TaskError if the contexts have other numbers than their places, and the answer goes by them."""
+    own = [int(match[1]) for text in texts if (match := _OWN_NUMBER.match(text))]
+    if len(own) == len(texts) == len(set(own)) and not set(own).isdisjoint(cited):
+        shown = ", ".join(f"[{number}]" for number in own[:5])
+        raise TaskError(
+            "contexts_misnumbered",
+            f"$.contexts: they are numbered {shown}, and the answer cites them so. Number them from [1] on.",
+        )
 
 
 def _with_number(place: int, text: str) -> str:
     return text if text.startswith(f"[{place}]") else f"[{place}] {text}"
 
 
-class _Chunk(msgspec.Struct):
-    """What contexts and sources can be made of, where the task has none of its own."""
-
-    rendered_context: Any = None
-    text: Any = None
-    source_path: Any = None
-    page: Any = None
-    ordinal: Any = None
-
-
-_chunk = msgspec.json.Decoder(_Chunk).decode
-
-
-def _from_retrieved(retrieved: Sequence[Raw]) -> Sequence[str]:
-    chunks = [_chunk(entry) for entry in retrieved]
-    texts = [chunk.rendered_context or chunk.text for chunk in chunks]
-    if not all(isinstance(text, str) for text in texts):
+def _from_retrieved(retrieved: _Entries) -> Sequence[str]:
+    texts = [chunk.get("rendered_context") or chunk.get("text") for chunk in retrieved]
+    known = [text for text in texts if isinstance(text, str)]
+    if len(known) < len(texts):
         return []
-    return [_with_number(place, text) for place, text in enumerate(texts, start=1)]
+    return [_with_number(place, text) for place, text in enumerate(known, start=1)]
 
 
-def _sources_of(retrieved: Sequence[Raw], count: int) -> list[str]:
+def _sources_of(retrieved: _Entries, count: int) -> list[str]:
     """The source of each context, from what was retrieved for it."""
-    if len(retrieved) != count:
-        return []
-    chunks = [_chunk(entry) for entry in retrieved]
-    if not all(isinstance(chunk.source_path, str) for chunk in chunks):
-        return []
-    return [
-        chunk.source_path if chunk.page is None else f"{chunk.source_path}#page={chunk.page}"
-        for chunk in chunks
+    paths = [
+        path if chunk.get("page") is None else f"{path}#page={chunk.get('page')}"
+        for chunk in retrieved
+        if isinstance(path := chunk.get("source_path"), str)
     ]
+    return paths if len(paths) == len(retrieved) == count else []
 
 
 def _answer_citations(
-    task: RawTask, answer: str, citations: Sequence[Raw], sources: Sequence[str]
-) -> Sequence[Raw | dict[str, Any]]:
+    task: Task,
+    cited: Sequence[int],
+    citations: _Entries,
+    sources: Sequence[str],
+    notes: Counter[str] | None,
+) -> _Entries:
     """Where the reference answer comes from: as curated, or else what its markers [n] point to."""
     if task.answer_citations:
         return task.answer_citations
     if task.citations and task.rag is not None and task.rag.citations is not None:
         return task.citations
-    numbers = cited_numbers(answer)
-    if not numbers:
+    if not cited:
         return []
-    by_number: dict[int, Raw | dict[str, Any]] = dict(enumerate(citations, start=1))
-    if citations and b'"ordinal"' in bytes(citations[0]):
-        numbered = [(_chunk(entry).ordinal, entry) for entry in citations]
-        by_number.update({number: entry for number, entry in numbered if type(number) is int})
+    ordinals = _values(citations, "ordinal")
+    by_number: dict[int, Any] = {}
+    if int in map(type, ordinals):
+        for entry, ordinal in zip(citations, ordinals, strict=True):
+            if type(ordinal) is int:
+                by_number.setdefault(ordinal, entry)
+    else:  # only where no entry says its number do the places count
+        by_number = dict(enumerate(citations, start=1))
     if not by_number:
         by_number = {
             place: {"ordinal": place, "source_path": source} for place, source in enumerate(sources, 1)
         }
-    return [by_number[number] for number in numbers if number in by_number]
+    found = [by_number[number] for number in cited if number in by_number]
+    if notes is not None and len(found) < len(cited):
+        notes[MARKERS_OF_NOTHING] += len(cited) - len(found)
+    return found
 
 
 def _refuse_missing(what: str, field: str) -> NoReturn:

@@ -95,15 +95,14 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
         },
         "summary": {**summary(tally), "total_evaluation_time_seconds": run.seconds},
         **sections,
-        "statistical_analysis": _statistical_analysis(run.results),
+        "statistical_analysis": statistical_analysis(run.results),
     }
-    parameters = {new: run.configuration[old] for old, new in _PARAMETERS.items() if old in run.configuration}
     head["metadata"] = {
         "dataset_sha256": run.dataset_fingerprint,
         **({"dataset_snapshot": run.snapshot} if run.snapshot else {}),
         "outputs_sha256": outputs_sha256,
         "evaluation_environment": run.environment,
-        "evaluation_parameters": {"random_seed": run.seed, **parameters},
+        "evaluation_parameters": {"random_seed": run.seed, **evaluation_parameters(run.configuration)},
         "quality_assurance": {
             "data_validation": "passed",
             "data_checks": "every sample has an id of its own and can be stored",
@@ -157,7 +156,13 @@ def plan_sha256(results: Mapping[str, Any]) -> str:
     return Fingerprint().add([plan]).hexdigest()
 
 
-def _statistical_analysis(results: Sequence[MetricResult]) -> Results:
+def evaluation_parameters(configuration: Mapping[str, Any]) -> Results:
+    """How the calls were made, as far as the configuration says it."""
+    return {new: configuration[old] for old, new in _PARAMETERS.items() if old in configuration}
+
+
+def statistical_analysis(results: Sequence[MetricResult]) -> Results:
+    """Which metrics have an interval, and by which method."""
     methods = {
         result.name: result.details.get("interval_method", "not estimable")
         for result in results
@@ -226,13 +231,23 @@ def results_to_run(
         )
     except msgspec.ValidationError as error:
         path, what, _ = wrong_record(error)
-        raise DataError(f"{where}: {path}", f"not a results file of ours: {what}", fix=EDITED) from error
+        what = f"not a results file of ours: {what}"
+        raise DataError(f"{where}: {path}", what, fix=_fix(results)) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         missing = f"{error.args[0]!r:.60} is" if isinstance(error, KeyError) else "something is"
         what = f"not a results file of ours: {missing} missing or wrong."
-        raise DataError(where, what, fix=EDITED) from error
+        raise DataError(where, what, fix=_fix(results)) from error
+
+
+def is_ours(results: Mapping[str, Any]) -> bool:
+    """Whether a document is a run of ours: those of all versions name theirs."""
+    return "schema_version" in results
+
+
+def _fix(results: Mapping[str, Any]) -> str:
+    return EDITED if is_ours(results) else "Another tool wrote it: `auepora show` tells what it says."
 
 
 class _Parameters(msgspec.Struct):

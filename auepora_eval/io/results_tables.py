@@ -36,7 +36,10 @@ _IN_ORDER += ("generated_answer", "citations", "individual_metrics", "statistics
 
 
 def load_results(path: str | Path, *, lenient: bool = False) -> Results:
-    """A results document from JSON or YAML; from CSV only `{"query_results": [...]}`."""
+    """A results document from JSON or YAML; from CSV only `{"query_results": [...]}`.
+
+    That document, the rows of a run without what the run was, is taken from JSON and YAML as well.
+    """
     from .validation import DataFormatValidator
 
     path = Path(path)
@@ -45,8 +48,14 @@ def load_results(path: str | Path, *, lenient: bool = False) -> Results:
     document: Results = read_document(path)
     if isinstance(document, dict):
         refuse_newer(document, path.name)
-    refuse_errors(DataFormatValidator(lenient=lenient).validate_evaluation_results(document), path.name)
+    checks = DataFormatValidator(lenient=lenient or are_rows(document))
+    refuse_errors(checks.validate_evaluation_results(document), path.name)
     return document
+
+
+def are_rows(document: Any) -> bool:
+    """Whether a document is the rows of a run and nothing else, as a table becomes one."""
+    return isinstance(document, dict) and document.keys() == {"query_results"}
 
 
 def save_results(results: Results, path: str | Path, *, force: bool = False) -> None:
@@ -173,12 +182,12 @@ def _refuse_wrong_rows(rows: Sequence[Row], where: str, numbers: Sequence[int]) 
     from .format_checks import results_errors
 
     document = {"query_results": rows}
-    errors = [*_rules().errors(document), *results_errors(document)]
+    errors = [*rows_checker().errors(document), *results_errors(document)]
     refuse_errors([in_the_table(str(error), "query_results", numbers) for error in errors], where)
 
 
 @cache
-def _rules() -> Checker:
+def rows_checker() -> Checker:
     """The part of the schema that is about rows."""
     whole = schema("evaluation_results")
     rows = {"query_results": whole["properties"]["query_results"]}

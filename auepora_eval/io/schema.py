@@ -58,7 +58,20 @@ def schema(name: str) -> dict[str, Any]:
 @cache
 def checker(name: str) -> Checker:
     """The checker for one of our schemas; it is made once."""
-    return Checker(schema(name), f"{name}.schema.json")
+    # The lenient schemas name few fields; what the strict ones know beside them is no misspelling.
+    strict = schema(name.removesuffix(".lenient"))
+    return Checker(schema(name), f"{name}.schema.json", known=field_names(strict))
+
+
+def field_names(part: Any) -> frozenset[str]:
+    """Every field that a schema knows, anywhere in a document."""
+    if isinstance(part, list):
+        return frozenset().union(*map(field_names, part))
+    if not isinstance(part, dict):
+        return frozenset()
+    properties = part.get("properties")
+    own = frozenset(properties) if isinstance(properties, dict) else frozenset[str]()
+    return own.union(*map(field_names, part.values()))
 
 
 def schema_errors(document: Any, schema: Schema) -> Iterator[SchemaError]:
@@ -73,8 +86,15 @@ class Checker:
     walked through. `fast=False` walks always: the verdict is the same.
     """
 
-    def __init__(self, schema: Schema, where: str = "schema", *, fast: bool = True) -> None:
-        self._root, self._where, self._fast = schema, where, fast
+    def __init__(
+        self,
+        schema: Schema,
+        where: str = "schema",
+        *,
+        fast: bool = True,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
+        self._root, self._where, self._fast, self._known = schema, where, fast, known
         self._definitions: dict[str, _Check | None] = {}
         self._check = self._compiled(schema, "$")
 
@@ -164,7 +184,8 @@ class Checker:
         return check
 
     def _required(self, node: Schema, place: str) -> _Check:
-        names, known = tuple(node["required"]), frozenset(node.get("properties", ()))
+        names = tuple(node["required"])
+        known = frozenset({*names, *node.get("properties", ()), *self._known})
 
         def check(value: Any, steps: Steps, found: Found) -> None:
             if isinstance(value, dict):

@@ -13,9 +13,12 @@ from .together import wait_until_in_place
 MAX_LISTED = 100
 
 
-def split_errors(path: Path) -> list[str]:
-    """What is wrong with the records of a split, a line each; the first hundred."""
-    return _checked(path)[0]
+def split_errors(path: Path, task_type: str | None = None) -> list[str]:
+    """What is wrong with the records of a split, a line each; the first hundred.
+
+    They are all of that type; by default of the first one's.
+    """
+    return _checked(path, task_type)[0]
 
 
 def manifest_errors(path: Path) -> list[str]:
@@ -29,13 +32,13 @@ def manifest_errors(path: Path) -> list[str]:
                 f"{path.name}: $.splits.{name}.path: there is no {split.name}. Build the dataset anew."
             )
             continue
-        found, count = _checked(split)
+        found, count = _checked(split, name)
         errors += found
         errors += _wrong_facts(snapshot, name, split, count)
     return errors
 
 
-def _checked(path: Path) -> tuple[list[str], int]:
+def _checked(path: Path, task_type: str | None) -> tuple[list[str], int]:
     """The errors of a split, and how many records it has."""
     errors: list[str] = []
     places: dict[str, str] = {}
@@ -46,7 +49,7 @@ def _checked(path: Path) -> tuple[list[str], int]:
             continue
         count += 1
         try:
-            _check(line, f"{path.name}:{number}", places)
+            task_type = _check(line, f"{path.name}:{number}", places, task_type)
         except DataError as error:
             wrong += 1
             if wrong <= MAX_LISTED:
@@ -56,12 +59,14 @@ def _checked(path: Path) -> tuple[list[str], int]:
     return errors, count
 
 
-def _check(line: bytes, where: str, places: dict[str, str]) -> None:
-    record = read_split_record(parse_line(line, where), where)
+def _check(line: bytes, where: str, places: dict[str, str], task_type: str | None) -> str:
+    """The type of a line's record; DataError if it is not right, or of another type than that."""
+    record = read_split_record(parse_line(line, where), where, task_type)
     if record.task_id in places:
         what = f"{record.task_id!r:.80} was used already, at {places[record.task_id]}."
         raise DataError(f"{where}: $.task_id", what, fix="Give each record an id of its own.")
     places[record.task_id] = where
+    return record.task_type
 
 
 def _wrong_facts(snapshot: Snapshot, name: str, split: Path, count: int) -> list[str]:

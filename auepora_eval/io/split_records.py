@@ -65,10 +65,17 @@ def is_raw_record(record: dict[str, Any]) -> bool:
     return isinstance(record.get("rag"), dict) or (asks and answers)
 
 
-def read_split_record(record: dict[str, Any], where: str) -> SplitRecord:
-    """A record of a split, with every field there and of its type; DataError says which is not."""
-    summary = "reference_summary" in record and "reference_answer" not in record
-    kind: type[SplitRecord] = SummaryRecord if summary else QaRecord
+def read_split_record(record: dict[str, Any], where: str, task_type: str | None = None) -> SplitRecord:
+    """A record of a split, with every field there and of its type; DataError says which is not.
+
+    With `task_type` it must be of that type, as all records of one split are.
+    """
+    written = record.get("task_type")
+    given = written if isinstance(written, str) and written else task_type
+    kind: type[SplitRecord] = SummaryRecord if given == SUMMARIES else QaRecord
+    if task_type is not None and isinstance(written, str) and written not in ("", task_type):
+        what = f"{written!r:.40} stands among records of the type {task_type!r:.40}."
+        raise DataError(f"{where}: $.task_type", what, fix="A split holds one type: build it anew.")
     try:
         read = msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -103,5 +110,5 @@ def cited_numbers(text: str) -> list[int]:
     >>> cited_numbers("It is so [2], as others found [1, 3][2].")
     [2, 1, 3]
     """
-    found = _MARKER.findall(text) if "[" in text else ()
-    return list(dict.fromkeys(int(number) for numbers in found for number in numbers.split(",")))
+    found = ",".join(_MARKER.findall(text)) if "[" in text else ""
+    return list(dict.fromkeys(map(int, found.split(",")))) if found else []

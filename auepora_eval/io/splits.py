@@ -13,8 +13,8 @@ A question that the documents do not answer (metadata.labels.answerable is false
 reference is a stock phrase, kept under metadata["split"], and reference_answer is None.
 
 The chunks that a generator was shown are no independent judgement of what is relevant to its question:
-that is what `circular` says. Where a manifest lies beside the file, its version and hash come along, and a
-file that is not the one that the manifest describes is an error.
+that is what `circular` says. Where a manifest lies beside the file or in the folder above, its version and
+hash come along, and a file that is not the one that the manifest describes is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from ..core.dataset import DescribedDataset, EvaluationDataset
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError
 from .jsonl import read_records, save_records
-from .manifest import MANIFEST_NAME, Snapshot, file_sha256, read_manifest
+from .manifest import Snapshot
+from .manifest_search import manifest_of
 from .names import stem
 from .raw_tasks import TaskError, read_task, record_line, split_record
 from .split_records import (
@@ -43,17 +44,8 @@ from .split_records import (
     is_split_record,
     read_split_record,
 )
-from .together import wait_until_in_place
 
-__all__ = [
-    "is_raw_record",
-    "is_split_record",
-    "load_split",
-    "manifest_beside",
-    "read_split",
-    "save_split",
-    "split_or_raw",
-]
+__all__ = ["OneKind", "is_raw_record", "is_split_record", "load_split", "read_split", "save_split"]
 
 _OF_A_SPLIT = "split"
 _ENVELOPE = ("rag_prompt", "contexts", "sources", "retrieved", "citations", "answer_citations")
@@ -62,8 +54,7 @@ _ENVELOPE = ("rag_prompt", "contexts", "sources", "retrieved", "citations", "ans
 def load_split(path: str | Path) -> DescribedDataset:
     """Load a split, or raw tasks; a record that is not one, or an id that comes again, is an error."""
     path = Path(path)
-    wait_until_in_place(path.with_name(MANIFEST_NAME))
-    found = manifest_beside(path)
+    found = manifest_of(path)
     samples = [_sample(record) for _, record in read_split(path)]
     return DescribedDataset(stem(path), samples, info=_info(path, *found) if found else {})
 
@@ -71,8 +62,9 @@ def load_split(path: str | Path) -> DescribedDataset:
 def read_split(path: Path) -> Iterator[tuple[str, SplitRecord]]:
     """("file.jsonl:17", record) for each record of a split; raw tasks are read as what they would become."""
     places: dict[str, str] = {}
+    kind = OneKind()
     for where, raw in read_records(path):
-        record = split_or_raw(raw, where)
+        record = kind.read(raw, where)
         if record.task_id in places:
             what = f"{record.task_id!r:.80} was used already, at {places[record.task_id]}."
             raise DataError(f"{where}: $.task_id", what, fix="Scores are matched by id: give each its own.")
@@ -80,11 +72,22 @@ def read_split(path: Path) -> Iterator[tuple[str, SplitRecord]]:
         yield where, record
 
 
-def split_or_raw(record: dict[str, Any], where: str) -> SplitRecord:
-    """A record of a split; a raw task is read as what it would become."""
-    if "rag" in record or not is_split_record(record):
-        record = _from_raw_task(record, where)
-    return read_split_record(record, where)
+class OneKind:
+    """Reads the records of one file: all of one split, or all raw tasks, as the first of them is."""
+
+    def __init__(self) -> None:
+        self._is_raw: bool | None = None
+        self._task_type: str | None = None
+
+    def read(self, record: dict[str, Any], where: str) -> SplitRecord:
+        """A record of a split; a raw task is read as what it would become."""
+        if self._is_raw is None:
+            self._is_raw = "rag" in record or not is_split_record(record)
+        if self._is_raw:
+            return read_split_record(_from_raw_task(record, where), where)
+        read = read_split_record(record, where, self._task_type)
+        self._task_type = read.task_type
+        return read
 
 
 def _from_raw_task(raw: dict[str, Any], where: str) -> dict[str, Any]:
@@ -94,33 +97,6 @@ def _from_raw_task(raw: dict[str, Any], where: str) -> dict[str, Any]:
     except TaskError as error:
         raise DataError(where, error.what) from error
     return built
-
-
-def manifest_beside(path: Path) -> tuple[Snapshot, str] | None:
-    """The manifest in a split's folder and the split's name in it, if it describes this very file."""
-    manifest = path.with_name(MANIFEST_NAME)
-    if not manifest.is_file() or not path.is_file():
-        return None
-    try:
-        snapshot = read_manifest(manifest)
-        splits = snapshot.splits
-    except DataError:
-        return None  # some other tool's manifest.json
-    for name, place in splits.items():
-        if place.exists() and place.samefile(path):
-            _refuse_other_bytes(path, snapshot.manifest.splits[name].sha256, snapshot)
-            return snapshot, name
-    return None
-
-
-def _refuse_other_bytes(path: Path, expected: str, snapshot: Snapshot) -> None:
-    if expected and file_sha256(path) != expected:
-        raise DataError(
-            str(path),
-            f"it is not the file that {snapshot.path.name} describes as {snapshot.manifest.version}: "
-            "its sha256 is another.",
-            fix="Build the dataset anew, or load a copy of the file from a folder without that manifest.",
-        )
 
 
 def _info(path: Path, snapshot: Snapshot, name: str) -> dict[str, Any]:
@@ -199,8 +175,22 @@ def _selected(record: SplitRecord, candidates: dict[str, Document]) -> list[Docu
 
 
 def save_split(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
-    """Write a dataset as a split; every sample needs a reference answer."""
-    save_records((_record(sample, dataset.name) for sample in dataset), Path(path), force=force)
+    """Write a dataset as a split; every sample needs a reference answer, and all are of one type."""
+    save_records(_records(dataset), Path(path), force=force)
+
+
+def _records(dataset: EvaluationDataset) -> Iterator[dict[str, Any]]:
+    first: str | None = None
+    for sample in dataset:
+        record = _record(sample, dataset.name)
+        first = first or record["task_type"]
+        if record["task_type"] != first:
+            raise DataError(
+                f"{dataset.name}: sample {sample.sample_id!r:.80}",
+                f"it is of the type {record['task_type']!r:.40}, and those before it of {first!r:.40}.",
+                fix="A split holds one type: save each in a file of its own.",
+            )
+        yield record
 
 
 def _record(sample: EvaluationSample, dataset: str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class FilesTogether:
         self.journal = journal_of(paths[-1])
         self.temporary = {path: path.with_name(f".{path.name}.{token}.part") for path in paths}
         self.files: dict[Path, BinaryIO] = {}
+        self.made: list[Path] = []
 
     def __getitem__(self, path: Path) -> BinaryIO:
         """The file to write what will be at the path."""
@@ -46,6 +47,7 @@ class FilesTogether:
 
     def open(self) -> None:
         for path, temporary in self.temporary.items():
+            self.made += [folder for folder in path.parents if not folder.exists()]
             path.parent.mkdir(parents=True, exist_ok=True)
             self.files[path] = temporary.open("xb")
 
@@ -60,16 +62,22 @@ class FilesTogether:
                     self.files[path].close()
             with suppress(OSError):
                 temporary.unlink()
+        for folder in self.made:
+            with suppress(OSError):  # a folder that has something in it stays
+                folder.rmdir()
 
     def complete(self) -> list[list[str]]:
         """Let go of every byte; what is to be renamed to what, from where the journal lies."""
-        for file in self.files.values():
-            file.flush()
-            if self.sync:
-                os.fsync(file.fileno())
-            else:
-                begin_to_store(file.fileno())
-            file.close()
+        for path, file in self.files.items():
+            try:
+                file.flush()
+                if self.sync:
+                    os.fsync(file.fileno())
+                else:
+                    begin_to_store(file.fileno())
+                file.close()
+            except OSError as error:  # by itself it does not say which file did not fit
+                raise OSError(error.errno, error.strerror, str(path)) from error
         folder = self.journal.parent
         return [
             [os.path.relpath(temporary, folder), os.path.relpath(path, folder)]
@@ -139,6 +147,8 @@ def refuse_existing(paths: Sequence[Path], force: bool) -> None:
     for path in paths:
         if path.is_dir():
             raise StorageError(f"{path} is a folder, not a file to write.")
+        if path.exists() and not path.is_file():
+            raise StorageError(f"{path} is a pipe or a device, not a file to write. Name a file.")
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from typing import Any
 
@@ -16,15 +16,13 @@ from .format_checks import (
 from .schema import SCHEMAS, Checker, checker, schema
 from .schema_words import SchemaError
 
-MAX_LISTED = 100
-
 
 class DataFormatValidator:
     """Checks documents against their schema, and what a schema cannot say.
 
     Each method returns the errors as texts, `"$.queries[3].citations[0]: what is wrong. What to do."`; an
-    empty list means valid. After a hundred the rest is only counted. `lenient` asks for the few fields
-    without which nothing works, and leaves the types of all others alone.
+    empty list means valid. `lenient` asks for the few fields without which nothing works, and leaves the
+    types of all others alone.
 
     >>> DataFormatValidator().validate_evaluation_dataset({"dataset_id": "d", "name": "D", "querys": []})
     ["$: the field 'version' is missing. Add it.", \
@@ -49,7 +47,11 @@ class DataFormatValidator:
         return self._validated(data, "ground_truth", ground_truth_errors)
 
     def validate_evaluation_results(self, data: Any) -> list[str]:
-        """The errors of evaluation results (`.results.json`)."""
+        """The errors of evaluation results (`.results.json`); the rows alone are enough for the lenient."""
+        from .results_tables import are_rows, rows_checker
+
+        if self.lenient and are_rows(data):
+            return _joined(rows_checker().errors(data), results_errors(data))
         return self._validated(data, "evaluation_results", results_errors)
 
     def validate_benchmark(self, data: Any) -> list[str]:
@@ -63,18 +65,16 @@ class DataFormatValidator:
     def validate_predictions(self, data: Any) -> list[str]:
         """The errors of a prediction, or of a list of them."""
         rules = _predictions() if isinstance(data, list) else checker("prediction")
-        return _listed(_joined(rules.errors(data), prediction_errors(data)))
+        return _joined(rules.errors(data), prediction_errors(data))
 
     def validate_label_set(self, data: Any) -> list[str]:
         """The errors of a label set; each names its record, as in "samples[12] (fhri_013): ..."."""
         from .annotations import label_set_errors
 
-        errors = label_set_errors(data)
-        rest = len(errors) - MAX_LISTED
-        return [*errors[:MAX_LISTED], f"... and {rest} more."] if rest > 0 else errors
+        return label_set_errors(data)
 
     def _validated(self, data: Any, name: str, further: Callable[[Any], Iterable[SchemaError]]) -> list[str]:
-        return _listed(_joined(checker(self._chosen(name)).errors(data), further(data)))
+        return _joined(checker(self._chosen(name)).errors(data), further(data))
 
     def _chosen(self, name: str) -> str:
         lenient = f"{name}.lenient"
@@ -90,13 +90,7 @@ def _none(data: Any) -> Iterable[SchemaError]:
     return ()
 
 
-def _joined(errors: list[SchemaError], further: Iterable[SchemaError]) -> list[SchemaError]:
+def _joined(errors: list[SchemaError], further: Iterable[SchemaError]) -> list[str]:
     """Both, but a place that the schema complained about is not complained about again."""
     places = {error.path for error in errors}
-    return errors + [error for error in further if error.path not in places]
-
-
-def _listed(errors: Sequence[SchemaError]) -> list[str]:
-    texts = [str(error) for error in errors[:MAX_LISTED]]
-    rest = len(errors) - len(texts)
-    return [*texts, f"... and {rest} more."] if rest else texts
+    return [*map(str, errors), *(str(error) for error in further if error.path not in places)]

@@ -70,15 +70,18 @@ class Endpoint:
     patience: Patience = field(default_factory=Patience)
     clock: Clock = field(default_factory=Clock)
     plain_http: bool = False
+    private: bool = False  # what is sent must not cross the network unencrypted, with a key or without
 
     def __post_init__(self) -> None:
         parts = _checked(self.url)
         self._tls = parts.scheme == "https"
         self._host, self._port = cast(str, parts.hostname), parts.port or (443 if self._tls else 80)
-        if self.api_key and not self._tls and not _is_loopback(self._host) and not self.plain_http:
+        open_wire = not self._tls and not _is_loopback(self._host) and not self.plain_http
+        if open_wire and (self.api_key or self.private):
+            what = "an API key" if self.api_key else "every question"
             raise DataError(
                 f"{parts.scheme}://{self._host}",
-                "an API key would cross the network unencrypted.",
+                f"{what} would cross the network unencrypted.",
                 fix="Use https, or allow plain HTTP if this network is yours (plain_http).",
             )
         shown = f"[{self._host}]" if ":" in self._host else self._host
@@ -115,6 +118,10 @@ class Endpoint:
         for kept in idle:
             kept.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_lock"):  # else the URL was refused
+            self.close()
+
     def __enter__(self) -> Endpoint:
         return self
 
@@ -124,7 +131,14 @@ class Endpoint:
     def _error(self, trouble: _Trouble, attempts: int) -> CallError:
         tried = f" after {attempts} attempts" if attempts > 1 else ""
         text = f"{self.name}: {trouble.what}{tried}.{f' {trouble.fix}' if trouble.fix else ''}"
-        return CallError(self.redacted(text), kind=trouble.kind, status=trouble.status, attempts=attempts)
+        return CallError(
+            self.redacted(text),
+            kind=trouble.kind,
+            status=trouble.status,
+            attempts=attempts,
+            retry_after=trouble.wait,
+            lasting=not trouble.again,
+        )
 
     def _quoted(self, text: object) -> str:
         """Somebody else's words for an error. Redacted before they are cut: half a key is no longer found."""

@@ -76,6 +76,7 @@ class ChatModel:
         max_tokens: int = 2048,
         extra: Mapping[str, Any] | None = None,
         plain_http: bool = False,
+        private: bool = False,
         patience: Patience | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -88,6 +89,7 @@ class ChatModel:
             replace(patience or Patience(), timeout=timeout, retries=retries),
             clock or Clock(),
             plain_http,
+            private,
         )
         fields = {"model": model, "temperature": temperature, "max_tokens": max_tokens, "seed": seed}
         self._fields = {key: value for key, value in {**fields, **(extra or {})}.items() if value is not None}

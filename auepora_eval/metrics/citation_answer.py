@@ -2,7 +2,8 @@
 
 What is cited is told by the system's list of citations, or else by the marks in the answer. Where it is
 cited is told by the marks; without any, a listed citation belongs to each claim that it bears out (and to
-the only claim, where there is but one).
+the only claim, where there is but one). A mark with a number, [1], counts the list, where the system gave
+one, or else what was retrieved.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..core.types import Document, EvaluationSample, SystemOutputs
 from ..errors import ScoringError
 from ..judges.entailment import Support, checked_support
 from .citation_marks import Mark, marks
-from .citation_sources import Citation, Found, Place, Sources, citations_of, citations_of_marks
+from .citation_sources import OUT_OF_RANGE, Citation, Found, Place, Sources, citations_of, citations_of_marks
 from .citation_spans import TOLERANCE, Match, assigned, overlapping
 from .content import content_words, without_marks
 from .sentences import sentence_spans
@@ -50,14 +51,12 @@ class CitedAnswer:
         gold: Any = None,
         *,
         split: ClaimSplitter | None = None,
-        numbers_are_of_the_list: bool = False,
     ) -> None:
         self.text = text
         self.sources = sources
         self._listed = listed
         self._gold = gold
         self._split = split
-        self._numbers_are_of_the_list = numbers_are_of_the_list
         self._pairs: dict[int, list[Match]] = {}
         self._matches: dict[int, list[Match]] = {}
 
@@ -67,8 +66,8 @@ class CitedAnswer:
 
     @property
     def listed(self) -> list[Citation] | None:
-        """The system's own list; None where it gave none."""
-        return None if self._listed is None else citations_of(self._listed, "citations")
+        """The system's own list; None where it gave none, or an empty one."""
+        return None if self._listed is None else citations_of(self._listed, "citations") or None
 
     @property
     def cited(self) -> list[Citation]:
@@ -104,10 +103,13 @@ class CitedAnswer:
         if not self.marks:
             return self.cited
         marked = citations_of_marks(self.marks)
-        listed = self.listed if self._numbers_are_of_the_list else None
-        return _of_the_list(marked, listed) if listed else marked
+        listed = self.listed
+        return marked if listed is None else _of_the_list(marked, listed)
 
     def found(self, citation: Citation) -> Found:
+        """Where a citation leads. A number that is still one counts the ranking, or is beyond the list."""
+        if citation.number is not None and self._listed:
+            return Found(None, "", OUT_OF_RANGE)
         return self.sources.find(citation)
 
     @cached_property
@@ -199,7 +201,7 @@ class JudgedAnswer:
 
 
 def answer_of(sample: EvaluationSample, output: SystemOutputs) -> CitedAnswer:
-    """The answer of an output; numbers cite what was retrieved, names also what the sample knows."""
+    """The answer of an output; names cite what was retrieved, and also what the sample knows."""
     ranked = [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
     more: list[Document] = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
     listed = output.response.metadata.get("citations")

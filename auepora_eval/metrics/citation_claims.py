@@ -142,7 +142,8 @@ class CitationAccuracy(CitationMetric):
 
     0.30 · span accuracy + 0.30 · share of valid citations + 0.25 · mean support + 0.15 · (1 - hallucination
     rate), the weights divided by the sum of those whose part was measured: without gold there is no span
-    part. Change them by name: citation_accuracy[span=0,quality=1]. The mean over answers.
+    part. A citation that leads nowhere has no support, and an answer that cites nothing has no valid one.
+    Change the weights by name: citation_accuracy[span=0,quality=1]. The mean over answers.
     """
 
     support: str = "lexical"

@@ -1,8 +1,9 @@
 """The four parts of an answer's citation accuracy, and the one figure that is made of them.
 
-A part that cannot be measured is None, not 0: without gold citations there is no span accuracy, without
-citations no quality, without their texts no consistency, without documents no hallucination rate. The weights
-are then divided by the sum of those that remain.
+A part that cannot be measured is None, not 0: without gold citations there is no span accuracy, without the
+texts of what is cited no quality and no consistency, without documents no hallucination rate. The weights are
+then divided by the sum of those that remain. A citation that leads nowhere bears out nothing, which is 0 and
+not unknown, and so is claiming something and citing nothing: neither may pay.
 """
 
 from __future__ import annotations
@@ -52,11 +53,12 @@ class Weights(NamedTuple):
         """The weighted mean of what was measured, and the weights as they were used."""
         measured = {name: score for name, score in scores._asdict().items() if score is not None}
         given = {name: weight for name, weight in self._asdict().items() if name in measured and weight > 0}
-        total = sum(given.values())
+        total = math.fsum(given.values())
         used = {name: weight / total for name, weight in given.items()}
-        # Rounding must not put a mean of ones above one.
-        overall = min(1.0, sum(weight * measured[name] for name, weight in used.items())) if used else None
-        return overall, used
+        if not used:
+            return None, used
+        # To 12 digits: a mean of ones is one, whatever binary fractions make of it.
+        return round(math.fsum(weight * measured[name] for name, weight in used.items()), 12), used
 
     def of_all(self, scores: Scores) -> tuple[float, dict[str, float]]:
         """The weighted sum with the weights as they are, nothing for what was not measured."""
@@ -99,10 +101,11 @@ def assessed(
         consistency["mean_consistency"],
         None if rate is None else 1 - rate,
     )
+    unknown = "only documents without a text are cited" if answer.answer.attached else "no claims"
     reasons = {
         "span": "no gold citations with spans" if not span["gold_spans"] else "the citations have no spans",
-        "quality": "nothing is cited, or only documents without text",
-        "consistency": "no citation leads to a text",
+        "quality": unknown,
+        "consistency": unknown,
         "hallucination": "no claims" if not answer.claims else "no document has a text",
     }
     lacking = {name: reasons[name] for name, score in scores._asdict().items() if score is None}
@@ -139,7 +142,7 @@ def _quality_section(answer: JudgedAnswer, valid: float) -> dict[str, Any]:
                 "problem": problem or None,
             }
         )
-    judged = answer.supports_or_zero
+    judged = _judged(answer)
     measured = [support for support in answer.supports if support is not None]
     return {
         "citation_validity_rate": sum(score >= valid for score in judged) / len(judged) if judged else None,
@@ -151,13 +154,18 @@ def _quality_section(answer: JudgedAnswer, valid: float) -> dict[str, Any]:
 
 
 def _consistency_section(answer: JudgedAnswer, consistent: float) -> dict[str, Any]:
-    measured = [support for support in answer.supports if support is not None]
+    judged = _judged(answer)
     return {
-        "mean_consistency": fmean(measured) if measured else None,
-        "consistency_variance": pvariance(measured) if measured else None,
-        "consistent_citations": sum(score >= consistent for score in measured),
-        "total_citations": len(measured),
+        "mean_consistency": fmean(judged) if judged else None,
+        "consistency_variance": pvariance(judged) if judged else None,
+        "consistent_citations": sum(score >= consistent for score in judged),
+        "total_citations": len(answer.supports_or_zero),
     }
+
+
+def _judged(answer: JudgedAnswer) -> list[float]:
+    """The support of each citation, 0 where it leads nowhere; claims that cite nothing have one 0."""
+    return [0.0] if answer.claims and not answer.answer.attached else answer.supports_or_zero
 
 
 def _hallucination_section(answer: JudgedAnswer, valid: float) -> dict[str, Any]:

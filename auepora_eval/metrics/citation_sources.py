@@ -18,6 +18,7 @@ from ..errors import ScoringError
 from .citation_marks import MOST_MARKS, Mark
 
 UNRESOLVED = "unresolved"  # no document has that name
+AMBIGUOUS = "ambiguous"  # several documents have that name
 OUT_OF_RANGE = "out of range"  # no document at that rank, or no such characters in the document
 FABRICATED = "fabricated"  # the words that are quoted are not in the document
 
@@ -109,7 +110,8 @@ class Sources:
             return Found(doc, doc.text)
         source = self.source(citation.file_name)
         if source is None:
-            return Found(None, "", UNRESOLVED)
+            several = self._names[0].is_ambiguous(citation.file_name)
+            return Found(None, "", AMBIGUOUS if several else UNRESOLVED)
         return _found_in(self._by_source[source], citation)
 
     def places(self, *lists: Sequence[Citation]) -> list[list[Place]]:

@@ -57,31 +57,40 @@ def overlapping(gold: Sequence[Place], cited: Sequence[Place], tolerance: int = 
     pairs = []
     for left, right in _same_page(gold, cited):
         one, other = gold[left].span, cited[right].span
-        if one is None or other is None or min(one[1], other[1]) <= max(one[0], other[0]):
+        if one is None or other is None:
             continue
-        pairs.append(Match(left, right, jaccard(one, other), tolerant_jaccard(one, other, tolerance)))
+        # `jaccard` and `tolerant_jaccard` written out: there may be a million pairs.
+        (first, last), (start, end) = one, other
+        shared = (last if last < end else end) - (first if first > start else start)
+        if shared <= 0:
+            continue
+        exact = shared / (last - first + end - start - shared)
+        if -tolerance <= start - first <= tolerance or -tolerance <= end - last <= tolerance:
+            pairs.append(Match(left, right, exact, tolerant_jaccard(one, other, tolerance)))
+        else:
+            pairs.append(Match(left, right, exact, exact))
     return pairs
 
 
 def assigned(pairs: Sequence[Match]) -> list[Match]:
     """The one-to-one choice with the largest sum of tolerant Jaccards; of equal sums, of exact ones."""
-    gold = sorted({pair.gold for pair in pairs})
-    cited = sorted({pair.cited for pair in pairs})
-    if len(gold) == len(cited) == len(pairs):
+    if not pairs:
+        return []
+    of_gold, of_cited, exact, tolerant = zip(*pairs, strict=True)
+    if len(set(of_gold)) == len(set(of_cited)) == len(pairs):
         return list(pairs)  # nobody competes for anything
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
+    gold, rows = np.unique(of_gold, return_inverse=True)
+    cited, columns = np.unique(of_cited, return_inverse=True)
     worth = np.zeros((len(gold), len(cited)))
-    known = {}
-    for pair in pairs:
-        place = (gold.index(pair.gold), cited.index(pair.cited))
-        # Exact agreement only breaks ties: no sum of these differences reaches a real one.
-        worth[place] = pair.tolerant + 1e-9 * pair.exact
-        known[place] = pair
-    rows, columns = linear_sum_assignment(worth, maximize=True)
-    chosen = zip(rows.tolist(), columns.tolist(), strict=True)
-    return [known[place] for place in chosen if place in known]
+    # Exact agreement only breaks ties: no sum of these differences reaches a real one.
+    worth[rows, columns] = np.array(tolerant) + 1e-9 * np.array(exact)
+    numbers = np.full(worth.shape, -1)
+    numbers[rows, columns] = np.arange(len(pairs))
+    chosen = numbers[linear_sum_assignment(worth, maximize=True)].tolist()
+    return [pairs[number] for number in chosen if number >= 0]
 
 
 def found(

@@ -51,22 +51,31 @@ class CitationConfig:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> CitationConfig:
         """From a dict; ValueError for a key or a value that means nothing."""
+        if not isinstance(config, Mapping):
+            raise ValueError(f"the citation config must be a dict, not {config!r:.60}")
         known = [one.name for one in fields(cls)]
         for key in config:
             if key not in known:
                 raise ValueError(f"the citation config has no {key!r}; it has {', '.join(known)}")
         found = cls(**config)
         for name in ("good_match_threshold", "support_threshold", "consistency_threshold"):
-            if not 0 < getattr(found, name) <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1, not {getattr(found, name)!r}")
+            limit = getattr(found, name)
+            if type(limit) not in (int, float) or not 0 < limit <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, not {limit!r:.60}")
         tolerance = found.span_tolerance
         if isinstance(tolerance, bool) or not isinstance(tolerance, int) or tolerance < 0:
             raise ValueError(f"span_tolerance must be a whole number, 0 or more, not {tolerance!r}")
-        unknown = set(found.weights) - set(Weights._fields)
-        if unknown:
-            raise ValueError(
-                f"there is no weight {sorted(unknown)[0]!r}; they are {', '.join(Weights._fields)}"
-            )
+        if not isinstance(found.weights, Mapping):
+            raise ValueError(f"weights must be a dict, not {found.weights!r:.60}")
+        for name in found.weights:
+            if name not in Weights._fields:
+                raise ValueError(f"there is no weight {name!r:.60}; they are {', '.join(Weights._fields)}")
+        if not isinstance(found.support, str) and not callable(found.support):
+            raise ValueError(f"support must be a name or a function, not {found.support!r:.60}")
+        if found.claims is not None and not callable(found.claims):
+            raise ValueError(f"claims must be a function, not {found.claims!r:.60}")
+        if not isinstance(found.legacy, bool):
+            raise ValueError(f"legacy must be true or false, not {found.legacy!r:.60}")
         found.weighting.check()
         return found
 
@@ -93,20 +102,17 @@ class CitationEvaluator:
     ) -> dict[str, Any]:
         """Everything about one answer's citations; overall_scores.overall_citation_accuracy is one figure.
 
-        `citations` are records with file_name, page_number, start_char and end_char; without any (None), the
-        marks in the answer count. Numbers in the answer count the citations, or else the documents.
+        `citations` are records with file_name, page_number, start_char and end_char; without any, the marks
+        in the answer count. Numbers in the answer count the citations, or else the documents.
         `source_documents` is {document_id: content}, or documents with their file_path and title, by which
         file names are found as well. `ground_truth` has the right ones, as `citations` or `citation_spans`.
 
         A part that cannot be measured is None, and `measured` says why; the overall figure is then the
         weighted mean of the other parts (NaN where there are none).
         """
-        documents = _documents(source_documents)
-        sources = Sources(documents, documents if citations is None else ())
+        sources = Sources((), _documents(source_documents))
         gold = _gold(ground_truth)
-        cited = CitedAnswer(
-            answer, citations, sources, gold, split=self.config.claims, numbers_are_of_the_list=True
-        )
+        cited = CitedAnswer(answer, citations, sources, gold, split=self.config.claims)
         overall: float | None
         if self.config.legacy:
             found = legacy_assessed(cited, tolerance=self.config.span_tolerance, has_gold=gold is not None)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .content import content_words
 from .numbers import quantities
 from .sentences import sentences
 from .text import stemmed_word, words
 
+_T = TypeVar("_T")
 MAX_SENTENCES = 40
 _SAME_TOPIC = (
     0.5  # share of the shorter sentence's words that the other one has, from which a conflict counts whole
@@ -55,6 +56,18 @@ _NEGATIONS = frozenset(
     "nor nothing hardly".split()
 )
 _NAMED_NUMBER = re.compile(r"\b[A-Za-z]+[-&]?\d[\w.]*|(?<=\bS&P )\d+|\b(?:19|20)\d\d\b(?![\d.,]*\s?%)")
+_YEAR, _QUARTER = (
+    re.compile(r"\b(?:19|20)\d\d\b"),
+    re.compile(r"\bq([1-4])\b|\b(first|second|third|fourth) quarter"),
+)
+# A day is what a sentence tells, not the period that it tells it of: 1 October 2009, October 1, 2009.
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_DAY = re.compile(
+    rf"\b\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}}\b|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b"
+)
+_QUARTERS = {"first": "1", "second": "2", "third": "3", "fourth": "4"}
+# "did not really fall": a negation and the next three words, one of which may be a direction.
+_NOT_THIS_WAY = re.compile(r"(?:\b(?:not|never|no|without|hardly|cannot)|n't)((?: (?!only\b)[a-z-]++){1,3}+)")
 _NEGATIVE_RETURNS = re.compile(r"\bnegative\s+(?:returns?|growth)\b", re.IGNORECASE)
 
 
@@ -62,12 +75,16 @@ class _Said(NamedTuple):
     """What a sentence says, as far as this module can read it."""
 
     topic: frozenset[str]
-    directions: frozenset[str]
+    directions: frozenset[
+        str
+    ]  # those that it leaves open: one, or, negated, the other two; none if it is unclear
     words: frozenset[str]
     negated: bool
     answer: str  # "yes", "no" or ""
     percentages: frozenset[float]
     amounts: frozenset[float]
+    years: frozenset[str]
+    quarters: frozenset[str]
 
 
 def lexical_contradiction(premise: str, hypothesis: str) -> float:
@@ -93,7 +110,7 @@ def _conflict(a: _Said, b: _Said) -> float:
         _NEGATED * (a.negated != b.negated),
         _REVERSED * _opposed(a.directions, b.directions),
         _OPPOSITE * any(_opposed_words(a.words, b.words, pair) for pair in _opposites()),
-        _OTHER_NUMBER * (_differ(a.percentages, b.percentages) or _differ(a.amounts, b.amounts)),
+        _OTHER_NUMBER * _other_numbers(a, b),
         _YES_AND_NO * ({a.answer, b.answer} == {"yes", "no"}),
     ]
     spared = 1.0
@@ -103,8 +120,15 @@ def _conflict(a: _Said, b: _Said) -> float:
 
 
 def _opposed(a: frozenset[str], b: frozenset[str]) -> bool:
-    """One direction against another; a sentence that names both says nothing."""
-    return len(a) == 1 == len(b) and a != b
+    """Whether no direction is open to both; a sentence that names several says nothing."""
+    return _differ(a, b)
+
+
+def _other_numbers(a: _Said, b: _Said) -> bool:
+    """Whether the numbers differ; those of two years or of two quarters may."""
+    if _differ(a.years, b.years) or _differ(a.quarters, b.quarters):
+        return False
+    return _differ(a.percentages, b.percentages) or _differ(a.amounts, b.amounts)
 
 
 def _opposed_words(a: frozenset[str], b: frozenset[str], pair: tuple[frozenset[str], frozenset[str]]) -> bool:
@@ -115,8 +139,8 @@ def _opposed_words(a: frozenset[str], b: frozenset[str], pair: tuple[frozenset[s
     )
 
 
-def _differ(a: frozenset[float], b: frozenset[float]) -> bool:
-    """Numbers on both sides and none in common: a text that adds a number does not contradict."""
+def _differ(a: frozenset[_T], b: frozenset[_T]) -> bool:
+    """Something on both sides and nothing in common: a text that adds a number does not contradict."""
     return bool(a and b and not a & b)
 
 
@@ -126,21 +150,37 @@ def _read(sentence: str) -> _Said:
     tokens = re.findall(r"[\w'$%.-]+", plain.lower())
     stems = frozenset(stemmed_word(word) for word in words(plain))
     up, down, flat = _directions()
-    found = {name for name, listed in (("up", up), ("down", down), ("flat", flat)) if stems & listed}
-    if _NEGATIVE_RETURNS.search(plain):
-        found = {"down"}
+    directions, flipped = _open_directions(plain, stems)
+    negations = sum(word.strip(".,-") in _NEGATIONS for word in tokens)
     first = tokens[0].strip(".,-") if tokens else ""
     numbers = quantities(_NAMED_NUMBER.sub(" ", plain))
     known = up | down | flat | frozenset(word for pair in _opposites() for side in pair for word in side)
     return _Said(
         topic=frozenset(word for word in content_words(plain, stemmed=True) if not word.isdigit()) - known,
-        directions=frozenset(found),
+        directions=directions,
         words=stems,
-        negated=bool(_NEGATIONS & {word.strip(".,-") for word in tokens}),
+        negated=negations > flipped,  # "did not fall" says which way it went, and denies nothing else
         answer=first if first in ("yes", "no") else "",
         percentages=frozenset(round(q.value, 9) for q in numbers if q.scale == 0.01),
         amounts=frozenset(round(q.value, 6) for q in numbers if q.scale != 0.01),
+        years=frozenset(_YEAR.findall(_DAY.sub(" ", plain.lower()))),
+        quarters=frozenset(number or _QUARTERS[word] for number, word in _QUARTER.findall(plain.lower())),
     )
+
+
+def _open_directions(sentence: str, stems: frozenset[str]) -> tuple[frozenset[str], bool]:
+    """The directions that a sentence leaves open, and whether a negation turned it around."""
+    by_name = dict(zip(("up", "down", "flat"), _directions(), strict=True))
+    if _NEGATIVE_RETURNS.search(sentence):
+        return frozenset({"down"}), False
+    named = [name for name, listed in by_name.items() if stems & listed]
+    if len(named) != 1:
+        return frozenset(), False
+    listed = by_name[named[0]]
+    for match in _NOT_THIS_WAY.finditer(" ".join(sentence.lower().split())):
+        if any(stemmed_word(word) in listed for word in match[1].split()):
+            return frozenset(by_name) - {named[0]}, True
+    return frozenset(named), False
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,9 @@ _STOP_WORDS = frozenset("the a an and or but in on at to for of with by from is 
 _NO_TICKERS = frozenset("CEO CFO CTO USA USD EUR GBP API SEC ETF IPO TTM".split())
 _WORD = re.compile(r"\w+")
 _TICKER = re.compile(r"\b[A-Z]{2,5}\b")
-_COMPANY = re.compile(r"([A-Z][a-z]+(?: [A-Z][a-z]+)*)\s+(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.)")
+# Possessive, and each run of names is looked at once: linear, whatever an answer is made of.
+_NAMES = re.compile(r"([A-Z][a-z]++(?: [A-Z][a-z]++)*+)(\s++(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.))?+")
+_LEGAL_FORMS = frozenset("Inc Corp Ltd Co".split())
 
 TOLERANCES = {
     "price": 0.05,
@@ -26,9 +28,11 @@ TOLERANCES = {
     "pe_ratio": 0.15,
     "dividend_yield": 0.20,
 }
-_NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
-_EPS = re.compile(rf"\bEPS\b\D{{0,30}}?\$?{_NUMBER}", re.IGNORECASE)
-_PRICE_EARNINGS = re.compile(rf"\bP/?E\b\D{{0,30}}?{_NUMBER}", re.IGNORECASE)
+# The hyphen of "10-15%" is no minus. A number is never begun in its middle, which keeps this linear, too.
+_NUMBER = r"((?:(?<![\w.%)])-)?(?<!\d)(?<!\d,)\d++(?:,\d++)*+(?:\.\d++)?+)"
+_SOON = r"(?=\D{0,30}+\d)"  # asked first, because a no comes quickly
+_EPS = re.compile(rf"\bEPS\b{_SOON}\D{{0,30}}?\$?{_NUMBER}", re.IGNORECASE)
+_PRICE_EARNINGS = re.compile(rf"\bP/?E\b{_SOON}\D{{0,30}}?{_NUMBER}", re.IGNORECASE)
 _AMOUNT = re.compile(rf"\${_NUMBER}(?:\s?(trillion|billion|million|[TBM])\b)?", re.IGNORECASE)
 _PERCENT = re.compile(rf"{_NUMBER}\s?%")
 _AROUND = 50  # characters on each side that tell what a number is about
@@ -116,16 +120,16 @@ def check_figures(answer: str, facts: Mapping[str, float]) -> NumericCheck:
 
 def figures_of(answer: str) -> Iterator[tuple[str, float]]:
     """The figures that an answer claims, each with what it is a figure of."""
-    taken: list[tuple[int, int]] = []
+    taken = bytearray(len(answer))
     for pattern, kind in ((_EPS, "eps"), (_PRICE_EARNINGS, "pe_ratio")):
         for match in pattern.finditer(answer):
-            taken.append(match.span())
+            taken[match.start() : match.end()] = b"\1" * (match.end() - match.start())
             yield kind, _number(match[1])
     for match in _PERCENT.finditer(answer):
-        if not _inside(match, taken):
+        if not any(taken[match.start() : match.end()]):
             yield _kind_of_percentage(_near(answer, match)), _number(match[1])
     for match in _AMOUNT.finditer(answer):
-        if not _inside(match, taken):
+        if not any(taken[match.start() : match.end()]):
             cap = match[2] is not None and "market cap" in _near(answer, match)
             yield ("market_cap" if cap else "price"), _amount(match)
 
@@ -161,8 +165,8 @@ def _from_sources(answer: str, evidence: Evidence) -> float:
 def _entity_penalty(answer: str, evidence: Evidence) -> float:
     """.3 if no ticker or company of the answer is in its evidence, 1 if all are or there are none."""
     text = " ".join(evidence.passages)
-    known = {*_tickers(text), evidence.symbol, *_COMPANY.findall(text)}
-    tickers, companies = _tickers(answer), _COMPANY.findall(answer)
+    known = {*_tickers(text), evidence.symbol, *_companies(text)}
+    tickers, companies = _tickers(answer), _companies(answer)
     total = len(tickers) + len(companies)
     grounded = len({*tickers, *companies} & known)
     return 0.3 + 0.7 * grounded / total if total else 1.0
@@ -170,6 +174,18 @@ def _entity_penalty(answer: str, evidence: Evidence) -> float:
 
 def _tickers(text: str) -> list[str]:
     return [word for word in _TICKER.findall(text) if word not in _NO_TICKERS]
+
+
+def _companies(text: str) -> list[str]:
+    """The names that stand before a legal form: Annet Ferries of "Annet Ferries Ltd."."""
+    found = []
+    for match in _NAMES.finditer(text):
+        names, _, last = match[1].rpartition(" ")
+        if match[2]:
+            found.append(match[1])
+        elif names and last in _LEGAL_FORMS and text[match.end() : match.end() + 1] == ".":
+            found.append(names)
+    return found
 
 
 def _words(text: str) -> set[str]:
@@ -184,10 +200,6 @@ def _kind_of_percentage(near: str) -> str:
 
 def _near(text: str, match: re.Match[str]) -> str:
     return text[max(0, match.start() - _AROUND) : match.end() + _AROUND].lower()
-
-
-def _inside(match: re.Match[str], taken: list[tuple[int, int]]) -> bool:
-    return any(start < match.end() and match.start() < end for start, end in taken)
 
 
 def _number(text: str) -> float:

@@ -14,7 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import Batch
-from ..core.label_terms import LABELS, PREDICTED_LABEL, TRUE_LABEL
+from ..core.label_terms import LABELS, PREDICTED_LABEL, TRUE_LABEL, label_of
 from ..core.metrics_base import METRICS, SampleMetric
 from ..core.scores import Note, Scores
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
@@ -52,10 +52,10 @@ def predicted_label(output: SystemOutputs) -> str:
 
 
 def _known(label: Any) -> str:
-    plain = label.strip().lower() if isinstance(label, str) else label
-    if plain not in LABELS:
+    known = label_of(label)
+    if known is None:
         raise ScoringError(f"{label!r:.60} is no predicted label: use {', '.join(LABELS)}")
-    return str(plain)
+    return known
 
 
 class _Labelled(SampleMetric):

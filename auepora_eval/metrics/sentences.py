@@ -2,9 +2,9 @@
 
 A full stop ends a sentence if white space and something that may begin one come after it: not in 3.5, in an
 address, after an initial, an abbreviation or the number of a list item, nor before a small letter (unless the
-text is written without capitals). Closing quotes and citation marks behind the stop belong to the sentence.
-。！？ need no space. An empty line ends a sentence, and so does the end of a line, unless the line is
-long and goes on: texts are wrapped.
+text is written without capitals, or the word is one like iPhone). Closing quotes and citation marks behind
+the stop belong to the sentence. 。！？ need no space. An empty line ends a sentence, and so does the end of a
+line, unless the line is long and goes on: texts are wrapped.
 """
 
 from __future__ import annotations
@@ -110,12 +110,13 @@ def _add(found: list[Span], text: str, begin: int, end: int) -> None:
 def _ends_here(text: str, begin: int, place: int, stop: int, end: int, small_starts: bool) -> bool:
     """Whether a stop that is followed by white space ends a sentence, by what stands around it."""
     first = text[stop + 1 : stop + 2]
-    if first.islower() and not small_starts:
+    camel = text[stop + 2 : stop + 3].isupper()  # iPhone, eBay
+    if first.islower() and not small_starts and not camel:
         return False
     # Two stops, or a quote behind the stop, are no abbreviation's.
     if text[place] == "." and stop == place + 1 and _is_abbreviation(text, begin, place, end):
         return False
-    return first.isupper() or small_starts or not _word_after(text, stop, end)[:1].islower()
+    return first.isupper() or camel or small_starts or not _word_after(text, stop, end)[:1].islower()
 
 
 def _word_after(text: str, stop: int, end: int) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from ..errors import DataError
 from ..io.document_file import read_content
-from ..io.json_text import parse_json
+from ..io.json_text import parse_document
 from ..io.jsonl import opened
 from ..io.results_json import refuse_newer
 from ..io.type_words import wrong_record
 
 _PIECES = (1 << 16, 1 << 20)  # a head is some kilobytes; what has not ended after the second is read whole
+_END = 16  # bytes at the end of a file; its head alone has more
 _ROWS_BEGIN = b',\n  "query_results": ['
 
 
@@ -70,9 +73,9 @@ def read_head(path: Path) -> dict[str, Any]:
                 head = _decode(content[:end] + b"}")
             except _ERRORS:
                 break
-            if head.note is not None:
+            if head.note is not None and _is_whole(file):
                 return _checked(head, path)
-            break  # somebody else's file, which may say more behind its rows
+            break  # somebody else's file, which may say more behind its rows; or one that was cut off
     content = read_content(path)
     try:
         return _checked(_decode(content), path)
@@ -82,8 +85,16 @@ def read_head(path: Path) -> dict[str, Any]:
             f"{path.name}: {place}", f"not a results file: {what}", fix="Is it the right file?"
         ) from error
     except _ERRORS as error:
-        parse_json(content, path.name, hint="Is the file damaged?")  # says what is wrong
+        parse_document(content, path.name)  # says what is wrong, as whoever reads the run will
         raise DataError(path.name, "not a results file.", fix="Is the file damaged?") from error
+
+
+def _is_whole(file: BinaryIO) -> bool:
+    """Whether a file of ours ends as it should: rows that were cut off do not."""
+    if isinstance(file, gzip.GzipFile):
+        return True  # its end costs as much as all of it
+    file.seek(-_END, os.SEEK_END)
+    return file.read().rstrip().endswith(b"]\n}")
 
 
 def _checked(head: Head, path: Path) -> dict[str, Any]:

@@ -61,7 +61,17 @@ class Columns:
 
 def labelled_claims(records: Iterable[tuple[str, Mapping[str, Any]]], columns: Columns) -> list[Labelled]:
     """The labelled claims of (place, record) pairs; DataError for a record that lacks something."""
-    return [_labelled(where, record, columns) for where, record in records]
+    found, has_group = [], False
+    for where, record in records:
+        found.append(_labelled(where, record, columns))
+        has_group = has_group or columns.group in record
+    if found and columns.positive and not any(one.is_supported for one in found):
+        what = f"not one of the {len(found)} claims has the label {columns.positive!r:.60}."
+        raise DataError("--positive", what, fix="Name one that occurs, as it is written there.")
+    if found and columns.group and not has_group:
+        what = f"not one of the {len(found)} claims has a field {columns.group!r:.60}."
+        raise DataError("--by", what, fix="Name one that occurs, or leave it out.")
+    return found
 
 
 def audit(labelled: Sequence[Labelled], judge: str, *, threshold: float, seed: int = 0) -> dict[str, Any]:

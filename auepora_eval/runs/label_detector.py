@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from ..core.label_terms import (
@@ -24,7 +26,7 @@ from ..core.label_terms import (
     STORED_OUTPUT,
 )
 from ..core.types import Document, EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
-from ..errors import DataError
+from ..errors import DataError, ScoringError
 from ..metrics.contradiction import lexical_contradiction
 from ..metrics.fhri import fhri, sub_scores
 from ..metrics.fhri_grounding import Evidence, price_mismatch
@@ -40,6 +42,10 @@ _HIGH_RISK_QUESTION = re.compile(
     r"|\bEPS\b|(?:%|\bpercent\b)\s*(?:growth|change)",
     re.IGNORECASE,
 )
+
+
+class EntropyWarning(UserWarning):
+    """An entropy that nobody can judge, because the number of draws is not told."""
 
 
 class Question(NamedTuple):
@@ -141,12 +147,13 @@ class FhriDetector:
     ) -> list[LabelDecision]:
         """A decision for each sample and the answer that is there for it."""
         questions = [blinded(sample) for sample in samples]
-        earlier = nearest_earlier([question.pair for question in questions])
+        answered = [output.error is None for output in outputs]
+        earlier = nearest_earlier([question.pair for question in questions], answered)
         decisions = []
         for place, (question, output) in enumerate(zip(questions, outputs, strict=True)):
             premises = [str(text) for text in _listed(output.extra, "earlier_answers")]
             partner = earlier[place]
-            if partner is not None and outputs[partner].error is None:
+            if partner is not None:
                 premises.append(outputs[partner].response.text)
             decisions.append(self._decided(question, output, premises))
         return decisions
@@ -216,10 +223,10 @@ class FhriDetector:
             return None
         score = self.contradiction
         found = [value for premise in premises for value in (score(premise, answer), score(answer, premise))]
-        wrong = [value for value in found if not 0 <= value <= 1]
+        wrong = [value for value in found if not isinstance(value, Real) or not 0 <= value <= 1]
         if wrong:
-            raise ValueError(f"a contradiction is scored from 0 to 1, not {wrong[0]}")
-        return max(found)
+            raise ScoringError(f"a contradiction is scored from 0 to 1, not {wrong[0]!r:.60}")
+        return float(max(found))
 
 
 def _known_scenario(scenario: str, sample_id: str) -> str:
@@ -232,9 +239,16 @@ def _known_scenario(scenario: str, sample_id: str) -> str:
     return scenario
 
 
-def _too_uncertain(evidence: Evidence, share: float) -> bool:
+def _too_uncertain(evidence: Evidence, share: float | None) -> bool:
     """Whether the entropy is above a share of the most that it can be: ln of the number of draws."""
-    if evidence.entropy is None or not evidence.entropy_samples or evidence.entropy_samples < 2:
+    if share is None or evidence.entropy is None:
+        return False
+    if not evidence.entropy_samples or evidence.entropy_samples < 2:
+        warnings.warn(
+            "an entropy without entropy_samples (2 or more) says nothing: it is not looked at.",
+            EntropyWarning,
+            stacklevel=2,
+        )
         return False
     return evidence.entropy > share * math.log(evidence.entropy_samples)
 

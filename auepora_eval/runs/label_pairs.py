@@ -1,7 +1,7 @@
 """Pairs of questions whose answers must not contradict each other: samples with one contradiction_pair_id.
 
-Each later member of a group is held against the nearest earlier one, in the order of the file, whatever their
-labels are.
+Each later member of a group is held against the nearest earlier one that was answered, in the order of the
+file, whatever their labels are.
 """
 
 from __future__ import annotations
@@ -23,17 +23,23 @@ class MissingPartnerWarning(UserWarning):
     """A sample that names a pair in which it is alone."""
 
 
-def nearest_earlier(groups: Sequence[Hashable | None]) -> list[int | None]:
+def nearest_earlier(
+    groups: Sequence[Hashable | None], answered: Sequence[bool] | None = None
+) -> list[int | None]:
     """The place of the last one before it of the same group, for each; None for the first and for loners.
+
+    Where `answered` is False, there is nothing to hold against: the one before that is the nearest.
 
     >>> nearest_earlier(["a", None, "a", "a"])
     [None, None, 0, 2]
+    >>> nearest_earlier(["a", None, "a", "a"], [True, True, False, True])
+    [None, None, 0, 0]
     """
     last: dict[Hashable, int] = {}
     found: list[int | None] = []
     for place, group in enumerate(groups):
         found.append(None if group is None else last.get(group))
-        if group is not None:
+        if group is not None and (answered is None or answered[place]):
             last[group] = place
     return found
 

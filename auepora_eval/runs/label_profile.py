@@ -44,7 +44,7 @@ class LabelProfile:
     high_risk_by_question: bool
     contradiction_hard: float
     contradiction_soft: float
-    entropy_share: float
+    entropy_share: float | None  # None: the entropy decides nothing
 
     def threshold(self, scenario: str) -> float:
         """The threshold of a scenario, or that of `default` where it has none of its own."""
@@ -60,14 +60,40 @@ def load_profile(name: str | Path) -> LabelProfile:
 
 @cache
 def _on_board(name: str) -> LabelProfile:
-    return _profile(read_document(_FOLDER / f"{name}.yaml"), f"{name}.yaml")
+    return _read(_ground(name), f"{name}.yaml")
+
+
+def _ground(name: str) -> dict[str, Any]:
+    """A profile on board, whole: `seed` has everything, `final` what differs from it."""
+    own: dict[str, Any] = read_document(_FOLDER / f"{name}.yaml")
+    return own if name == "seed" else _over(_ground("seed"), own)
 
 
 def _profile(record: Any, where: str) -> LabelProfile:
-    whole = _with_base(_checked(record, where), where)
+    own = _checked(record, where)
+    base = own.get("base", "seed")
+    if base not in PROFILES:
+        raise DataError(f"{where}: base", f"{base!r:.60} is not a profile.", fix="Use seed or final.")
+    return _read({**_over(_ground(base), own), "name": own.get("name", where)}, where)
+
+
+def _over(ground: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """A profile's own values over those of its base, part by part."""
+    return {
+        **ground,
+        **{part: {**ground[part], **v} if isinstance(v, dict) else v for part, v in own.items()},
+    }
+
+
+def _read(whole: dict[str, Any], where: str) -> LabelProfile:
     risk, contradiction = whole["high_risk"], whole["contradiction"]
+    hard = _share(contradiction["hard"], f"{where}: contradiction.hard")
+    soft = _share(contradiction["soft"], f"{where}: contradiction.soft")
+    if soft > hard:
+        what = f"{soft:g} is above contradiction.hard, {hard:g}."
+        raise DataError(f"{where}: contradiction.soft", what, fix="Lower it, or raise the other one.")
     return LabelProfile(
-        name=str(whole.get("name") or where),
+        name=_text(whole["name"], f"{where}: name"),
         thresholds={
             scenario: _share(value, f"{where}: thresholds.{scenario}")
             for scenario, value in whole["thresholds"].items()
@@ -78,26 +104,11 @@ def _profile(record: Any, where: str) -> LabelProfile:
         },
         high_risk_floor=None if risk["floor"] is None else _share(risk["floor"], f"{where}: high_risk.floor"),
         high_risk_scenarios=_scenarios(risk["scenarios"], f"{where}: high_risk.scenarios"),
-        high_risk_by_question=bool(risk["by_question"]),
-        contradiction_hard=_share(contradiction["hard"], f"{where}: contradiction.hard"),
-        contradiction_soft=_share(contradiction["soft"], f"{where}: contradiction.soft"),
-        entropy_share=_share(whole["entropy_share"], f"{where}: entropy_share"),
+        high_risk_by_question=_yes_or_no(risk["by_question"], f"{where}: high_risk.by_question"),
+        contradiction_hard=hard,
+        contradiction_soft=soft,
+        entropy_share=_entropy_share(whole["entropy_share"], f"{where}: entropy_share"),
     )
-
-
-def _with_base(record: dict[str, Any], where: str) -> dict[str, Any]:
-    """A profile's own values over those of its base, part by part."""
-    base = record.get("base", None if record.get("name") == "seed" else "seed")
-    if base is None:
-        return record
-    if base not in PROFILES:
-        raise DataError(f"{where}: base", f"{base!r:.60} is not a profile.", fix="Use seed or final.")
-    ground = read_document(_FOLDER / f"{base}.yaml")
-    if base != "seed":
-        ground = _with_base(ground, f"{base}.yaml")
-    for part, value in record.items():
-        ground[part] = {**ground[part], **value} if isinstance(value, dict) else value
-    return dict(ground)
 
 
 def _checked(record: Any, where: str) -> dict[str, Any]:
@@ -125,6 +136,27 @@ def _share(value: Any, where: str) -> float:
     return float(value)
 
 
+def _entropy_share(value: Any, where: str) -> float | None:
+    """A share below 1, or None: an entropy is never above all of ln(draws)."""
+    share = None if value is None else _share(value, where)
+    if share == 1:
+        what = "no entropy is above the most that it can be, so 1 says nothing."
+        raise DataError(where, what, fix="Use less, such as 0.9, or null for no limit.")
+    return share
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(where, f"{value!r:.60} is not a name.", fix="Write a text, or leave it out.")
+    return value
+
+
+def _yes_or_no(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(where, f"{value!r:.60} is neither true nor false.", fix="Write it without quotes.")
+    return value
+
+
 def _weights(value: Any, where: str) -> dict[str, float]:
     _refuse_unknown(value, PARTS, where)
     weights = {part: _share(value.get(part, 0.0), f"{where}.{part}") for part in PARTS}
@@ -134,6 +166,8 @@ def _weights(value: Any, where: str) -> dict[str, float]:
 
 
 def _scenarios(value: Any, where: str) -> frozenset[str]:
-    if not isinstance(value, list) or not all(name in SCENARIO_NAMES for name in value):
+    if not isinstance(value, list) or not all(
+        isinstance(name, str) and name in SCENARIO_NAMES for name in value
+    ):
         raise DataError(where, "a list of scenarios was expected.", fix=f"Use {', '.join(SCENARIO_NAMES)}.")
     return frozenset(value)

@@ -11,11 +11,11 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..core.batch import Batch
-from ..core.label_terms import ACCURATE, LABELS, PAIR, STORED_OUTPUT, TRUE_LABEL, scenario_id
+from ..core.label_terms import ACCURATE, LABELS, PAIR, TRUE_LABEL, scenario_id
 from ..core.metrics_base import SampleMetric
 from ..core.types import EvaluationSample, MetricResult, SystemOutputs
 from ..errors import DataError, ScoringError
@@ -52,11 +52,16 @@ class LiveLabelWarning(UserWarning):
 
 @dataclass(frozen=True)
 class ScenarioAccuracy:
-    """How often the detected scenario was the expected one, among the samples whose expectation has an id."""
+    """How often the detected scenario was the expected one, among the samples whose expectation has an id.
+
+    Samples whose scenario is set beforehand (`overridden`) are left out: what is reported for them is mostly
+    what was set, and would measure the label set, not the detector.
+    """
 
     right: int
     total: int
     not_named: int
+    overridden: int
     interval: Interval | None
 
     def as_record(self) -> dict[str, Any]:
@@ -66,6 +71,7 @@ class ScenarioAccuracy:
             "accuracy": self.right / self.total if self.total else None,
             "confidence_interval": None if self.interval is None else [self.interval.low, self.interval.high],
             "expected_without_id": self.not_named,
+            "left_out_as_overridden": self.overridden,
         }
 
 
@@ -227,31 +233,23 @@ def refuse_unlabelled(samples: Sequence[EvaluationSample]) -> None:
             ) from None
 
 
-def without_answers(sample: EvaluationSample, mode: Mode) -> EvaluationSample:
-    """What a detector or a system may see: no true label, no notes, no rubric, no hint.
-
-    The stored answer is there in static mode, where it is what is judged.
-    """
-    labels = {name: value for name, value in sample.labels.items() if name in SLICES.values()}
-    stored = sample.metadata.get(STORED_OUTPUT)
-    metadata = {STORED_OUTPUT: stored} if mode == "static" and stored is not None else {}
-    return replace(sample, labels=labels, metadata=metadata, reference_answer=None)
-
-
 def scenario_accuracy(
     samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
 ) -> ScenarioAccuracy | None:
     """The detected scenario (`extra["scenario_detected"]`) against `metadata["expected_scenario"]`.
 
     Both may be ids or names. An expectation that is neither ("Ticker Lookup") cannot be met, and is only
-    counted. None where no output names a scenario.
+    counted, as are samples with a scenario of their own. None where no output names a scenario.
     """
-    right = total = unnamed = 0
+    right = total = unnamed = overridden = 0
     if not any(isinstance(output.extra.get("scenario_detected"), str) for output in outputs):
         return None
     for sample, output in zip(samples, outputs, strict=True):
         expected = sample.metadata.get("expected_scenario")
         if not isinstance(expected, str) or not expected.strip():
+            continue
+        if sample.labels.get("scenario") not in (None, ""):
+            overridden += 1
             continue
         wanted = scenario_id(expected)
         if wanted is None:
@@ -260,7 +258,8 @@ def scenario_accuracy(
         detected = output.extra.get("scenario_detected")
         total += 1
         right += isinstance(detected, str) and scenario_id(detected) == wanted
-    return ScenarioAccuracy(right, total, unnamed, wilson_interval(right, total) if total else None)
+    interval = wilson_interval(right, total) if total else None
+    return ScenarioAccuracy(right, total, unnamed, overridden, interval)
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,14 @@ class ScoredLabels:
 
         numbers = {label: place for place, label in enumerate(LABELS)}
         rows = len(labels)
+        known = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+        beyond = np.flatnonzero((known < 0) | (known > 1))
+        if len(beyond):
+            where, what = f"scores[{beyond[0]}]", f"{known[beyond[0]]:g} is not a score from 0 to 1."
+            raise DataError(where, what, fix="Scale the scores, or leave it out (None).")
         return cls(
             np.array([numbers[label] for label in labels], dtype=np.intp),
-            np.array([math.nan if score is None else score for score in scores], dtype=np.float64),
+            known,
             np.zeros(rows, dtype=bool) if contradictions is None else np.asarray(contradictions, dtype=bool),
             np.zeros(rows, dtype=bool) if hallucinations is None else np.asarray(hallucinations, dtype=bool),
             [EVERYTHING] * rows if scenarios is None else scenarios,
@@ -152,9 +157,13 @@ def sweep(
     inclusive: bool = False,
     seed: int = 0,
 ) -> Sweep:
-    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check."""
+    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check.
+
+    Thresholds are tried from the lowest to the highest, in whatever order they are given.
+    """
     import numpy as np
 
+    thresholds = _ascending(thresholds)
     if not len(data):
         raise DataError("sweep", "there is nothing to sweep: no sample has both a label and a score.")
     names, groups = (
@@ -171,19 +180,33 @@ def sweep(
     ]
     chosen = [_chosen(group) for group in whole]
     fitted = sum(whole[place, best] for place, best in enumerate(chosen))
-    checked = _cross_validated(tables) if folds > 1 else None
-    interval = None
-    if checked is not None:
-        cells = np.repeat(np.eye(len(LABELS) ** 2), checked.astype(int).ravel(), axis=0)
-        interval = table_interval(cells, lambda stack: macro_f1(class_counts(stack)), seed=seed)
+    cells = interval = None
+    if folds > 1:
+        passed = _passed(data, np.asarray(thresholds), inclusive)
+        cells = _cross_validated(data, passed, _chosen_without(tables)[groups, fold_of])
+        alone = len(set(data.clusters)) == len(data)
+        interval = table_interval(
+            cells,
+            lambda stack: macro_f1(class_counts(stack)),
+            clusters=None if alone else data.clusters,
+            seed=seed,
+        )
     return Sweep(
         parts,
         _figures(fitted),
-        None if checked is None else _figures(checked),
+        None if cells is None else _figures(cells.sum(axis=0).reshape(len(LABELS), len(LABELS))),
         interval,
         folds,
         int(np.isnan(data.scores).sum()),
     )
+
+
+def _ascending(thresholds: Sequence[float]) -> list[float]:
+    wrong = [one for one in thresholds if not 0 <= one <= 1]
+    if wrong or not len(thresholds):
+        what = f"the threshold {wrong[0]!r} is not from 0 to 1." if wrong else "there is no threshold to try."
+        raise DataError("sweep", what, fix="Give some from 0 to 1.")
+    return sorted({float(one) for one in thresholds})
 
 
 def rows_of(tables: Array, thresholds: Sequence[float]) -> Iterator[dict[str, float | None]]:
@@ -225,9 +248,7 @@ def _tables(
     import numpy as np
 
     steps = len(thresholds)
-    # How many thresholds, from the lowest on, a score passes: 0 for a row that nothing speaks for.
-    passed = np.searchsorted(thresholds, data.scores, side="right" if inclusive else "left")
-    passed = np.where(np.isnan(data.scores) | data.hallucinations, 0, passed)
+    passed = _passed(data, thresholds, inclusive)
     cell = (groups * folds + fold_of) * len(LABELS) + data.true
     called = data.contradictions
     shape = (group_count, folds, len(LABELS))
@@ -242,6 +263,14 @@ def _tables(
     tables[..., _H] = np.moveaxis(free.sum(axis=-1, keepdims=True) - accurate, -1, 2)
     tables[..., _C] = conflicts[:, :, np.newaxis, :]
     return tables
+
+
+def _passed(data: ScoredLabels, thresholds: Array, inclusive: bool) -> Codes:
+    """How many thresholds, from the lowest on, a score passes: 0 for a row that nothing speaks for."""
+    import numpy as np
+
+    passed = np.searchsorted(thresholds, data.scores, side="right" if inclusive else "left")
+    return np.where(np.isnan(data.scores) | data.hallucinations, 0, passed)
 
 
 def _chosen(tables: Array) -> int:
@@ -259,16 +288,19 @@ def _chosen(tables: Array) -> int:
     return int(order[0])
 
 
-def _cross_validated(tables: Array) -> Array:
-    """The table of all samples, each at the threshold that the other folds select for its group."""
+def _chosen_without(tables: Array) -> Codes:
+    """The place of the threshold that the other folds select, for each group and fold."""
     import numpy as np
 
-    total = np.zeros((len(LABELS), len(LABELS)))
-    for group in tables:
-        whole = group.sum(axis=0)
-        for fold in group:
-            total += fold[_chosen(whole - fold)]
-    return total
+    return np.array([[_chosen(group.sum(axis=0) - fold) for fold in group] for group in tables])
+
+
+def _cross_validated(data: ScoredLabels, passed: Codes, chosen: Codes) -> Array:
+    """A row a sample with a 1 in its cell of the table, each at the threshold that was chosen without it."""
+    import numpy as np
+
+    called = np.where(data.contradictions, _C, np.where(passed > chosen, _A, _H))
+    return np.eye(len(LABELS) ** 2)[data.true * len(LABELS) + called]
 
 
 def _part(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from ..core.batch import Batch, has_field
 from ..core.dataset import EvaluationDataset
@@ -18,18 +18,39 @@ from ..core.resources import checked_prices
 from ..core.runner import OnOutput
 from ..core.scores import Scores
 from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
+from ..core.seen import SeenIds
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..io.predictions import PredictionFile
+from .journal import JOURNAL, stored_places
 from .storage import EvaluationResultsStorage
 
 FIELDS = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+
+
+class Predictions(Protocol):
+    """Outputs that are looked up by id: in a file of predictions, or in the journal of a run."""
+
+    longest: int
+
+    def refuse_strangers(self, known: Container[str]) -> None: ...
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]: ...
+
+
+def predictions_at(path: str | Path) -> Predictions:
+    """The predictions of a file; the journal of a run, finished or not, is one too."""
+    path = Path(path)
+    places = stored_places(path.parent) if path.name == JOURNAL else None
+    return PredictionFile(path) if places is None else places
 
 
 @dataclass
 class Survey:
     """What a dataset has, found out in one walk: enough to choose metrics and to check a plan."""
 
-    ids: set[str] = field(default_factory=set)
+    ids: SeenIds = field(default_factory=SeenIds)
+    size: int = 0
+    sha256: str = ""  # the dataset's fingerprint
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
 
@@ -37,19 +58,22 @@ class Survey:
     def of(cls, dataset: EvaluationDataset, plan: EvaluationPlan | None = None) -> Survey:
         """Walk through a dataset and count who has what the plan needs."""
         names = {*FIELDS, *(name for m in (plan.metrics if plan else ()) for name in m.required_fields())}
-        survey = cls()
+        survey, fingerprint = cls(), Fingerprint()
         for sample in dataset:
             survey.ids.add(sample.sample_id)
+            survey.size += 1
+            fingerprint.add([sample])
             for name in names:
                 if has_field(sample, name):
                     survey.counts[name] += 1
                     survey.examples.setdefault(name, sample)
+        survey.sha256 = fingerprint.hexdigest()
         return survey
 
 
 def score_predictions(
     dataset: EvaluationDataset,
-    predictions: PredictionFile,
+    predictions: Predictions,
     plan: EvaluationPlan,
     storage: EvaluationResultsStorage,
     *,
@@ -102,7 +126,7 @@ def score_predictions(
 
 
 def _pairs(
-    dataset: EvaluationDataset, predictions: PredictionFile, limit: int | None
+    dataset: EvaluationDataset, predictions: Predictions, limit: int | None
 ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
     waiting: list[EvaluationSample] = []
 

@@ -27,7 +27,14 @@ def side_by_side(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _values(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(metric, value); the numbers of an entry that has no one value as `span_accuracy.perfect_matches`."""
+    return ((metric, value) for metric, value, _ in metric_values(document))
+
+
+def metric_values(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """(metric, value, interval or None) of every metric of a results document.
+
+    The numbers of an entry that has no one value are named `span_accuracy.perfect_matches`.
+    """
     for section, entries in document.items():
         if not section.endswith("_metrics") or not isinstance(entries, dict):
             continue
@@ -36,11 +43,12 @@ def _values(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 continue
             if not isinstance(entry, dict):
                 if _is_number(entry):
-                    yield metric, entry
+                    yield metric, entry, None
             elif "value" in entry:
-                yield metric, entry["value"]
+                yield metric, entry["value"], entry.get("confidence_interval")
             else:
-                yield from ((f"{metric}.{part}", value) for part, value in entry.items() if _is_number(value))
+                parts = ((part, value) for part, value in entry.items() if _is_number(value))
+                yield from ((f"{metric}.{part}", value, None) for part, value in parts)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,11 +1,14 @@
 """Where runs are kept: `<id>.results.json`, and beside it `<id>.run/` with the samples and outputs.
 
+The outputs of a run that called a system are in its journal; of others they are in `outputs.jsonl`.
+
 The results file is what people and tools read; a large run has its rows in `<id>.queries.parquet`. The run
 folder makes the run a cache: other metrics can be scored on the stored outputs without calling the system.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -16,26 +19,28 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ..core.batch import Batch, cluster_names
-from ..core.runner import OnOutput
+from ..core.dataset import EvaluationDataset
+from ..core.runner import AueporaEvaluator
 from ..core.scoring import Tally
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, NotFoundError, StorageError
 from ..io.atomic import write_bytes, written
 from ..io.document_file import read_content
 from ..io.json_text import kind_of, parse_document
-from ..io.jsonl import encode, parse_line, read_lines, read_records, read_samples
+from ..io.jsonl import parse_line, read_lines, read_records, read_samples
 from ..io.names import file_name
 from ..io.predictions import load_predictions, matched_outputs
-from ..io.queries_parquet import ParquetRows
+from ..io.queries_parquet import QUERIES_SUFFIX, ParquetRows
 from ..io.query_rows import EDITED, JsonRows, QueryRows
-from ..io.records import prediction_record, read_sample
+from ..io.records import read_sample
 from ..io.results_json import refuse_newer, results_to_run
+from ..io.storable import refuse_unstorable
 from .heads import read_head
+from .journal import HEADER, JOURNAL, stored_places
 from .side_by_side import side_by_side
 from .writer import ROWS_IN_THE_JSON, RunWriter, indented, with_metadata
 
 SUFFIX = ".results.json"
-QUERIES_SUFFIX = ".queries.parquet"
 RUN_FILES = ("samples.jsonl", "outputs.jsonl")
 OWN_LINE_BYTES = 1_000_000_000
 
@@ -66,30 +71,44 @@ class EvaluationResultsStorage:
 
     @contextmanager
     def writer(
-        self, evaluation_id: str, *, force: bool = False, rows_in_the_json: int = ROWS_IN_THE_JSON
+        self,
+        evaluation_id: str,
+        *,
+        force: bool = False,
+        rows_in_the_json: int = ROWS_IN_THE_JSON,
+        with_outputs: bool = True,
     ) -> Iterator[RunWriter]:
         """Store a run piece by piece; nothing carries its name before `finish`.
 
-        The rows of a run of more than `rows_in_the_json` samples go to a Parquet file beside the JSON.
+        The rows of a run of more than `rows_in_the_json` samples go to a Parquet file beside the JSON. A run
+        with a journal is written without its outputs: they are on the disk already.
         """
         path = self._results_path(evaluation_id)
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another id, or use --force to replace it.")
-        folder = self._run_folder(evaluation_id)
+        folder = self.run_folder(evaluation_id)
         queries = path.with_name(f"{evaluation_id}{QUERIES_SUFFIX}")
         begun: list[Path] = []
         # Of two writers of one id the first to name its results file wins (`finish`); only then do the
-        # other files get their names, so that they are never those of the loser.
-        with ExitStack() as stack:
+        # other files get their names, so that they are never those of the loser. A run with a journal has
+        # one writer, by its lock: its results file comes last, and whoever sees it sees a whole run.
+        with _made(folder), TemporaryFile(dir=folder) as rows, ExitStack() as stack:
 
             def open_queries() -> tuple[str, BinaryIO]:
                 begun.append(queries)
                 return queries.name, stack.enter_context(written(queries, force=True))
 
-            samples, outputs = (stack.enter_context(written(folder / name, force=True)) for name in RUN_FILES)
-            rows = stack.enter_context(TemporaryFile(dir=folder))
+            names = RUN_FILES if with_outputs else RUN_FILES[:1]
+            files = [stack.enter_context(written(folder / name, force=True)) for name in names]
             writer = RunWriter(
-                path, samples, outputs, rows, open_queries, force=force, rows_in_the_json=rows_in_the_json
+                path,
+                files[0],
+                files[1] if with_outputs else None,
+                rows,
+                open_queries,
+                force=force,
+                rows_in_the_json=rows_in_the_json,
+                name_the_rest=None if with_outputs else stack.close,
             )
             try:
                 yield writer
@@ -97,7 +116,9 @@ class EvaluationResultsStorage:
                 writer.close()
         if not begun:
             queries.unlink(missing_ok=True)  # of the run that was replaced
-        self.partial_outputs(evaluation_id).unlink(missing_ok=True)
+        # Of the run that was replaced too: outputs are in one place only.
+        for name in (JOURNAL, HEADER) if with_outputs else RUN_FILES[1:]:
+            (folder / name).unlink(missing_ok=True)
 
     def load_run(self, name: str | Path) -> EvaluationRun:
         """A stored run, by its id or by the path of its results file."""
@@ -106,9 +127,7 @@ class EvaluationResultsStorage:
         rows = query_rows(results, path)
         # Our own files: a system may have answered with more than a line of foreign data may hold.
         samples = list(stored_samples(path))
-        outputs_file = run_folder(path) / "outputs.jsonl"
-        predictions = load_predictions(outputs_file, max_line_bytes=OWN_LINE_BYTES)
-        outputs = matched_outputs(samples, predictions, str(outputs_file))
+        outputs = stored_outputs(path, samples)
         if rows.ids != [sample.sample_id for sample in samples]:
             what = "these are not the samples of the run's folder."
             raise DataError(f"{path.name}: $.query_results", what, fix=EDITED)
@@ -145,8 +164,13 @@ class EvaluationResultsStorage:
         return query_rows(read_results(path), path).tally()
 
     def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
-        """Store a results document; what is there already is never overwritten."""
+        """Store a results document; what is there already is never overwritten.
+
+        It is read back as it was given, but for NaN, which becomes null; a value that JSON has no form for is
+        refused. What the caller has in `_metadata` is kept beside our note.
+        """
         name = results.get("evaluation_id") or f"eval_{datetime.now(UTC).strftime('%Y%m%d_%H%M%S')}"
+        refuse_unstorable(results, "results")
         while True:
             # The rows last: then a list need not read them.
             rest = {key: value for key, value in results.items() if key != "query_results"}
@@ -154,6 +178,8 @@ class EvaluationResultsStorage:
             path = self._results_path(name)
             document = with_metadata({**rest, "evaluation_id": name}, evaluation_type, path)
             try:
+                if path.exists():
+                    raise StorageError(f"{path} exists already. Choose another evaluation_id.")
                 write_bytes(path, indented({**document, **rows}))
                 return str(path)
             except StorageError:
@@ -192,6 +218,8 @@ class EvaluationResultsStorage:
             with suppress(OSError):  # a name that is too long
                 if path.name.endswith(SUFFIX) and path.is_file():
                     return path
+        if "/" in text or os.sep in text:
+            raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
         path = self._results_path(text.removesuffix(SUFFIX))
         if not path.is_file():
             known = [path.name.removesuffix(SUFFIX) for path in self._paths()]
@@ -199,34 +227,54 @@ class EvaluationResultsStorage:
             raise NotFoundError(str(self.results_directory), f"there is no run {text!r}.", fix=hint)
         return path
 
-    @contextmanager
-    def outputs_as_they_arrive(self, evaluation_id: str, *, force: bool = False) -> Iterator[OnOutput]:
-        """Append each output to the run's folder, so that a crash in a metric costs no system calls."""
-        if self._results_path(evaluation_id).exists() and not force:
-            raise StorageError(
-                f"{self._results_path(evaluation_id)} exists already. Choose another --id, or use --force."
-            )
-        path = self.partial_outputs(evaluation_id)
+    def evaluate(
+        self,
+        evaluator: AueporaEvaluator,
+        dataset: EvaluationDataset,
+        *,
+        evaluation_id: str | None = None,
+        resume: bool = False,
+        **options: Any,
+    ) -> EvaluationRun:
+        """Run an evaluator with a journal, and store the run (`runs.evaluation` has the options).
+
+        With `resume` a run that was begun is gone on with, and one that is finished is read.
+        """
+        from .evaluation import evaluate_and_store
+
+        if resume and evaluation_id is not None and self._results_path(evaluation_id).exists():
+            return self.load_scores(evaluation_id)
+        begun = evaluation_id is not None and (self.run_folder(evaluation_id) / HEADER).exists()
+        options |= {"evaluation_id": evaluation_id, "resume": resume and begun}
+        return evaluate_and_store(evaluator, dataset, self, **options).run
+
+    def refuse_finished(self, evaluation_id: str, *, force: bool = False) -> None:
+        """StorageError if there is a run of that id already."""
+        path = self._results_path(evaluation_id)
         if path.exists() and not force:
-            raise StorageError(
-                f"{path} holds the outputs of a run that did not finish. Score them (auepora score), "
-                "choose another --id, or use --force to throw them away."
-            )
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
+            raise StorageError(f"{path} exists already. Choose another --id, or use --force.")
 
-                def append(sample: EvaluationSample, output: SystemOutputs) -> None:
-                    file.write(encode(prediction_record(sample.sample_id, output)) + b"\n")
-                    file.flush()
+    def is_finished(self, evaluation_id: str) -> bool:
+        """Whether a run of that id has its results."""
+        return self._results_path(evaluation_id).exists()
 
-                yield append
-        except OSError as error:
-            if isinstance(error, StorageError):
-                raise
-            raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
-        finally:
-            _remove_if_empty(path)
+    def unfinished(self) -> list[str]:
+        """The ids of runs that were begun and have no results yet."""
+        begun = (
+            path.parent.name.removesuffix(".run") for path in self.results_directory.glob(f"*.run/{HEADER}")
+        )
+        return sorted(name for name in begun if not (self.results_directory / f"{name}{SUFFIX}").exists())
+
+    def answered(self, evaluation_id: str) -> int | None:
+        """How many samples of a run have an output on the disk; None if it was not begun."""
+        places = stored_places(self.run_folder(evaluation_id))
+        return None if places is None else len(places)
+
+    def forget_results(self, evaluation_id: str) -> None:
+        """Remove the results of a run that is being replaced."""
+        path = self._results_path(evaluation_id)
+        for old in (path, path.with_name(f"{evaluation_id}{QUERIES_SUFFIX}")):
+            old.unlink(missing_ok=True)
 
     def free_id(self, wanted: str) -> str:
         """The id itself, or with the first number behind it that no run has yet."""
@@ -236,18 +284,31 @@ class EvaluationResultsStorage:
             candidate = f"{wanted}-{number}"
         return candidate
 
-    def partial_outputs(self, evaluation_id: str) -> Path:
-        """Where the outputs of a run that is not finished are."""
-        return self._run_folder(evaluation_id) / "outputs.partial.jsonl"
-
     def _paths(self) -> list[Path]:
         return sorted(self.results_directory.glob(f"*{SUFFIX}"))
 
     def _results_path(self, evaluation_id: str) -> Path:
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}{SUFFIX}"
 
-    def _run_folder(self, evaluation_id: str) -> Path:
+    def run_folder(self, evaluation_id: str) -> Path:
+        """Where the samples and outputs of a run are, or will be."""
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}.run"
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder that is there, and goes again if nothing comes into it."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror or error}.") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for each in new:
+                each.rmdir()
 
 
 def read_results(path: Path) -> dict[str, Any]:
@@ -292,8 +353,23 @@ def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample
 
 
 def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of a stored run's outputs, by its results file, each with its place."""
-    return read_records(run_folder(path) / "outputs.jsonl", max_line_bytes=OWN_LINE_BYTES)
+    """The records of a stored run's outputs, by its results file, each with its place, in order."""
+    places = stored_places(run_folder(path))
+    if places is None:
+        yield from read_records(run_folder(path) / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
+        return
+    ids = (sample.sample_id for sample in stored_samples(path))
+    yield from ((where, record) for where, record in places.records(ids) if record is not None)
+
+
+def stored_outputs(path: Path, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
+    """The outputs of a stored run, by its results file: those of its journal, or else of its predictions."""
+    folder = run_folder(path)
+    places = stored_places(folder)
+    if places is not None:
+        return list(places.outputs(sample.sample_id for sample in samples))
+    predictions = load_predictions(folder / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
+    return matched_outputs(samples, predictions, str(folder / RUN_FILES[1]))
 
 
 def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
@@ -306,11 +382,3 @@ def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
         raise DataError(f"{path.name}: $.queries_file", "has no sha256 of the rows' file.", fix=EDITED)
     # Found by our own name, not by the one in the document; that it is the right file, the sha256 tells.
     return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
-
-
-def _remove_if_empty(path: Path) -> None:
-    """Leave nothing behind where nothing was written."""
-    with suppress(OSError):
-        if path.stat().st_size == 0:
-            path.unlink()
-            path.parent.rmdir()

@@ -9,6 +9,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..core.batch import cluster_names
 from ..core.fingerprint import Fingerprint
 from ..core.metrics_base import SampleMetric
@@ -16,11 +18,23 @@ from ..core.scores import Scores
 from ..core.scoring import Tally
 from ..core.types import EvaluationSample, MetricResult
 from ..errors import AueporaError, DataError, MissingDependencyError, StorageError, UnknownNameError
+from ..io.jsonl import encode
+from ..io.queries_parquet import QUERIES_SUFFIX
 from ..io.query_rows import QueryRows, Row, query_result
 from ..io.records import read_prediction
-from ..io.results_json import latency_stats, number_or_null, plan_sha256, stored_metrics, summary
+from ..io.results_json import (
+    evaluation_parameters,
+    is_ours,
+    latency_stats,
+    number_or_null,
+    plan_sha256,
+    statistical_analysis,
+    stored_metrics,
+    summary,
+)
 from ..metrics.parse import parse_metric
 from .storage import (
+    SUFFIX,
     EvaluationResultsStorage,
     query_rows,
     read_results,
@@ -30,6 +44,8 @@ from .storage import (
 
 FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
 _SCORED = ("individual_metrics", "statistics", "not_measured")  # what a row has beside its sample and output
+_OF_THE_METRIC = ("higher_is_better", "unit", "bounds", "interval_method")
+_PARTS = ("rows", "samples and outputs")
 _SINCE_1_1 = ("cluster", "citations")
 
 
@@ -54,6 +70,11 @@ class Verification:
         """Whether nothing was found that does not fit."""
         return not self.having(DOES_NOT_FIT)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all that belongs to a run could be read: its rows, samples and outputs."""
+        return not any(check.what in _PARTS for check in self.having(UNCHECKED))
+
     def having(self, status: str) -> list[Check]:
         """The checks that ended so."""
         return [check for check in self.checks if check.status == status]
@@ -63,6 +84,9 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
     """Find anew whatever a run's files say about each other; no system is called and no output scored."""
     path = storage.find(name)
     results = read_results(path)
+    if not is_ours(results):
+        what = "not a results file of ours: it names no schema_version."
+        raise DataError(path.name, what, fix="Only what our runs stored can be found anew.")
     found = Verification(str(results.get("evaluation_id")))
     try:
         found.checks += _checks(results, path)
@@ -77,10 +101,11 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
 
 def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
     yield _check_plan(results)
+    yield from _check_names(results, path)
     rows: QueryRows | None = None
     try:
         rows = query_rows(results, path)
-        yield Check("rows", *_count(results, len(rows)))
+        yield _check_rows(results.get("queries_file", {}), path, len(rows))
     except MissingDependencyError as error:
         yield Check("rows", UNCHECKED, str(error))
     except DataError as error:
@@ -105,9 +130,23 @@ def _check_plan(results: Mapping[str, Any]) -> Check:
     return _compared("plan_sha256", stored, plan_sha256(results))
 
 
-def _count(results: Mapping[str, Any], found: int) -> tuple[str, str]:
-    told = results.get("queries_file", {}).get("rows", found)
-    return (FITS, "") if told == found else (DOES_NOT_FIT, f"the file says {told}, there are {found}")
+def _check_names(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
+    """What is said twice: in the file and by its name, in one part of it and in another."""
+    name = path.name.removesuffix(SUFFIX)
+    yield _compared("evaluation_id", results.get("evaluation_id"), name)
+    if results.get("schema_version") == "1.0":
+        return  # it had the seed alone there
+    parameters = dict(results["metadata"]["evaluation_parameters"])
+    parameters.pop("random_seed", None)
+    yield _compared("evaluation_parameters", parameters, evaluation_parameters(results["configuration"]))
+
+
+def _check_rows(told: Mapping[str, Any], path: Path, found: int) -> Check:
+    """Whether the rows of a large run are as many as its file says, in the file that it names."""
+    name = path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX
+    if told and told.get("name") != name:
+        return Check("rows", DOES_NOT_FIT, f"queries_file names {told.get('name')!r:.80}, they are in {name}")
+    return _compared("rows", told.get("rows", found), found)
 
 
 @dataclass
@@ -181,6 +220,9 @@ def _check_summary(results: Mapping[str, Any], rows: QueryRows) -> Iterator[Chec
     stored = results.get("summary", {})
     for name, value in summary(tally).items():
         yield _compared(f"summary.{name}", stored.get(name), value)
+    checked = results["metadata"].get("quality_assurance", {})
+    if "samples_checked" in checked or results.get("schema_version") != "1.0":
+        yield _compared("samples_checked", checked.get("samples_checked"), len(rows))
     stats = results.get("performance_metrics", {}).get("latency_stats")
     yield _compared("latency_stats", stats, latency_stats(tally.seconds))
 
@@ -189,7 +231,12 @@ def _check_metrics(
     results: Mapping[str, Any], rows: QueryRows, samples: Mapping[str, EvaluationSample] | None
 ) -> Iterator[Check]:
     seed = results["metadata"]["evaluation_parameters"]["random_seed"]
-    for result in stored_metrics(results, rows):
+    old = results.get("schema_version") == "1.0"
+    metrics = stored_metrics(results, rows)
+    methods = statistical_analysis(metrics)
+    if not old:
+        yield _compared("statistical_analysis", results.get("statistical_analysis"), methods)
+    for result in metrics:
         try:
             metric = parse_metric(result.name)
         except UnknownNameError:
@@ -202,6 +249,7 @@ def _check_metrics(
             continue
         scores: Scores = result.scores  # type: ignore[assignment]  # columns, as rows give them
         keys = ["confidence_interval", "num_total", "num_samples", "num_skipped", "num_failed"]
+        keys += [name for name in _OF_THE_METRIC if name in result.details or not old]
         if samples is not None:
             _complete(scores, metric, samples)
             keys.append("bounds_if_failed")
@@ -224,10 +272,13 @@ def _complete(scores: Scores, metric: SampleMetric, samples: Mapping[str, Evalua
 
 
 def _check_metric(stored: MetricResult, found: MetricResult, keys: list[str]) -> Check:
-    pairs = {"value": (number_or_null(stored.value), number_or_null(found.value))}
-    pairs |= {key: (stored.details.get(key), found.details.get(key)) for key in keys}
+    pairs: dict[str, tuple[Any, Any]] = {"value": (number_or_null(stored.value), number_or_null(found.value))}
+    pairs["target"] = (stored.target.name, found.target.name)
+    # As a file has it: a bound that is infinite is null there.
+    details = msgspec.json.decode(encode(found.details))
+    pairs |= {key: (stored.details.get(key), details.get(key)) for key in keys}
     wrong = [
-        f"{name} is {ours}, by the rows {theirs}"
+        f"{name} is {ours!r:.120}, by the rows {theirs!r:.120}"
         for name, (ours, theirs) in pairs.items()
         if not _same(ours, theirs)
     ]

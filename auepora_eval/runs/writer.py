@@ -14,9 +14,11 @@ import msgspec
 from ..core.batch import Batch
 from ..core.fingerprint import Fingerprint
 from ..core.scoring import Tally
+from ..core.seen import SeenIds
 from ..core.types import EvaluationRun, SampleScore
 from ..errors import DataError, MissingDependencyError
 from ..io.atomic import written
+from ..io.json_text import kind_of
 from ..io.jsonl import encode
 from ..io.queries_parquet import QueriesWriter
 from ..io.query_rows import query_results
@@ -33,19 +35,21 @@ class RunWriter:
         self,
         path: Path,
         samples: BinaryIO,
-        outputs: BinaryIO,
+        outputs: BinaryIO | None,
         rows: IO[bytes],
         queries: Callable[[], tuple[str, BinaryIO]],
         *,
         force: bool,
         rows_in_the_json: int = ROWS_IN_THE_JSON,
+        name_the_rest: Callable[[], None] | None = None,
     ) -> None:
+        self._name_the_rest = name_the_rest
         self._path, self._samples, self._outputs, self._rows = path, samples, outputs, rows
         self._open_queries, self._force, self._limit = queries, force, rows_in_the_json
         self._queries: QueriesWriter | None = None
         self._queries_name = ""
         self._fingerprint = Fingerprint()
-        self._ids: set[str] = set()
+        self._ids = SeenIds()
         self.tally = Tally()
 
     def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
@@ -56,7 +60,8 @@ class RunWriter:
             record = prediction_record(sample.sample_id, output)
             self._fingerprint.add([record])
             self._samples.write(encode(sample_record(sample)) + b"\n")
-            self._outputs.write(encode(record) + b"\n")
+            if self._outputs is not None:  # else they are in the run's journal
+                self._outputs.write(encode(record) + b"\n")
         if self._queries is None and self.tally.total > self._limit:
             self._begin_queries(list(scores))
         if self._queries is not None:
@@ -77,6 +82,8 @@ class RunWriter:
             }
         text = indented(with_metadata(head, "standard", self._path)).removesuffix(b"\n}\n")
         self._rows.seek(0)
+        if self._name_the_rest is not None:
+            self._name_the_rest()
         with written(self._path, force=self._force) as file:
             file.write(text + b',\n  "query_results": [\n')
             if self._queries is None:
@@ -90,9 +97,7 @@ class RunWriter:
             self._queries.close()
 
     def _refuse_repeated(self, batch: Batch) -> None:
-        before = len(self._ids)
-        self._ids.update(batch.sample_ids())
-        if len(self._ids) < before + len(batch):
+        if not all(map(self._ids.add, batch.sample_ids())):
             raise DataError(
                 self._path.name,
                 "two samples of the run have the same sample_id.",
@@ -122,10 +127,18 @@ class RunWriter:
 
 
 def with_metadata(results: dict[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:
-    """The document with a note on how it was stored: when, where, and as what."""
+    """The document with a note on how it was stored: when, where, as what. A note of the caller's stays."""
+    told = results.get("_metadata") or {}
+    if not isinstance(told, dict):
+        raise DataError("results: $._metadata", f"an object was expected, not {kind_of(told)}.", fix=_NOTE)
+    if evaluation_type == "standard":
+        evaluation_type = told.get("evaluation_type", evaluation_type)
     saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     note = {"saved_at": saved_at, "file_path": str(path), "evaluation_type": evaluation_type}
-    return {**results, "_metadata": note}
+    return {**results, "_metadata": {**told, **note}}
+
+
+_NOTE = "Write an object, or leave it out."
 
 
 def indented(document: dict[str, Any]) -> bytes:

@@ -265,8 +265,8 @@ def test_plans_that_lack_something(work: Path, refused: Refuse, plan: str, messa
 )
 def test_ids_that_are_no_file_names(refused: Refuse, name: str) -> None:
     what = "cannot be a file name"
-    assert what in refused("show", name)
-    assert what in refused("report", name)
+    for command in ("show", "report", "verify"):
+        assert ("there is no such file" if "/" in name else what) in refused(command, name)
     good = ("--dataset", "good.jsonl", f"--id={name}")
     assert what in refused("run", *good, "--system", "bad_input_system.py:answer")
     assert what in refused("score", *good, "--outputs", "predictions.jsonl")

@@ -98,6 +98,8 @@ def test_what_csv_has_no_place_for_is_said(work: Path, capsys: pytest.CaptureFix
     assert "note: b.results.json: a table has no head" in capsys.readouterr().err
     rows = read_document(work / "comprehensive.results.json")["query_results"]
     assert read_document(work / "b.results.json") == {"query_results": rows}
+    converted("b.results.json", "c.results.csv")
+    assert (work / "c.results.csv").read_bytes() == (work / "a.results.csv").read_bytes()
 
 
 def test_inline_samples_stand_alone(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,6 +177,7 @@ def test_a_large_run_takes_its_rows_along(work: Path) -> None:
             "ground truth annotations cannot be written to a file of this name",
         ),
         ("personal_rag.eval.json a.gt.json", "a dataset cannot become ground truth annotations"),
+        ("personal_rag.eval.json out/manifest.json", "this is the name of the manifest of a dataset"),
         ("personal_rag.eval.json a.json --to results", "a dataset cannot become the results of a run"),
         ("comprehensive.results.json a.benchmark.h5", "the results of a run cannot become benchmark data"),
         ("comprehensive.results.json a.parquet", "End it in one of .json, .yaml, .yml, .csv."),

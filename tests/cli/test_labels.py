@@ -8,17 +8,28 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.label_terms import LABELS
+from auepora_eval.core.types import Response
 from auepora_eval.demo.world import demo_labels
+from auepora_eval.io.loader import save_dataset
+from auepora_eval.runs.storage import EvaluationResultsStorage
 
 DETECTOR = """
+import hashlib
 from auepora_eval import EvaluationSample
 
 def detector(sample: EvaluationSample) -> str:
     assert "ground_truth_label" not in sample.labels
     assert set(sample.metadata) == {"stored_output"}
-    if sample.sample_id == "answer_03":
+    assert not {"category", "compliance_tag"} & set(sample.labels)
+    if sample.sample_id == "sample-3":
         raise RuntimeError("no luck")
     return "hallucination" if "crowns" in sample.metadata["stored_output"]["answer"] else "accurate"
+
+def spy(sample: EvaluationSample) -> str:
+    seen = hashlib.sha256(repr(sample).encode()).digest()
+    return ("accurate", "hallucination", "contradiction")[seen[0] % 3]
 
 def answerer(query: str) -> str:
     print("thinking")
@@ -65,6 +76,24 @@ def test_predictions_from_a_file(here: Path, capsys: pytest.CaptureFixture[str])
         assert text in out
 
 
+def test_of_many_pairs_the_worst_are_shown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("pairs.jsonl").open("w") as data, Path("said.jsonl").open("w") as said:
+        for n in range(60):
+            spec = {"contradiction_pair_id": f"pair_{n // 2:02}", "risk_tier": "low"}
+            record = {"id": f"a{n}", "question": "q", "ground_truth_label": "accurate", "fhri_spec": spec}
+            data.write(json.dumps(record) + "\n")
+            label = "hallucination" if n >= 56 else "accurate"
+            said.write(json.dumps({"id": f"a{n}", "predicted_label": label}) + "\n")
+    command = ["labels", "score", "--dataset", "pairs.jsonl", "--predictions", "said.jsonl", "--slices"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert out.count("pair_") == 20
+    assert out.index("pair_28") < out.index("pair_29") < out.index("pair_00")
+    assert "The 20 worst of 30; all of them are in --json" in out
+    assert main([*command, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["slices"]["pair"]) == 30
+
+
 def test_a_report_is_read_as_predictions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["labels", "score", "--dataset", "demo", "--fhri", "--json"]) == 0
     Path("report.json").write_text(capsys.readouterr().out)
@@ -72,7 +101,32 @@ def test_a_report_is_read_as_predictions(here: Path, capsys: pytest.CaptureFixtu
     assert main(command) == 0
     compared = json.loads(capsys.readouterr().out)["compared"]
     assert (compared["only_first_right"], compared["only_second_right"], compared["p_value"]) == (0, 0, 1.0)
-    assert main(["labels", "sweep", "--dataset", "demo", "--scores", "report.json"]) == 0
+    capsys.readouterr()
+    swept = []
+    for source in (["--fhri"], ["--scores", "report.json"]):
+        assert main(["labels", "sweep", "--dataset", "demo", *source, "--json"]) == 0
+        swept.append(json.loads(capsys.readouterr().out)["parts"][0])
+    assert swept[0] == swept[1]
+    assert swept[1]["rows"][0]["contr_recall"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ('{"id": "answer_01", "score": null}', 1, "there is not a single score"),
+        ('{"id": "answer_01", "score": 1.5}', 2, "few.jsonl:1: 1.5 is not a score from 0 to 1"),
+        ('{"id": "answer_01", "score": -0.1}', 2, "-0.1 is not a score from 0 to 1"),
+        ('{"id": "answer_01", "score": true}', 2, "True is not a score from 0 to 1"),
+        ('{"id": "answer_01", "score": 1, "predicted_label": "odd"}', 2, "'odd' is not one of accurate"),
+        ('{"id": "answer_01", "score": 1, "predicted_label": "Contradiction"}', 0, ""),
+    ],
+)
+def test_scores_that_are_none(
+    here: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, said: str
+) -> None:
+    Path("few.jsonl").write_text(line + "\n")
+    assert main(["labels", "sweep", "--dataset", "demo", "--scores", "few.jsonl"]) == code
+    assert said in capsys.readouterr().err
 
 
 def test_missing_predictions_are_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +136,9 @@ def test_missing_predictions_are_failures(here: Path, capsys: pytest.CaptureFixt
     assert "24 samples, static mode, 23 without a prediction" in out
     assert "0.042 to 1.000" in out
     assert "23 × MissingPrediction" in out
+    Path("few.jsonl").write_text('{"id": "answer_01", "predicted_label": " Accurate"}\n')
+    assert main(["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]) == 0
+    assert capsys.readouterr().out == out
     Path("none.jsonl").write_text('{"id": "answer_01", "predicted_label": null}\n')
     assert main(["labels", "score", "--dataset", "demo", "--predictions", "none.jsonl"]) == 1
 
@@ -92,6 +149,35 @@ def test_a_detector_sees_no_label_and_its_failure_is_counted(
     assert main(["labels", "score", "--dataset", "demo", "--system", "watch.py:detector", "--json"]) == 0
     overall = json.loads(capsys.readouterr().out)["metrics"]["overall"]
     assert (overall["total_samples"], overall["failed_samples"]) == (24, 1)
+
+
+@pytest.mark.parametrize("command", ["labels score --mode static", "labels score --mode live", "run"])
+def test_scrambled_labels_change_no_prediction_of_a_system_that_reads_all_it_gets(
+    here: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    said = []
+    for turn in range(2):
+        samples = list(demo_labels())
+        for place, sample in enumerate(samples):
+            if turn:
+                sample.labels["ground_truth_label"] = LABELS[place % 3]
+                for_people = {"notes": f"n{place}", "rubric": ["r"], "your_annotation": LABELS[place % 2]}
+                sample.metadata |= {**for_people, "expected_behavior": "refuse", "ground_truth_hint": "h"}
+                sample.reference_answer = Response("what is right")
+        data = Path(f"data{turn}.jsonl")
+        save_dataset(InMemoryDataset("spied", samples), data, "jsonl")
+        words = [*command.split(), "--dataset", str(data), "--system", "watch.py:spy"]
+        if command == "run":
+            assert main([*words, "--metrics", "label_accuracy", "--id", f"r{turn}"]) == 0
+            capsys.readouterr()
+            outputs = EvaluationResultsStorage().load_run(f"r{turn}").outputs
+            said.append([output.response.text for output in outputs])
+        else:
+            assert main([*words, "--json"]) == 0
+            records = json.loads(capsys.readouterr().out)["detailed_results"]
+            said.append([record["predicted_label"] for record in records])
+    assert len(said[0]) == 24
+    assert said[0] == said[1]
 
 
 def test_live_answers_judged_by_the_index(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,14 @@ def test_the_table_says_what_is_missing(place: Path, capfd: pytest.CaptureFixtur
     assert Path("few.tasks.jsonl").exists()
 
 
+def test_where_no_call_is_answered_nothing_is_written(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["no text"], a_good_model) as server:
+        words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--budget-calls", "1"]
+        assert main([*words, "--tasks", "qa", "--out", "none.jsonl"]) != 0
+    assert "nothing is written" in capfd.readouterr().err
+    assert [path.name for path in place.iterdir()] == ["docs"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

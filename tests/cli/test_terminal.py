@@ -102,17 +102,40 @@ def test_stopping_keeps_what_is_finished_and_says_what_to_do(here: Path, number:
         # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
-    partial = here / "runs" / "x.run" / "outputs.partial.jsonl"
+    journal = here / "runs" / "x.run" / "journal.jsonl"
     for _ in range(200):
-        if partial.exists() and partial.stat().st_size:
+        if journal.exists() and '"output"' in journal.read_text():
             break
         time.sleep(0.05)
     running.send_signal(number)
     _, err = running.communicate(timeout=20)
     assert running.returncode == code
     assert "Traceback" not in err
-    assert "score it: auepora score --dataset d.jsonl --outputs runs/x.run/outputs.partial.jsonl" in err
-    kept = partial.read_text().splitlines()
-    assert 0 < len(kept) < 50
-    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(partial), "--metrics", "exact_match")
-    assert f"{50 - len(kept)} × MissingPrediction" in done.stdout
+    assert "resume: auepora run --resume x --out runs" in err
+    kept = journal.read_text().count('"type":"output"')
+    assert 0 < kept < 50
+    assert f"kept: {kept} outputs in runs/x.run" in err
+    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(journal), "--metrics", "exact_match")
+    assert f"{50 - kept} × MissingPrediction" in done.stdout
+
+
+def test_a_long_table_has_the_columns_of_a_short_one(capsys: pytest.CaptureFixture[str]) -> None:
+    headings = ("Run", "Dataset", "Samples")
+    rows = [(f"run-{n:03}", "フェリー" if n % 2 else "ferries", str(n)) for n in range(201)]
+    echo.say_table(headings, rows[1:], numeric=(2,))
+    short = capsys.readouterr().out.splitlines()
+    echo.say_table(headings, rows, numeric=(2,))
+    long = capsys.readouterr().out.splitlines()
+    assert [line.rstrip() for line in short[2:]] == long[3:]
+    assert short[0].rstrip() == long[0]
+
+
+@pytest.mark.parametrize("width", [12, 30])
+def test_a_long_table_on_a_narrow_screen(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
+    echo.say_table(("Run", "Samples"), [(f"a-run-{n:03}", str(n)) for n in range(300)], numeric=(1,))
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert any("299" in line for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.curation.build_files import Source
+from auepora_eval.curation.build_files import Sink, Source, TooLong
 from auepora_eval.curation.builder import BuildPlan, BuildResult, build_dataset
 from auepora_eval.errors import DataError, StorageError
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
@@ -179,8 +180,29 @@ def test_rejects_can_be_had_of_an_unchanged_build(folder: Path) -> None:
     build(folder)
     assert build(folder, rejects=folder / "rejects.jsonl").unchanged
     assert len(records(folder / "rejects.jsonl")) == 3
+    kept = (folder / "rejects.jsonl").read_bytes()
+    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
+    assert (folder / "rejects.jsonl").read_bytes() == kept
+    (folder / "rejects.jsonl").write_text("mine\n")
     with pytest.raises(StorageError, match="exists already"):
         build(folder, rejects=folder / "rejects.jsonl")
+    with pytest.raises(StorageError, match="exists already"):
+        build(folder / "new", source=folder / "offline_dataset.jsonl", rejects=folder / "rejects.jsonl")
+    assert (folder / "rejects.jsonl").read_text() == "mine\n"
+    assert not (folder / "new").exists()
+
+
+def test_no_record_is_lost_among_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Source.lines, "__kwdefaults__", {"on_progress": None, "max_line_bytes": 600_000})
+    good = json.dumps(a_raw_task("1")).encode()
+    long = b"x" * 900_000
+    source = tmp_path / "offline_dataset.jsonl"
+    source.write_bytes(good + b'\n{"task_id": "\xff"}\n' + long + b"\n" + good.replace(b'"1"', b'"2"', 1))
+    assert build(tmp_path, rejects=tmp_path / "rejects.jsonl").manifest.splits["qa"].count == 2
+    bad, too_long = records(tmp_path / "rejects.jsonl")
+    assert base64.b64decode(bad["line_base64"]) == b'{"task_id": "\xff"}'
+    assert too_long["reason"] == "line_too_long"
+    assert source.read_bytes()[too_long["offset"] :][: too_long["length"]] == long
 
 
 LINES = st.one_of(
@@ -231,7 +253,7 @@ def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(tmp_path: Path
             for first, lines in Source(source, hashing).lines(max_line_bytes=1000)
             for number, line in enumerate(lines, start=first)
         ]
-    assert read == [(1, b"a"), (2, None), (3, b"c"), (4, None)]
+    assert read == [(1, b"a"), (2, TooLong(2, 700_000)), (3, b"c"), (4, TooLong(700_005, 700_000))]
 
 
 def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
@@ -254,6 +276,73 @@ def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     assert len(seen) > 50
 
 
+def test_a_version_is_one_source_too(folder: Path) -> None:
+    """The splits and all counts are the same; the source is not."""
+    build(folder)
+    source = folder / "offline_dataset.jsonl"
+    source.write_bytes(source.read_bytes() + b"\n")
+    with pytest.raises(StorageError, match="is of v1 already, with other content"):
+        build(folder)
+
+
+def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    path = tmp_path / "split.jsonl"
+    with ThreadPoolExecutor(1) as hashing, ThreadPoolExecutor(1) as writing, path.open("wb") as file:
+        sink = Sink(file, path, writing, hashing)
+        sink.add(b"one line")
+        sink.size += 3  # as if bytes had got lost on the way
+        with pytest.raises(StorageError, match=r"split.jsonl is not what was written to it"):
+            sink.sha256()
+
+
+def test_a_split_that_is_no_longer_built_is_named(folder: Path) -> None:
+    outputs = {name: folder / f"{name}.jsonl" for name in ("qa", "citations")}
+    assert build(folder, outputs=outputs).left_behind == []
+    result = build(folder, outputs={"qa": folder / "qa.jsonl"}, version="v2", force=True)
+    assert result.left_behind == [folder / "citations.jsonl"]
+
+
+def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
+    def coverage(tasks: list[dict[str, Any]]) -> dict[str, Any]:
+        write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
+        build(tmp_path, force=True)
+        found: dict[str, Any] = json.loads((tmp_path / "manifest.json").read_text())["coverage"]
+        return found
+
+    def labelled(**labels: Any) -> list[dict[str, Any]]:
+        return [
+            a_flat_task(
+                f"t{n}",
+                metadata={
+                    "document": f"d{n}.txt",
+                    "labels": {"fake_answer": f"f{n}", "true_answer": f"t{n}", "none": None, **labels},
+                },
+            )
+            for n in range(3)
+        ]
+
+    some = coverage(labelled(noise_ratio=0.8, hard=True, topics=["a", "b", "a"], level=2))
+    assert some["labels"] == {
+        "hard=true": 3,
+        "level=2": 3,
+        "noise_ratio=0.8": 3,
+        "topics=a": 3,
+        "topics=b": 3,
+    }
+    assert some["not_counted"] == []
+    assert coverage(labelled(odd={"a": 1}))["not_counted"] == ["labels.odd"]
+    many = [
+        a_flat_task(f"t{n}", metadata={"document": f"d{n}", "labels": {"few": n % 101, "id": n}})
+        for n in range(12_000)
+    ]
+    forth, back = coverage(many), coverage(many[::-1])
+    assert forth == back
+    assert (len(forth["documents"]), len(forth["labels"])) == (12_000, 101)
+    assert forth["not_counted"] == ["labels.id"]
+
+
 def test_millions_of_names_do_not_fill_the_manifest(tmp_path: Path) -> None:
     tasks = [a_flat_task(f"t{n}", f"type {n}", metadata={}) for n in range(10_050)]
     write_tasks(tmp_path / "offline_dataset.jsonl", [a_flat_task("q"), *tasks])
@@ -261,3 +350,5 @@ def test_millions_of_names_do_not_fill_the_manifest(tmp_path: Path) -> None:
     assert len(manifest.excluded_task_types) == 10_001
     assert manifest.excluded_task_types["(others)"] == 50
     assert manifest.records == 10_051
+    assert manifest.coverage.task_types == {"qa": 1}
+    assert manifest.coverage.not_counted == ["task_types"]

@@ -46,6 +46,19 @@ def test_nothing_is_an_error(folder: Path) -> None:
     refused(folder, DataError, "no records", source=write_tasks(folder / "empty.jsonl", ["", " "]))
 
 
+def test_nothing_for_any_split_is_an_error(folder: Path) -> None:
+    source = write_tasks(folder / "other.jsonl", [a_raw_task("1", "citations"), a_raw_task("2", "other")])
+    words = r"not one of its 2 records is for qa, summaries; there are 'citations', 'other'"
+    refused(folder, DataError, words, source=source, manifest=folder / "new" / "deep" / "manifest.json")
+    assert not (folder / "new").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in this system's folders")
+def test_a_pipe_as_source(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    refused(folder, DataError, "is a pipe or a device, and no file", source=folder / "pipe")
+
+
 def test_no_source(folder: Path) -> None:
     refused(folder, DataError, "there is no such file", source=folder / "nowhere.jsonl")
     refused(folder, DataError, "is a folder", source=folder)
@@ -92,6 +105,14 @@ def test_an_output_that_is_a_symbolic_link(folder: Path) -> None:
 def test_an_output_that_is_a_folder(folder: Path) -> None:
     (folder / "qa_pairs.jsonl").mkdir()
     refused(folder, StorageError, "is a folder", force=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in this system's folders")
+@pytest.mark.parametrize("name", ["qa_pairs.jsonl", "manifest.json", "rejects.jsonl"])
+def test_an_output_that_is_a_pipe(folder: Path, name: str) -> None:
+    os.mkfifo(folder / name)
+    refused(folder, StorageError, "is a pipe or a device", force=True, rejects=folder / "rejects.jsonl")
+    assert (folder / name).is_fifo()
 
 
 def test_a_folder_that_is_a_file(folder: Path) -> None:
@@ -143,6 +164,6 @@ def test_a_full_disk_leaves_everything_as_it_was(tmp_path: Path) -> None:
         [sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 4
-    assert "cannot be written: File too large. Nothing was changed." in done.stderr
+    assert "auepora: qa.jsonl cannot be written: File too large. Nothing was changed." in done.stderr
     assert "Traceback" not in done.stderr
     assert state(tmp_path) == before

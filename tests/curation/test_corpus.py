@@ -40,8 +40,8 @@ def test_every_kind_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     assert [(each.name, each.source_path, each.title) for each in found.documents] == [
         ("a.md", "a.md", "The pier"),
         ("b.txt", "b.txt", ""),
-        ("d.jsonl#a", "d.jsonl", "First"),
-        ("d.jsonl#7", "d.jsonl", ""),
+        ("d.jsonl#a", "d.jsonl#a", "First"),
+        ("d.jsonl#7", "d.jsonl#7", ""),
         ("sub/c.html", "sub/c.html", "Piers"),
     ]
     assert found.documents[-1].text == "One & two."

@@ -101,6 +101,23 @@ def test_description_and_corpus() -> None:
     ]
 
 
+@pytest.mark.parametrize("corpus", [True, False])
+def test_of_a_document_that_one_side_has_no_text_of_only_the_id_counts(corpus: bool) -> None:
+    whole = Document("a", "text", {"file_path": "a.pdf"})
+    bare = Document("a", "", {"text_missing": True})
+    old = DescribedDataset("d", [EvaluationSample("1", "q", [whole])], documents=[whole] if corpus else ())
+    new = InMemoryDataset("d", [EvaluationSample("1", "q", [bare])])
+    for one, other in ((old, new), (new, old)):
+        difference = dataset_difference(one, other)
+        assert difference.same
+        [note] = difference.not_compared
+        assert ("the corpus" if corpus else "the texts of documents") in note
+    other_id = [Document("b", "", {"text_missing": True})]
+    assert not dataset_difference(old, InMemoryDataset("d", [EvaluationSample("1", "q", other_id)])).same
+    emptied = [Document("a", "", {})]
+    assert not dataset_difference(old, InMemoryDataset("d", [EvaluationSample("1", "q", emptied)])).same
+
+
 def test_order_is_told_but_does_not_count() -> None:
     one, two = a_sample("1"), a_sample("2")
     difference = dataset_difference(a_dataset(one, two), a_dataset(two, one))

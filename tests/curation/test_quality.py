@@ -14,6 +14,7 @@ from auepora_eval.core.types import Document
 from auepora_eval.curation.quality import DataQualityChecker
 from auepora_eval.curation.quality_issue import SEVERITIES, QualityIssue, at_least
 from auepora_eval.demo.world import demo_corpus, demo_dataset
+from auepora_eval.errors import DataError
 from tests.builders import a_dataset, a_sample
 
 # Seed 003, sections 6.1 and 2.1.
@@ -337,3 +338,16 @@ def test_no_document_makes_a_check_crash(document: dict[str, Any]) -> None:
     for text in DataQualityChecker().run_quality_checks(document):
         assert text.strip()
     assert document == before
+
+
+@pytest.mark.parametrize("dataset", [[], None, "d.eval.json", 5])
+def test_what_is_no_dataset_is_said(dataset: Any) -> None:
+    with pytest.raises(DataError, match="an EvaluationDataset was expected, not"):
+        DataQualityChecker().run_quality_checks(dataset)
+
+
+def test_who_waits_is_told_what_for() -> None:
+    told: list[str] = []
+    checker = DataQualityChecker()
+    checker.issues(a_dataset(a_sample()), told.append)
+    assert told == [check.__name__.strip("_") for check in checker.checks]

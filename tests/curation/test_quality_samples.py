@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -11,8 +12,11 @@ import pytest
 
 from auepora_eval.core.dataset import EvaluationDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
+from auepora_eval.curation import quality_answers
 from auepora_eval.curation.quality import DataQualityChecker
+from auepora_eval.curation.quality_answers import check_reference_support, reference_support
 from auepora_eval.curation.quality_issue import QualityIssue
+from auepora_eval.curation.quality_view import view_of
 from tests.builders import a_dataset, a_sample
 
 TEXT = "The Annet sails to Sallow every morning. The Dunlin is a workboat of Northmoss Station."
@@ -179,3 +183,36 @@ def test_labels_that_are_dead(labels: list[dict[str, Any]], said: str) -> None:
 )
 def test_labels_that_are_alive(labels: list[dict[str, Any]]) -> None:
     assert found(labelled(*labels)) == []
+
+
+def test_support_in_a_shared_corpus_is_that_of_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All samples at once, each text looked at once: the same shares as one by one."""
+    docs = [
+        Document("a", "Three boats sail to the islands in 2,018.", {"title": "Boats"}),
+        Document("b", "The harbour closed when storms were sailing by.", {}),
+    ]
+    answers = [
+        "three boats sailed",
+        "storm at harbours in 2018",
+        "whales eat much krill",
+        "boats",
+    ]
+    samples = [
+        EvaluationSample(str(n), "?", chosen, reference_answer=Response(answer))
+        for n, (answer, chosen) in enumerate(itertools.product(answers, ([docs[0]], [docs[1]], docs)))
+    ]
+    looked_at: list[str] = []
+    known = quality_answers._Known
+
+    def look(text: str) -> Any:
+        looked_at.append(text)
+        return known(text)
+
+    monkeypatch.setattr(quality_answers, "_Known", look)
+    for least in (0.2, 0.35, 0.7, 1.0):
+        alone = [support and support.share for support in map(reference_support, samples)]
+        expected = [str(n) for n, share in enumerate(alone) if share is not None and share < least]
+        looked_at.clear()
+        issues = list(check_reference_support(view_of(a_dataset(*samples)), least))
+        assert [issue.sample_id for issue in issues] == expected
+        assert max(map(looked_at.count, looked_at)) <= 2  # for its words, and for their forms

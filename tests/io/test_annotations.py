@@ -292,7 +292,9 @@ def test_wrong_predictions_are_refused_with_their_place(tmp_path: Path, line: st
 def test_scores(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text('{"id": "a", "score": 1}\n{"id": "b", "score": null}\n{"id": "c", "fhri": 0.25}\n')
-    assert read_scores(path) == {"a": 1.0, "c": 0.25}
+    assert read_scores(path) == {"a": (1.0, False), "b": (None, False), "c": (0.25, False)}
+    path.write_text('{"id": "a", "score": null, "predicted_label": "contradiction"}\n')
+    assert read_scores(path) == {"a": (None, True)}
     for bad in ('{"id": "a"}', '{"id": "a", "score": "high"}', '{"id": "a", "score": true}'):
         path.write_text(bad)
         with pytest.raises(DataError, match=r"s\.jsonl:1"):

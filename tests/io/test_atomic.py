@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +120,19 @@ def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["folder"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in this system's folders")
+@pytest.mark.parametrize("force", [False, True], ids=["new", "force"])
+def test_a_pipe_is_not_replaced(tmp_path: Path, force: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(StorageError, match="a pipe or a device"):
+            write_bytes(tmp_path / name, b"new", force=force)
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+    assert names(tmp_path) == ["link", "pipe"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
@@ -132,3 +146,43 @@ def test_equal_content_gives_equal_gzip(tmp_path: Path) -> None:
     for name in ("a.jsonl.gz", "b.jsonl.gz"):
         save_records([{"a": 1}], tmp_path / name)
     assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+def test_the_content_and_the_folder_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    sync = os.fsync
+
+    def counted(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", counted)
+    for force in (False, True):
+        synced.clear()
+        write_bytes(tmp_path / "a", b"text", force=force)
+        assert synced == [(tmp_path / "a").stat().st_ino, tmp_path.stat().st_ino]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*paths: object) -> None:
+        raise OSError(number, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    write_bytes(tmp_path / "a", b"text")
+    assert (tmp_path / "a").read_bytes() == b"text"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMLINK])
+def test_another_error_of_a_link_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*paths: object) -> None:
+        raise OSError(number, "no luck")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError, match="cannot be written: no luck"):
+        write_bytes(tmp_path / "a", b"text")
+    assert list(tmp_path.iterdir()) == []

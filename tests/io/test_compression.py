@@ -112,3 +112,11 @@ def test_what_cannot_be_written_is_an_error() -> None:
         DataCompressor.compress_evaluation_data({"a": deep})
     with pytest.raises(DataError, match="surrogate"):
         DataCompressor.compress_evaluation_data({"a": "\ud800"})
+
+
+def test_an_own_limit_is_the_only_one() -> None:
+    packed = DataCompressor.compress_evaluation_data({"a": "x" * 40_000_000})
+    with pytest.raises(DataError, match=r"this is no data\. Give max_bytes"):
+        DataCompressor.decompress_evaluation_data(packed)
+    found = DataCompressor.decompress_evaluation_data(packed, max_bytes=50_000_000)
+    assert len(found["a"]) == 40_000_000

@@ -46,6 +46,27 @@ def test_which_file(tmp_path: Path, names: list[str], asked: tuple[str, ...], ex
     assert found(tmp_path, *names, asked=asked) == f"{expected}.eval.json"
 
 
+def test_the_exact_name_with_the_version_that_its_document_tells(tmp_path: Path) -> None:
+    a_file(tmp_path, "datasets/sample_eval_v1.0.0.eval.json", version="1.0.0")
+    a_file(tmp_path, "datasets/plain.eval.json", version="v2.0")
+    loader = EvaluationDatasetLoader(tmp_path)
+    assert loader.load_dataset("sample_eval_v1.0.0", "1.0.0")["version"] == "1.0.0"
+    assert loader.load_dataset("plain", "2.0.0")["version"] == "v2.0"
+    for dataset_id, version in (("sample_eval_v1.0.0", "1.0.1"), ("plain", "2.0.1"), ("plain", "x")):
+        with pytest.raises(FileNotFoundError, match=f"there is no '{dataset_id} {version}'"):
+            loader.load_dataset(dataset_id, version)
+
+
+@pytest.mark.parametrize("asked", [("d",), ("d", "1.10.0"), ("d", "v1.10")])
+def test_two_files_for_one_version_are_refused(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    names = ("d_1.9.0", "d_1.10.0", "d_v1.10.0")
+    with pytest.raises(
+        DataError, match=r"d_1\.10\.0\.eval\.json and d_v1\.10\.0\.eval\.json are of the same"
+    ):
+        found(tmp_path, *names, asked=asked)
+    assert found(tmp_path, *names, asked=("d", "1.9.0")) == "d_1.9.0.eval.json"
+
+
 def test_versions_are_in_order_whatever_the_order_of_files() -> None:
     ordered = ["0.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta", "1.0.0", "1.2", "1.10", "2.0.0"]
     shuffled = random.Random(0).sample(ordered, len(ordered))

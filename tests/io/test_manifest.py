@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -47,6 +48,28 @@ def test_a_manifest_names_no_file_outside_its_folder(tmp_path: Path, path: str) 
     assert snapshot.manifest.splits["qa"].count == 1  # its counts can be compared with all the same
     with pytest.raises(DataError, match=r"\$.splits.qa.path: .* not in the manifest's own folder"):
         _ = snapshot.splits
+
+
+def test_a_file_elsewhere_is_taken_only_if_its_hash_is_known(tmp_path: Path) -> None:
+    place = tmp_path / "q" / "qa.jsonl"
+    place.parent.mkdir()
+    place.write_bytes(b"{}\n")
+    (tmp_path / "m").mkdir()
+
+    def splits(sha256: str, path: str = "../q/qa.jsonl") -> dict[str, Path]:
+        split = {"path": path, "count": 1, "sha256": sha256}
+        return read_manifest(stored(tmp_path / "m", {**SEED, "splits": {"qa": split}})).splits
+
+    known = hashlib.sha256(b"{}\n").hexdigest()
+    assert splits(known)["qa"].samefile(place)
+    with pytest.raises(DataError, match="not in the manifest's own folder"):
+        splits("")
+    with pytest.raises(DataError, match="is not the file that was built"):
+        splits("0" * 64)
+    for bad in ("..", "../q", str(place), "../q/\0"):
+        with pytest.raises(DataError, match=r"not in the manifest's own folder|not the file that was built"):
+            splits(known, bad)
+    assert not splits(known, "../q/gone.jsonl")["qa"].exists()  # which is for others to say
 
 
 @pytest.mark.parametrize(

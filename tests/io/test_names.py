@@ -49,3 +49,22 @@ def test_others_are_refused(identifier: str) -> None:
 def test_a_number_is_not_an_id() -> None:
     with pytest.raises(DataError, match="cannot be a file name"):
         file_name(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "said"),
+    [
+        ("CON", "Windows reserves it for a device"),
+        ("nul.txt", "Windows reserves it for a device"),
+        ("a.", "that ends in a dot"),
+        ("café", "only ASCII letters"),
+        ("日本", "only ASCII letters"),
+        ("é/b", "Use up to 128 letters"),
+        ("a/b", "Use up to 128 letters"),
+        ("a..", "Use up to 128 letters"),
+        ("x" * 129, "Use up to 128 letters"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said(identifier: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        file_name(identifier)

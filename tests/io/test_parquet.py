@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import random
+import string
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.dataset import DescribedDataset, InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import AueporaError, DataError, StorageError
 from auepora_eval.io.loader import detected_format, load_dataset
@@ -136,6 +139,77 @@ def test_a_changed_byte_is_read_or_refused(place: float, change: int) -> None:
         except AueporaError as error:
             message = str(error)
     assert message.startswith("data.parquet")
+
+
+def a_long_text(seed: int, characters: int) -> str:
+    return "".join(random.Random(seed).choices(string.ascii_letters + " ", k=characters))
+
+
+@pytest.mark.parametrize(
+    ("documents", "characters", "queries"),
+    [
+        pytest.param(1, 40_000, 6000, id="one document of all queries"),
+        pytest.param(2, 1_000_000, 1200, id="documents larger than a dictionary of Parquet"),
+    ],
+)
+def test_a_document_of_the_corpus_is_written_once(
+    tmp_path: Path, documents: int, characters: int, queries: int
+) -> None:
+    corpus = [Document(f"d{n}", a_long_text(n, characters), {"page": n}) for n in range(documents)]
+    samples = [EvaluationSample(f"q{n}", "?", list(corpus), [corpus[0]]) for n in range(queries)]
+    path = tmp_path / "data.parquet"
+    tracemalloc.start()
+    save_parquet_dataset(DescribedDataset("d", samples, documents=corpus), path)
+    loaded = load_parquet_dataset(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    whole = documents * characters
+    assert path.stat().st_size < 2 * whole + 100 * queries
+    assert peak < 5 * whole + 10_000 * queries
+    assert list(loaded) == samples
+    assert list(loaded.documents) == corpus
+
+
+def test_another_text_than_the_corpus_has_stays(tmp_path: Path) -> None:
+    corpus = [Document("a", "text", {}), Document("b", "", {})]
+    docs = [Document("a", "another", {}), Document("b", "", {"x": 1}), Document("c", "", {}), corpus[1]]
+    dataset = DescribedDataset("d", [EvaluationSample("1", "q", docs)], documents=corpus)
+    save_parquet_dataset(dataset, tmp_path / "d.parquet")
+    loaded = load_parquet_dataset(tmp_path / "d.parquet")
+    assert list(loaded) == list(dataset)
+    assert list(loaded.documents) == corpus
+
+
+def test_a_file_with_the_corpus_in_every_row_is_read(tmp_path: Path) -> None:
+    whole = {"doc_id": "a", "text": "t", "metadata": "{}"}
+    rows = [{"document": whole}, {"sample_id": "1", "query": "q", "relevant_docs": [whole]}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=_schema()), tmp_path / "d.parquet")
+    loaded = load_parquet_dataset(tmp_path / "d.parquet")
+    assert [sample.relevant_docs for sample in loaded] == [[Document("a", "t", {})]]
+    assert list(loaded.documents) == [Document("a", "t", {})]
+
+
+def _schema() -> Any:
+    document = pyarrow.struct([(n, pyarrow.string()) for n in ("doc_id", "text", "metadata")])
+    columns = [("sample_id", pyarrow.string()), ("query", pyarrow.string())]
+    return pyarrow.schema([*columns, ("relevant_docs", pyarrow.list_(document)), ("document", document)])
+
+
+def test_what_is_written_is_never_taken_for_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auepora_eval.io.parquet._MAX_EXPANSION", 100)
+    shared = [Document("a", a_long_text(0, 10_000), {})]
+    dataset = InMemoryDataset("d", [EvaluationSample(f"q{n}", "?", shared) for n in range(3000)])
+    save_parquet_dataset(dataset, tmp_path / "d.parquet")
+    assert list(load_parquet_dataset(tmp_path / "d.parquet")) == list(dataset)
+
+
+@pytest.mark.parametrize(("documents", "is_a_bomb"), [(6000, True), (4000, False)])
+def test_how_often_the_same_is_believed(tmp_path: Path, documents: int, is_a_bomb: bool) -> None:
+    text = a_long_text(0, 30_000)
+    path = a_file(tmp_path, sample_id=["1"] * documents, query=[text] * documents)
+    refused = "unpack to more than" if is_a_bomb else "occurs twice"
+    with pytest.raises(DataError, match=refused):
+        load_parquet_dataset(path)
 
 
 def test_an_existing_file_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -72,7 +73,11 @@ def test_a_nested_task() -> None:
     assert [chunk["id"] for chunk in record["retrieved"]] == [1, 2]
     assert len(record["citations"]) == 2
     assert record["answer_citations"] == [record["citations"][1]]  # the answer cites [2]
-    assert record["metadata"] == {"source_path": "a.txt", "selected_chunk_ids": [2]}
+    assert record["metadata"] == {
+        "source_path": "a.txt",
+        "selected_chunk_ids": [2],
+        "rag_scores": [0.5, 0.5],
+    }
 
 
 def test_a_flat_task_gets_numbers_and_citations_from_its_sources() -> None:
@@ -127,7 +132,6 @@ def test_where_instruction_and_summary_come_from(
         pytest.param(
             {"contexts": ["[1] a", "b"], "sources": ["x", "y"]}, ["[1] a", "[2] b"], ["x", "y"], id="mixed"
         ),
-        pytest.param({"contexts": ["[2] a"], "sources": ["x"]}, ["[1] [2] a"], ["x"], id="another number"),
         pytest.param(
             {"retrieved": [{"text": "a", "source_path": "x", "page": 3}]},
             ["[1] a"],
@@ -177,12 +181,22 @@ def test_answer_citations(fields: dict[str, Any], expected: list[Any]) -> None:
         pytest.param(a_raw_task(rag="text"), "invalid_field", "$.rag", id="rag is a text"),
         pytest.param(a_raw_task(metadata=[1]), "invalid_field", "$.metadata", id="metadata is a list"),
         pytest.param(
-            a_raw_task(rag={"contexts": [1], "sources": ["x"]}), "invalid_field", "$.contexts", id="number"
+            a_raw_task(rag={"contexts": [1], "sources": ["x"]}),
+            "invalid_field",
+            "$.rag.contexts",
+            id="number",
         ),
-        pytest.param(a_raw_task(rag={"retrieved": ["x"]}), "invalid_field", "objects", id="retrieved texts"),
-        pytest.param(a_raw_task(rag={"prompt": ["x"]}), "invalid_field", "prompts", id="a list as prompt"),
         pytest.param(
-            a_raw_task(rag={"prompt": [1]}, citations=[{}]), "invalid_field", "prompts", id="beside citations"
+            a_raw_task(rag={"retrieved": ["x"]}), "invalid_field", "$.rag.retrieved[0]", id="retrieved texts"
+        ),
+        pytest.param(
+            a_raw_task(rag={"prompt": ["x"]}), "invalid_field", "$.rag.prompt", id="a list as prompt"
+        ),
+        pytest.param(
+            a_raw_task(rag={"prompt": [1]}, citations=[{}]),
+            "invalid_field",
+            "$.rag.prompt",
+            id="beside citations",
         ),
         pytest.param(
             a_raw_task(rag={"contexts": ["a", "b"], "sources": ["x"]}),
@@ -204,18 +218,110 @@ def test_what_cannot_be_used_is_named(task: dict[str, Any] | str | bytes, reason
     assert words in error.what
 
 
-def test_a_careful_reader_looks_at_numbers_that_are_passed_on() -> None:
-    line = json.dumps(a_raw_task()).replace('"page": 1, "ordinal"', '"page": 1e999, "ordinal"')
-    assert "1e999" in line
-    assert refused(line, careful=True).reason == "invalid_json"
-    split_record(read_task(line.encode(), "raw.jsonl:1"))
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "1" + "0" * 400, "1" + "0" * 400 + ".5"])
+@pytest.mark.parametrize("place", ["citations", "retrieved", "metadata", "answer_citations"])
+def test_a_number_that_no_float_can_hold_never_gets_into_a_split(place: str, number: str) -> None:
+    task = a_raw_task(answer_citations=[{"page": 1}])
+    (task["rag"] if place in task["rag"] else task)[place] = (
+        [{"here": 5}] if place != "metadata" else {"here": 5}
+    )
+    line = json.dumps(task).replace('"here": 5', f'"here": {number}')
+    assert number in line
+    assert refused(line).reason == "invalid_json"
 
 
-def test_what_was_not_touched_keeps_its_bytes() -> None:
-    line = json.dumps(a_raw_task(instruction="Wie viele Böte?"), ensure_ascii=True)
-    assert b"B\\u00f6te" not in record_line(split_record(read_task(line.encode(), "x:1")))
-    spaced = line.replace('"prompt": "You', '"prompt":    "\\u0059ou')
-    assert b'"rag_prompt":"\\u0059ou' in record_line(split_record(read_task(spaced.encode(), "x:1")))
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [
+        pytest.param({"contexts": [None, "b"], "sources": ["a", None]}, "contexts and sources", id="crossed"),
+        pytest.param({"citations": [None, {"page": 2}]}, "contexts and citations", id="citations"),
+        pytest.param({"retrieved": [None, {"page": 2}]}, "contexts and retrieved", id="retrieved"),
+        pytest.param({"contexts": ["a", None], "sources": ["a", "b"]}, "1 contexts but 2", id="no context"),
+        pytest.param({"contexts": ["a", "b"], "sources": ["a", None]}, "2 contexts but 1", id="no source"),
+    ],
+)
+def test_null_at_different_places_is_a_mismatch(lists: dict[str, Any], said: str) -> None:
+    task = a_raw_task()
+    task["rag"].update(lists)
+    error = refused(task)
+    assert error.reason == "contexts_sources_mismatch"
+    assert said in error.what
+    flat = {**{name: value for name, value in task.items() if name != "rag"}, **task["rag"]}
+    assert refused(flat).reason == "contexts_sources_mismatch"
+
+
+def test_ordinals_count_and_not_places_where_there_are_any() -> None:
+    cited = [{"excerpt": "no number"}, {"ordinal": 3, "id": "c"}, {"ordinal": 5, "id": "e"}, {"ordinal": 3}]
+    task = a_raw_task(expected_response="So it is [1], and so [3] [3].")
+    task["rag"]["citations"] = cited
+    assert built(task)["answer_citations"] == [cited[1]]
+    notes: Counter[str] = Counter()
+    split_record(read_task(json.dumps(task).encode(), "raw.jsonl:1"), notes)
+    assert notes == {"markers_of_nothing": 1}
+
+
+@pytest.mark.parametrize(
+    ("contexts", "answer", "expected"),
+    [
+        pytest.param(["[3] c", "[5] e"], "It is e [5].", None, id="cited by their own numbers"),
+        pytest.param(["[0] a", "[1] b"], "It is b [1].", None, id="numbered from 0"),
+        pytest.param(["[3] c", "[5] e"], "It is e.", ["[1] [3] c", "[2] [5] e"], id="not cited"),
+        pytest.param(["[3] c", "e"], "It is c [1].", ["[1] [3] c", "[2] e"], id="one begins with a number"),
+    ],
+)
+def test_contexts_with_other_numbers(contexts: list[str], answer: str, expected: list[str] | None) -> None:
+    task = a_raw_task(expected_response=answer, rag={"contexts": contexts, "sources": ["x", "y"]})
+    if expected is None:
+        assert refused(task).reason == "contexts_misnumbered"
+    else:
+        assert built(task)["contexts"] == expected
+
+
+@pytest.mark.parametrize("field", ["text", "excerpt", "page", "rank"])
+@pytest.mark.parametrize("value", [1e300, None, [1, {"a": 2.5}], "text", True, 2**70])
+def test_chunks_are_passed_on_whatever_they_hold(field: str, value: Any) -> None:
+    chunks = [{"id": 1, "text": "one", "source_path": "a"}, {"id": 2, "source_path": "b", field: value}]
+    task = a_raw_task(answer_citations=chunks)
+    task["rag"].update(retrieved=chunks, citations=chunks[::-1])
+    record = built(task)
+    assert record["retrieved"] == record["answer_citations"] == chunks
+    assert record["citations"] == chunks[::-1]
+    line = json.dumps(a_raw_task(answer_citations=[{field: [7]}])).replace("[7]", "[1e999]")
+    assert refused(line).reason == "invalid_json"
+
+
+def test_fields_that_no_split_has_are_kept_in_the_metadata() -> None:
+    task = a_raw_task(labels={"scenario": "noise"}, difficulty="hard", metadata={"difficulty": 3, "x": 1})
+    task["rag"]["retriever"] = "bm25"
+    assert built(task)["metadata"] == {
+        "difficulty": 3,
+        "x": 1,
+        "labels": {"scenario": "noise"},
+        "difficulty_": "hard",
+        "rag": {"retriever": "bm25"},
+        "rag_scores": [0.5, 0.5],
+    }
+    for place, chunk in enumerate(task["rag"]["retrieved"]):
+        chunk["score"] = task["rag"]["scores"][place]
+    assert "rag_scores" not in built(task)["metadata"]  # they are with the chunks already
+
+
+@pytest.mark.parametrize("place", ["prompt", "contexts"])
+def test_what_is_not_utf_8_never_gets_into_a_split(place: str) -> None:
+    task = a_raw_task()
+    task["rag"][place] = "MARK" if place == "prompt" else ["[1] MARK", "[2] b"]
+    line = json.dumps(task).encode()
+    error = refused(line.replace(b"MARK", b"\xff"))
+    assert (error.reason, "UTF-8" in error.what) == ("invalid_json", True)
+
+
+@pytest.mark.parametrize("depth", [120, 500])
+def test_what_is_nested_too_deeply_never_gets_into_a_split(depth: int) -> None:
+    for field in ('"metadata": {"a": ', '"citations": [{"a": ', '"answer_citations": [{"a": '):
+        end = "}]" if field.endswith('[{"a": ') else "}"
+        line = json.dumps(a_flat_task())[:-1] + f", {field}" + "[" * depth + "]" * depth + end + "}"
+        error = refused(line)
+        assert (error.reason, "nested" in error.what) == ("invalid_json", True)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import tempfile
 import warnings
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from auepora_eval.errors import DataError, StorageError
 from auepora_eval.io.document_file import read_document
 from auepora_eval.io.eval_csv import DroppedWarning
+from auepora_eval.io.file_check import file_errors
 from auepora_eval.io.results_tables import load_results, load_results_csv, save_results, save_results_csv
 
 SEED = read_document(Path(__file__).parents[1] / "golden" / "seed_003" / "comprehensive.results.json")
@@ -122,6 +124,33 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         save_results(load_results(path), tmp_path / "again.results.csv")
     assert (tmp_path / "again.results.csv").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["r.results.json", "r.results.yaml"])
+def test_rows_go_both_ways(tmp_path: Path, name: str) -> None:
+    rows = {"query_results": SEED["query_results"]}
+    save_results(rows, tmp_path / name)
+    assert file_errors(tmp_path / name, lenient=True) == []
+    assert len(file_errors(tmp_path / name)) == 5  # the fields of a run that are missing
+    assert load_results(tmp_path / name) == rows
+    save_results(load_results(tmp_path / name), tmp_path / "r.results.csv")
+    assert load_results(tmp_path / "r.results.csv") == rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"query_id": "1", "latency_ms": "fast"}], r"\$\.query_results\[0\]\.latency_ms"),
+        ([{"query_id": "1"}, {"query_id": "1"}], "was used already"),
+        ({}, r"\$\.query_results: an array was expected"),
+    ],
+)
+def test_rows_alone_are_checked(tmp_path: Path, rows: Any, message: str) -> None:
+    path = tmp_path / "r.results.json"
+    path.write_text(json.dumps({"query_results": rows}), encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        load_results(path)
+    assert len(file_errors(path, lenient=True)) == 1
 
 
 @pytest.mark.parametrize(

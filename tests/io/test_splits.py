@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import EvaluationSample
 from auepora_eval.curation.builder import BuildPlan, build_dataset
 from auepora_eval.errors import DataError
+from auepora_eval.io import together
+from auepora_eval.io.file_check import file_errors
+from auepora_eval.io.manifest_search import is_found_from
 from auepora_eval.io.split_check import manifest_errors, split_errors
 from auepora_eval.io.splits import load_split, save_split
 from tests.builders import a_dataset, a_sample
@@ -188,3 +192,101 @@ def test_what_the_documents_do_not_say_has_no_right_answer(tmp_path: Path) -> No
     assert sample.reference_answer is None
     save_split(load_split(path), tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_a_file_holds_one_split(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    qa, summaries = records(folder / "qa_pairs.jsonl"), records(folder / "summaries.jsonl")
+    mixed = folder / "mixed.jsonl"
+    for first, second, said in (
+        (qa[0], summaries[0], "'summaries' stands among records of the type 'qa'"),
+        (summaries[0], qa[0], "'qa' stands among records of the type 'summaries'"),
+        (qa[0], {**qa[1], "task_type": "citations"}, "'citations' stands among"),
+        (qa[0], {**qa[1], "task_type": "summaries"}, "'summaries' stands among"),
+        ({**qa[0], "task_type": "summaries"}, qa[1], "the field 'instruction' is missing"),
+        (summaries[0], {**summaries[0], "task_id": "s2", "task_type": "qa"}, "'qa' stands among"),
+        (qa[0], a_flat_task("raw"), "the field 'reference_answer' is missing"),
+        (a_flat_task("raw"), {**qa[0], "reference_answer": " "}, "or 'answer', or it is empty"),
+    ):
+        write_tasks(mixed, [first, second])
+        with pytest.raises(DataError, match=said):
+            load_split(mixed)
+        assert said in file_errors(mixed)[0]
+    with pytest.raises(DataError, match="A split holds one type"):
+        save_split(load_split(folder / "offline_dataset.jsonl"), folder / "saved.jsonl")
+    assert not (folder / "saved.jsonl").exists()
+
+
+def test_a_manifest_that_names_one_split_for_another_is_wrong(folder: Path) -> None:
+    manifest = folder / "manifest.json"
+    content = json.loads(manifest.read_text())
+    splits = content["splits"]
+    for split in splits.values():
+        split.update(sha256="", count=1)
+    splits["qa"]["path"], splits["summaries"]["path"] = splits["summaries"]["path"], splits["qa"]["path"]
+    del content["source"]
+    manifest.write_text(json.dumps(content))
+    errors = manifest_errors(manifest)
+    assert "summaries.jsonl:1: $.task_type: 'summaries' stands among records of the type 'qa'" in errors[0]
+    assert "qa_pairs.jsonl:1: $.task_type: 'qa' stands among" in errors[1]
+
+
+def build_elsewhere(tmp_path: Path, manifest: str, qa: str) -> Path:
+    write_tasks(tmp_path / "raw.jsonl", TASKS)
+    outputs = {"qa": tmp_path / qa, "summaries": tmp_path / "s" / "su.jsonl"}
+    plan = BuildPlan(tmp_path / "raw.jsonl", outputs, tmp_path / manifest, version="v5")
+    build_dataset(plan)
+    return outputs["qa"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "qa", "version"),
+    [
+        ("m.json", "qa.jsonl", "v5"),
+        ("manifest.json", "q/qa.jsonl", "v5"),
+        ("m/manifest.json", "q/qa.jsonl", None),
+        ("m", "qa.jsonl", None),
+    ],
+)
+def test_the_version_is_found_beside_the_split_or_above(
+    tmp_path: Path, manifest: str, qa: str, version: str | None
+) -> None:
+    split = build_elsewhere(tmp_path, manifest, qa)
+    assert manifest_errors(tmp_path / manifest) == []
+    assert load_split(split).info.get("version") == version
+    assert is_found_from(split, tmp_path / manifest) == (version is not None)
+    if version is not None:
+        split.write_bytes(split.read_bytes() + b"\n")
+        with pytest.raises(DataError, match="describes as v5: its sha256 is another"):
+            load_split(split)
+
+
+def test_a_manifest_kept_from_an_earlier_version_does_no_harm(folder: Path) -> None:
+    shutil.copy(folder / "manifest.json", folder / "a_v3.json")
+    write_tasks(folder / "offline_dataset.jsonl", TASKS[1:])
+    build_dataset(BuildPlan.in_folder(folder, version="v4", force=True))
+    assert load_split(folder / "qa_pairs.jsonl").info["version"] == "v4"
+    (folder / "manifest.json").rename(folder / "z_v4.json")
+    assert load_split(folder / "qa_pairs.jsonl").info["version"] == "v4"
+
+
+def test_an_empty_split_of_a_build_is_valid_and_another_empty_file_is_not(tmp_path: Path) -> None:
+    write_tasks(tmp_path / "offline_dataset.jsonl", TASKS[:2])
+    build_dataset(BuildPlan.in_folder(tmp_path))
+    assert manifest_errors(tmp_path / "manifest.json") == []
+    assert file_errors(tmp_path / "summaries.jsonl") == []
+    (tmp_path / "other.jsonl").write_text("")
+    assert "there are no samples in it" in file_errors(tmp_path / "other.jsonl")[0]
+
+
+def test_files_that_are_just_put_in_place_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "_PATIENCE", 0.05)
+    split = build_elsewhere(tmp_path, "m.json", "q/qa.jsonl")
+    journal = together.journal_of(tmp_path / "m.json")
+    journal.write_text(json.dumps({"token": "x", "renames": [["a", "other.jsonl"]]}))
+    assert load_split(split).info["version"] == "v5"  # it is about other files
+    journal.write_text(json.dumps({"token": "x", "renames": [["a", "q/qa.jsonl"]]}))
+    with pytest.raises(DataError, match="some may be old and some new"):
+        load_split(split)

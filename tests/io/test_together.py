@@ -243,6 +243,25 @@ def test_a_second_process_that_dies_is_done_without(tmp_path: Path, monkeypatch:
     assert contents(tmp_path / "out") == ["one"] * 3
 
 
+def test_the_second_process_renames_at_a_word_and_not_only_at_the_end(tmp_path: Path) -> None:
+    """The writer lives on, stopped between the journal and its renames: the other one does them."""
+    write(tmp_path, "old")
+    files = together.FilesTogether(paths_in(tmp_path), f"{os.getpid()}-aa")
+    files.open()
+    for path in paths_in(tmp_path):
+        files[path].write(b"new")
+    files.complete()
+    with together._standing_by(files) as call_for_help:
+        time.sleep(0.05)
+        assert contents(tmp_path) == ["old"] * 3
+        call_for_help()
+        end = time.monotonic() + 5
+        while contents(tmp_path) != ["new"] * 3 and time.monotonic() < end:
+            time.sleep(0.005)
+        assert contents(tmp_path) == ["new"] * 3  # though the writer has not ended, nor written a journal
+    assert extras(tmp_path) == set()
+
+
 WRITER = """
 import sys
 from pathlib import Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import time
 import warnings
 from pathlib import Path
@@ -21,7 +22,7 @@ from auepora_eval.io.config import _KINDS, load_config
 from auepora_eval.io.records import UnknownFieldWarning, prediction_record, read_prediction
 from auepora_eval.io.results_json import run_to_results
 from auepora_eval.io.schema import schema
-from auepora_eval.io.validation import MAX_LISTED, DataFormatValidator
+from auepora_eval.io.validation import DataFormatValidator
 from auepora_eval.metrics.parse import parse_metrics
 from tests.builders import a_failure, small_world
 from tests.io.documents import (
@@ -240,11 +241,39 @@ def test_what_a_schema_cannot_say_of_the_others(name: str, document: Any, places
     assert [error.split(": ")[0] for error in errors_of(name, document)] == places
 
 
-def test_after_a_hundred_errors_the_rest_is_counted() -> None:
-    document = {**DATASET, "queries": [{"query_id": str(number)} for number in range(80)]}
-    errors = errors_of("evaluation_dataset", document)
-    assert len(errors) == MAX_LISTED + 1
-    assert errors[-1] == "... and 60 more."
+@pytest.mark.parametrize("name", ["evaluation_dataset", "prediction", "label_set"])
+def test_every_error_is_listed_however_many(name: str) -> None:
+    documents = {
+        "evaluation_dataset": {**DATASET, "queries": [{"query_id": str(number)} for number in range(80)]},
+        "prediction": [{"sample_id": str(number), "answer": 1} for number in range(160)],
+        "label_set": {"samples": [{"id": str(number)} for number in range(200)]},
+    }
+    errors = errors_of(name, documents[name])
+    assert len(errors) >= 160
+    assert all(re.match(r"\$|samples\[", error) for error in errors)
+
+
+@pytest.mark.parametrize(("end", "fits"), [(11, True), (12, False)])
+def test_a_span_may_end_where_its_document_ends(end: int, fits: bool) -> None:
+    documents = [
+        {"document_id": name, "title": name, "content": text, "file_path": f"{name}.txt"}
+        for name, text in (("short", "abc"), ("long", "eleven here"))
+    ]
+    citation = {**SAMPLE["queries"][0]["citations"][0], "file_name": "long.txt", "start_char": 0}
+    query = {**SAMPLE["queries"][0], "citations": [{**citation, "end_char": end}]}
+    errors = errors_of("evaluation_dataset", {**SAMPLE, "documents": documents, "queries": [query]})
+    assert [error for error in errors if "the span ends at" in error] == ([] if fits else errors)
+    assert bool(errors) != fits
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_field_that_the_schema_knows_is_not_taken_for_a_misspelt_one(lenient: bool) -> None:
+    query = {"query_id": "1", "query_type": "factual", "relevant_documents": []}
+    [error] = errors_of("evaluation_dataset", {**DATASET, "queries": [query]}, lenient=lenient)
+    assert error == "$.queries[0]: the field 'query_text' is missing. Add it."
+    misspelt = {"query_id": "1", "query_tetx": "?", "relevant_documents": []}
+    [error] = errors_of("evaluation_dataset", {**DATASET, "queries": [misspelt]}, lenient=lenient)
+    assert "Is it the one called 'query_tetx'?" in error
 
 
 everything = st.sampled_from(VALID).flatmap(lambda case: st.tuples(st.just(case[0]), spoilt(case[1])))

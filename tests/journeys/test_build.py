@@ -64,6 +64,53 @@ def test_the_steps_of_seed_000_work_as_written(project: Path) -> None:
     assert "support:" in checked.stdout
 
 
+def test_the_first_step_of_seed_000_works_as_written(project: Path) -> None:
+    (DATA / "offline_dataset.jsonl").unlink()
+    missing = script("generate_offline_dataset", "--config", "configs/default.yaml")
+    assert missing.returncode == 2
+    assert "data/processed" in missing.stderr
+    shutil.copytree(ROOT / "docs" / "decisions", "data/processed")
+    for words in ((), ("--config", "configs/default.yaml", "--force")):
+        done = script("generate_offline_dataset", *words)
+        assert done.returncode == 0, done.stderr
+        assert records(DATA / "offline_dataset.jsonl")
+    os.chdir("configs")  # the paths are the project's, wherever one is
+    assert main(["dataset", "generate", "--config", "default.yaml", "--force"]) == 0
+    assert [path.name for path in Path.cwd().iterdir()] == ["default.yaml"]
+    os.chdir("..")
+    assert script("build_evaluation_dataset", "--config", "configs/default.yaml").returncode == 0
+
+
+def test_files_in_three_folders_as_the_flags_allow(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--qa-output", "q/qa.jsonl", "--summary-output", "s/su.jsonl"]
+    assert main(["dataset", "build", *words, "--manifest-output", "m/manifest.json"]) == 0
+    assert "runs made on it will not know the version" in capsys.readouterr().err
+    assert main(["dataset", "validate", "m/manifest.json"]) == 0
+    assert main(["dataset", "check", "m/manifest.json", "--previous", "m/manifest.json"]) == 0
+    capsys.readouterr()
+    assert main(["dataset", "build", *words, "--manifest-output", "manifest.json", "--force"]) == 0
+    assert "will not know" not in capsys.readouterr().err
+
+
+def test_what_may_surprise_is_noted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tasks(DATA / "offline_dataset.jsonl", [a_raw_task("1", expected_response="Far out [9].")])
+    splits = ["--splits", "qa,summaries,citations", "--json"]
+    assert main(["dataset", "build", *splits]) == 0
+    shown = capsys.readouterr()
+    assert "no record is for the split summaries: evaluation/datasets/summaries.jsonl is empty" in shown.err
+    assert "note: 1 markers [n] in reference answers point to no citation" in shown.err
+    assert json.loads(shown.out)["notes"] == {"markers_of_nothing": 1}
+    assert main(["dataset", "build", "--version", "v2", "--force"]) == 0
+    assert "citations.jsonl is of the earlier build, and not in this manifest" in capsys.readouterr().err
+
+
+def test_the_same_command_twice_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tasks(DATA / "offline_dataset.jsonl", [*tasks(6), "{"])
+    for _ in range(2):
+        assert main(["dataset", "build", "--rejects", "rejects.jsonl"]) == 0
+    assert "is there already, unchanged" in capsys.readouterr().out
+
+
 @pytest.mark.skipif("splits" not in set(FORMATS), reason="the format is not registered")
 def test_models_are_evaluated_on_either_split(project: Path) -> None:
     assert main(["dataset", "build"]) == 0
@@ -126,13 +173,30 @@ def test_a_version_that_is_quietly_smaller_is_noticed(
     assert main(["dataset", "build", "--version", "v2", "--force"]) == 0
     capsys.readouterr()
     manifest = str(DATA / "manifest.json")
-    assert main(["dataset", "coverage", manifest, "--previous", "v1.json"]) == 1
+    assert main(["dataset", "check", manifest, "--previous", "v1.json"]) == 1
     out = capsys.readouterr().out
     assert "document d3.txt: gone, 0 records after 6." in out
-    assert main(["dataset", "coverage", manifest, "--previous", "v1.json", "--json"]) == 1
-    report = json.loads(capsys.readouterr().out)
-    assert report["drops"][0] == {"kind": "document", "name": "d3.txt", "before": 6, "after": 0}
-    assert main(["dataset", "coverage", manifest, "--previous", manifest]) == 0
+    assert main(["dataset", "check", manifest, "--previous", "v1.json", "--json"]) == 1
+    (report,) = json.loads(capsys.readouterr().out)["files"]
+    assert report["drops"][0] == {
+        "kind": "document",
+        "name": "d3.txt",
+        "before": 6,
+        "after": 0,
+        "said": "document d3.txt: gone, 0 records after 6.",
+    }
+    assert main(["dataset", "check", manifest, "--previous", manifest]) == 0
+    capsys.readouterr()
+    split = str(DATA / "qa_pairs.jsonl")
+    words = ["--fail-on", "never", "--spot-checks", "1"]
+    assert main(["dataset", "check", split, "--previous", "v1.json", *words]) == 1
+    out = capsys.readouterr().out
+    assert "document d3.txt: gone" in out
+    assert "(least supported): How many boats?" in out
+    assert main(["dataset", "check", split, "--previous", manifest, *words]) == 0
+    shutil.copy(split, "alone.jsonl")
+    assert main(["dataset", "check", "alone.jsonl", "--previous", manifest]) == 2
+    assert "there is no manifest beside it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

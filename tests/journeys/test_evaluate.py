@@ -144,7 +144,7 @@ def test_scoring_stored_outputs_gives_what_the_run_gave(
     common = ("--dataset", "data.jsonl", "--metrics", "recall@1,token_f1,bleu", "--json")
     assert auepora("run", "--system", "my_rag:system", "--id", "ran", "--top-k", "2", *common) == 0
     ran = parsed(capsys)
-    outputs = "data/evaluation/results/ran.run/outputs.jsonl"
+    outputs = "data/evaluation/results/ran.run/journal.jsonl"
     assert auepora("score", "--outputs", outputs, "--id", "scored", *common) == 0
     scored = parsed(capsys)
     for section in ("retrieval_metrics", "answer_quality_metrics"):
@@ -204,14 +204,13 @@ def test_max_failures_stops_with_code_1_and_keeps_what_was_done(
     )
     assert auepora(*words) == 1
     assert "more than the 0 allowed" in capsys.readouterr().err
-    kept = (here / "data/evaluation/results/x.run/outputs.partial.jsonl").read_text().splitlines()
-    assert len(kept) == 3
+    journal = "data/evaluation/results/x.run/journal.jsonl"
+    assert (here / journal).read_text().count('"type":"output"') == 3
     assert not (here / "data/evaluation/results/x.results.json").exists()
     # The kept outputs are not thrown away by trying again, and can be scored.
     assert auepora(*words) == 4
     assert "did not finish" in capsys.readouterr().err
-    partial = "data/evaluation/results/x.run/outputs.partial.jsonl"
-    assert auepora("score", "--dataset", "data.jsonl", "--outputs", partial, "--id", "y") == 0
+    assert auepora("score", "--dataset", "data.jsonl", "--outputs", journal, "--id", "y") == 0
     assert auepora(*words, "--force") == 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,9 @@ def test_the_usage_example_runs(here: Path, capsys: pytest.CaptureFixture[str]) 
     run_evaluation_example()
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "Loaded dataset with 1 queries"
-    assert re.fullmatch(r"Query sample_query_001: Citation accuracy = [01]\.\d{3}", printed[1])
+    # The span is the gold one, 0.30; the file that it cites is none of the documents, and the answer says
+    # more than their one sentence.
+    assert printed[1] == "Query sample_query_001: Citation accuracy = 0.300"
     assert printed[2] == "Results saved to: data/evaluation/results/sample_eval_001.results.json"
     stored = EvaluationResultsStorage().load_results("sample_eval_001")
     assert (stored["dataset_id"], stored["results"]) == ("sample_eval_v1.0.0", [])

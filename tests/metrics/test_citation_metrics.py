@@ -13,6 +13,7 @@ from auepora_eval.core.types import Document, EvaluationSample, Response, Retrie
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.io.results_json import section_of
 from auepora_eval.judges.entailment import SUPPORTS, Support
+from auepora_eval.metrics.citations import CitationEvaluator
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample
 
@@ -195,6 +196,25 @@ def test_overall_and_its_weights() -> None:
         others = ",".join(f"{other}=0" for other in measured if other != name)
         value = parse_metric(f"citation_accuracy[{others}]").compute([sample], [output]).value
         assert value == pytest.approx(score), name
+
+
+@pytest.mark.parametrize(
+    ("answer", "citations", "expected"),
+    [
+        pytest.param("Ansel Brae keeps the lamp [1].", ["lamp", "annet"], 0.5, id="of the list"),
+        pytest.param("Ansel Brae keeps the lamp [2].", ["annet", "lamp"], 0.5, id="the second of it"),
+        pytest.param("Ansel Brae keeps the lamp [2].", ["lamp"], 0.5, id="beyond the list, not the ranking"),
+        pytest.param("Ansel Brae keeps the lamp [2].", None, 1.0, id="of the ranking without a list"),
+        pytest.param("Ansel Brae keeps the lamp [2].", [], 1.0, id="of the ranking with an empty one"),
+        pytest.param("Ansel Brae keeps the lamp [1].", None, 0.0, id="another of the ranking"),
+    ],
+)
+def test_what_a_number_counts_is_the_same_everywhere(answer: str, citations: Any, expected: float) -> None:
+    # What is listed but stands at no mark may bear out any claim: lamp does, annet does not.
+    result = parse_metric("citation_correctness").compute([a_sample()], [answered(answer, citations)])
+    assert result.value == expected
+    found = CitationEvaluator({}).evaluate_answer_citations(answer, citations, {"annet": ANNET, "lamp": LAMP})
+    assert found["citation_quality"]["citation_validity_rate"] == expected
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from auepora_eval.core.types import Document
 from auepora_eval.errors import ScoringError
 from auepora_eval.metrics.citation_sources import (
+    AMBIGUOUS,
     FABRICATED,
     OUT_OF_RANGE,
     UNRESOLVED,
@@ -64,7 +65,7 @@ def test_what_is_wrong_with_a_citation(citation: Citation, trouble: str) -> None
 
 def test_a_name_that_two_documents_have_means_neither() -> None:
     twins = [Document("1", "x", {"file_path": "a/x.pdf"}), Document("2", "y", {"file_path": "b/x.pdf"})]
-    assert Sources(twins).find(Citation("x.pdf")).trouble == UNRESOLVED
+    assert Sources(twins).find(Citation("x.pdf")).trouble == AMBIGUOUS
     assert Sources(twins).find(Citation("b/x.pdf")).document is twins[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import permutations
 
 import pytest
@@ -136,3 +137,22 @@ def test_of_old() -> None:
     missed = legacy_jaccards([(0, 99), (500, 599)], [(0, 99)], 10)
     assert missed == legacy_jaccards([(0, 99)], [(0, 99)], 10)  # a missed second span was not seen
     assert legacy_jaccards([], [(0, 9)], 10) == (0.0, 0.0)
+
+
+@given(places, places, st.integers(0, 20))
+def test_pairs_have_the_jaccards_of_their_spans(
+    gold: list[Place], cited: list[Place], tolerance: int
+) -> None:
+    for left, right, exact, tolerant in overlapping(gold, cited, tolerance):
+        one, other = gold[left].span, cited[right].span
+        assert one is not None
+        assert other is not None
+        assert (exact, tolerant) == (jaccard(one, other), tolerant_jaccard(one, other, tolerance))
+
+
+def test_a_thousand_spans_that_all_overlap_are_assigned_in_seconds() -> None:
+    gold = [Place("a", None, (n, 5_000 + n)) for n in range(1_000)]
+    start = time.process_time()
+    matches = assigned(overlapping(gold, gold[::-1]))
+    assert time.process_time() - start < 10
+    assert sum(match.exact for match in matches) == 1_000

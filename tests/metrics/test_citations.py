@@ -68,11 +68,45 @@ def test_all_four_parts_by_hand() -> None:
 def test_without_gold_the_other_weights_make_up_for_it() -> None:
     found = judged("The Annet carries 22 cars.", [cite(0, 26)])
     assert found["overall_scores"]["span_accuracy_score"] is None
-    assert found["overall_scores"]["overall_citation_accuracy"] == pytest.approx(1.0)
+    assert found["overall_scores"]["overall_citation_accuracy"] == 1.0
     assert found["measured"]["weights"] == pytest.approx(
         {"quality": 0.3 / 0.7, "consistency": 0.25 / 0.7, "hallucination": 0.15 / 0.7}
     )
     assert found["measured"]["not_measured"] == {"span": "no gold citations with spans"}
+
+
+@pytest.mark.parametrize(
+    ("citations", "expected"),
+    [
+        # By weights of 0.30, 0.25 and 0.15 for valid citations, mean support and claims in a document.
+        pytest.param([cite(0, 26)], 1.0, id="the right place"),
+        pytest.param([cite(0, 26), cite(27, 54)], (0.15 + 0.125 + 0.15) / 0.70, id="and a wrong one"),
+        pytest.param([cite(0, 26), cite(0, 26, "none.pdf")], (0.15 + 0.125 + 0.15) / 0.70, id="or no one"),
+        pytest.param([cite(27, 54)], 0.15 / 0.70, id="a wrong place"),
+        pytest.param([cite(0, 26, "none.pdf")], 0.15 / 0.70, id="a file that nobody knows"),
+        pytest.param([cite(50, 99)], 0.15 / 0.70, id="a place behind the end"),
+        pytest.param([], 0.15 / 0.70, id="no place at all"),
+        pytest.param(None, 0.15 / 0.70, id="nor a mark"),
+    ],
+)
+def test_neither_inventing_nor_hiding_a_source_pays(citations: Any, expected: float) -> None:
+    found = judged("The Annet carries 22 cars.", citations)
+    assert found["overall_scores"]["overall_citation_accuracy"] == pytest.approx(expected)
+    assert found["measured"]["not_measured"] == {"span": "no gold citations with spans"}
+
+
+@given(st.lists(st.floats(0.01, 9), min_size=4, max_size=4))
+def test_a_perfect_answer_has_a_perfect_figure(weights: list[float]) -> None:
+    names = ("span", "quality", "consistency", "hallucination")
+    found = judged(FERRIES[:26], [cite(0, 26)], [cite(0, 26)], weights=dict(zip(names, weights, strict=True)))
+    assert found["overall_scores"]["overall_citation_accuracy"] == 1.0
+
+
+def test_a_document_without_its_text_is_nobodys_fault() -> None:
+    found = judged("The Annet carries 22 cars.", [cite(0, 26)], documents={"ferries": {"content": ""}})
+    reason = "only documents without a text are cited"
+    not_measured = found["measured"]["not_measured"]
+    assert (not_measured["quality"], not_measured["consistency"]) == (reason, reason)
 
 
 def test_where_nothing_can_be_measured_the_figure_is_no_number() -> None:
@@ -95,6 +129,13 @@ def test_a_citation_that_leads_nowhere_is_a_category_of_its_own() -> None:
     assert quality["citation_validity_rate"] == pytest.approx(1 / 3)
     assert quality["mean_support_score"] == 1.0  # of what leads somewhere
     assert [detail["support_score"] for detail in quality["validation_details"]] == [None, None, 1.0]
+
+
+def test_a_name_that_two_files_share_is_ambiguous_and_not_made_up() -> None:
+    twins = [{**DOCUMENT, "document_id": n, "file_path": f"{n}/ferries.pdf", "title": ""} for n in "ab"]
+    found = judged("The Annet carries 22 cars.", [cite(0, 26), cite(0, 26, "a/ferries.pdf")], documents=twins)
+    assert found["citation_quality"]["problems"] == {"ambiguous": 1}
+    assert found["citation_quality"]["citation_validity_rate"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -169,12 +210,25 @@ def test_weights_and_thresholds_are_parameters() -> None:
         {"span_tolerance": -1},
         {"span_tolerance": 1.5},
         {"support_threshold": 0},
+        {"support_threshold": "high"},
+        {"good_match_threshold": None},
+        {"consistency_threshold": True},
+        {"weights": 3},
+        {"weights": ["span"]},
+        {"weights": {3: 1}},
+        {"weights": {"span": "much"}},
+        {"support": 3},
+        {"support": None},
+        {"claims": "sentences"},
+        {"legacy": "no"},
+        {3: 3},
+        [("legacy", True)],
         {"weights": {"spam": 1}},
         {"weights": {"span": -1}},
         {"weights": {"span": 0, "quality": 0, "consistency": 0, "hallucination": 0}},
     ],
 )
-def test_a_config_that_means_nothing_is_refused(config: dict[str, Any]) -> None:
+def test_a_config_that_means_nothing_is_refused(config: Any) -> None:
     with pytest.raises(ValueError, match=r"must be|has no|no weight|at least one"):
         CitationEvaluator(config)
 

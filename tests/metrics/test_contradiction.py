@@ -21,6 +21,10 @@ PAIRS = Path(__file__).parents[3] / "shared" / "data" / "fhri" / "data__contradi
         pytest.param("Water prices rose in May.", "Water prices fell in May.", id="direction"),
         pytest.param("The route is safe in winter.", "The route is risky in winter.", id="opposite"),
         pytest.param("The pier is 40 metres long.", "The pier is 55 metres long.", id="number"),
+        pytest.param("Water prices did not fall.", "Water prices fell.", id="a direction denied"),
+        pytest.param("Water prices are not stable.", "Water prices are stable.", id="change or none"),
+        pytest.param("The toll was 5 crowns in Q1.", "The toll was 6 crowns in Q1.", id="one quarter"),
+        pytest.param("It opened on 1 October 2009.", "It opened on April 4, 1998.", id="a day is no period"),
         pytest.param("Yes, the pier is open.", "No, the pier is shut.", id="yes and no"),
     ],
 )
@@ -37,6 +41,14 @@ def test_a_contradiction_in_either_direction(premise: str, hypothesis: str) -> N
         pytest.param("The pier is long.", "The pier is 40 metres long.", id="one number more"),
         pytest.param("Water prices rose in May.", "The light keeper fell asleep.", id="another matter"),
         pytest.param("Prices rose in 2023.", "Prices rose in 2024.", id="years are not figures"),
+        pytest.param("Water prices did not fall.", "Water prices rose.", id="not down is up"),
+        pytest.param("Water prices didn't really fall.", "Water prices were unchanged.", id="or unchanged"),
+        pytest.param("Water prices never rose.", "Water prices did not fall.", id="neither way"),
+        pytest.param("The toll was 5 crowns in Q1.", "The toll was 6 crowns in Q2.", id="two quarters"),
+        pytest.param(
+            "The toll was 5 crowns in the first quarter.", "In Q3 the toll was 6 crowns.", id="in words"
+        ),
+        pytest.param("In 2021 the toll was 5 crowns.", "In 2022 the toll was 6 crowns.", id="two years"),
         pytest.param("", "The pier is long.", id="nothing said"),
     ],
 )

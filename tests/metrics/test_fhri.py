@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,12 +22,14 @@ from auepora_eval.metrics.fhri import (
 from auepora_eval.metrics.fhri_grounding import (
     Evidence,
     NumericCheck,
+    _companies,
     check_figures,
     figures_of,
     grounding,
     price_mismatch,
 )
 
+ONLY_G = {"G": 1.0, "N": 0.0, "T": 0.0, "C": 0.0, "E": 0.0}
 NUMERIC = {"G": 0.20, "N": 0.50, "T": 0.20, "C": 0.05, "E": 0.05}
 MULTI = {"G": 0.30, "N": 0.30, "T": 0.15, "C": 0.15, "E": 0.10}
 
@@ -36,6 +41,12 @@ MULTI = {"G": 0.30, "N": 0.30, "T": 0.15, "C": 0.15, "E": 0.10}
         pytest.param(SubScores(0.245, 0.70, 0.70, 0.0), MULTI, 0.432, id="no entropy, no bonus"),
         pytest.param(SubScores(0.447, 0.70, 0.70, 0.387), NUMERIC, 0.670, id="no entropy, upper bonus"),
         pytest.param(SubScores(1.0, 1.0, 1.0, 1.0, 1.0), DEFAULT_WEIGHTS, 1.0, id="no more than 1"),
+        pytest.param(SubScores(0.55, None, None, None), {"G": 1.0}, 0.578, id="the upper bonus from .55 on"),
+        pytest.param(SubScores(0.549, None, None, None), {"G": 1.0}, 0.549, id="not below"),
+        pytest.param(SubScores(0.36, 0.46, None, None, 0.36), ONLY_G, 0.41, id="the bonus for agreement"),
+        pytest.param(SubScores(0.35, 0.46, None, None, 0.36), ONLY_G, 0.35, id="G must be above .35"),
+        pytest.param(SubScores(0.36, 0.45, None, None, 0.36), ONLY_G, 0.36, id="N must be above .45"),
+        pytest.param(SubScores(0.36, 0.46, None, None, 0.35), ONLY_G, 0.36, id="E must be above .35"),
         pytest.param(SubScores(None, None, None, None), DEFAULT_WEIGHTS, None, id="nothing is not 0"),
     ],
 )
@@ -91,6 +102,10 @@ def test_grounding(answer: str, evidence: Evidence, expected: float) -> None:
         ("It is up 2.1%.", ("pct_change", 2.1)),
         ("After a growth of 12%.", ("returns", 12.0)),
         ("The dividend yield is 0.5%.", ("dividend_yield", 0.5)),
+        ("It is down -2.1%.", ("pct_change", -2.1)),
+        ("In the range 10-15%.", ("pct_change", 15.0)),
+        ("It moved,-5% that is.", ("pct_change", -5.0)),
+        ("Some 1,200.5% more.", ("pct_change", 1200.5)),
         ("Its market cap is $3.1T.", ("market_cap", 3.1e12)),
         ("Its market cap is $31 billion.", ("market_cap", 3.1e10)),
     ],
@@ -115,6 +130,26 @@ def test_figures_against_references(
     assert check_figures(answer, facts) == expected
     assert expected.penalty == pytest.approx(penalty)
     assert expected.unknown == expected.total - expected.valid - expected.invalid
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "within", "beyond"),
+    [
+        ("It trades at ${}", "price", 105, 106),
+        ("It moved by {}%", "pct_change", 110, 111),
+        ("A return of {}%", "returns", 115, 116),
+        ("EPS {}", "eps", 110, 111),
+        ("A market cap of ${}T", "market_cap", 110, 111),
+        ("P/E {}", "pe_ratio", 115, 116),
+        ("A dividend of {}%", "dividend_yield", 120, 121),
+    ],
+)
+def test_how_far_a_figure_may_be_off(text: str, kind: str, within: int, beyond: int) -> None:
+    facts = {kind: 100e12 if kind == "market_cap" else 100.0}
+    assert check_figures(text.format(within), facts) == NumericCheck(1, 1, 0)
+    assert check_figures(text.format(beyond), facts) == NumericCheck(1, 0, 1)
+    assert check_figures(text.format(200 - within), facts) == NumericCheck(1, 1, 0)
+    assert check_figures(text.format(200 - beyond), facts) == NumericCheck(1, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +212,24 @@ def test_a_price_that_is_not_the_quoted_one() -> None:
     assert not price_mismatch("It is at $110", {"price": 100.0})
     assert not price_mismatch("It is at 112", {"price": 100.0})
     assert not price_mismatch("It is at $112", {})
+
+
+@pytest.mark.parametrize(
+    "piece", ["Abc ", "Abc Inc ", "1,", "1.", "1,,", "-1", "EPS 1 2% ", "$1,", "EPS ", "NVDA ", "P/E"]
+)
+def test_a_long_answer_takes_no_longer_than_its_length_asks_for(piece: str) -> None:
+    answer = piece * (200_000 // len(piece))
+    start = time.process_time()
+    grounding(answer, Evidence((answer,), {"price": 1.0}))
+    price_mismatch(answer, {"price": 1.0})
+    assert time.process_time() - start < 1
+
+
+@given(st.lists(st.sampled_from(["Abc", "Inc", "Inc.", "Co.", "Co", "LLC", "x", " ", "  ", "\n", "Mc"])))
+def test_companies_are_those_of_the_published_pattern(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    published = r"([A-Z][a-z]+(?: [A-Z][a-z]+)*)\s+(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.)"
+    assert _companies(text) == re.findall(published, text)
 
 
 @given(question=st.text(max_size=60), answer=st.text(max_size=200), passage=st.text(max_size=60))

@@ -42,6 +42,7 @@ LONG = "The ferry to the outer islands leaves the harbour at the northern"  # a 
         pytest.param(["Am 3. Oktober 1990 kam er.", "Im Jahr 1911.", "Er ging."], id="German dates"),
         pytest.param(["यह है।", "वह है।"], id="danda"),
         pytest.param(["He paid $5.", "10 boats left."], id="a number begins"),
+        pytest.param(["The iPhone rose.", "iPad sales fell.", "eBay did not."], id="a small letter first"),
         pytest.param(["Hello .", "World !"], id="tokenised"),
         pytest.param(["all is small here.", "no capitals at all.", "really?"], id="without capitals"),
     ],

@@ -59,7 +59,9 @@ def echoing() -> Iterator[None]:
     ],
 )
 def test_records(record: dict[str, Any], columns: Columns, expected: Labelled) -> None:
-    assert labelled_claims([("f:1", record)], columns) == [expected]
+    other = {"evidence": "e", "claim": "c", "label": columns.positive or 1}
+    named = {columns.evidence: "e", columns.claim: "c", columns.label: columns.positive}
+    assert labelled_claims([("f:1", record), ("f:2", {**other, **named})], columns)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["claims"] == 5
     assert main(["judge-audit", "--labels", str(path), "--judge", "nonsense"]) == 2
     assert main(["judge-audit", "--labels", str(path), "--label", "absent"]) == 2
+    capsys.readouterr()
+    assert main(["judge-audit", "--labels", str(path), "--positive", "zzz"]) == 2
+    assert "--positive: not one of the" in capsys.readouterr().err
+    assert main(["judge-audit", "--labels", str(path), "--by", "nope"]) == 2
+    assert "claims has a field 'nope'" in capsys.readouterr().err
     assert main(["judge-audit", "--labels", str(tmp_path / "none.jsonl")]) == 2
     (tmp_path / "empty.jsonl").write_text("")
     assert main(["judge-audit", "--labels", str(tmp_path / "empty.jsonl")]) == 2

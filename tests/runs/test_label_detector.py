@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from auepora_eval.core.label_terms import LABELS, SCENARIO_NAMES
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.demo.world import demo_labels
-from auepora_eval.errors import DataError
+from auepora_eval.errors import DataError, ScoringError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.runs.label_detector import FhriDetector, LabelDecision, stored_output
+from auepora_eval.runs.label_detector import EntropyWarning, FhriDetector, LabelDecision, stored_output
 from auepora_eval.runs.label_profile import load_profile
 from tests.builders import a_failure, an_output
 from tests.runs.labelled import REAL, a_labelled, real_data
@@ -31,13 +31,52 @@ def decided(samples: Sequence[EvaluationSample], **options: Any) -> list[LabelDe
     return detector.decide(samples, [stored_output(sample) for sample in samples])
 
 
-def test_the_profiles_on_board() -> None:
-    final = load_profile("final")
-    assert [profile.thresholds["multi_ticker"] for profile in (SEED, final)] == [0.70, 0.55]
-    assert [profile.high_risk_floor for profile in (SEED, final)] == [0.85, None]
-    assert set(SEED.thresholds) == set(final.thresholds) == set(SEED.weights) == set(SCENARIO_NAMES)
-    assert all(sum(weights.values()) == pytest.approx(1) for weights in SEED.weights.values())
-    assert (SEED.contradiction_hard, SEED.contradiction_soft) == (0.40, 0.15)
+BY_SCENARIO = {
+    #                  seed  final  G     N     T     C     E
+    "numeric_kpi": (0.80, 0.70, 0.20, 0.50, 0.20, 0.05, 0.05),
+    "intraday": (0.80, 0.65, 0.20, 0.50, 0.20, 0.05, 0.05),
+    "directional": (0.75, 0.65, 0.25, 0.45, 0.20, 0.05, 0.05),
+    "regulatory": (0.75, 0.55, 0.20, 0.05, 0.20, 0.40, 0.15),
+    "fundamentals": (0.70, 0.70, 0.25, 0.40, 0.15, 0.10, 0.10),
+    "multi_ticker": (0.70, 0.55, 0.30, 0.30, 0.15, 0.15, 0.10),
+    "news": (0.70, 0.60, 0.45, 0.10, 0.20, 0.15, 0.10),
+    "crypto": (0.70, 0.60, 0.35, 0.15, 0.20, 0.20, 0.10),
+    "advice": (0.55, 0.60, 0.25, 0.30, 0.15, 0.10, 0.20),
+    "portfolio_advice": (0.55, 0.50, 0.25, 0.30, 0.15, 0.10, 0.20),
+    "default": (0.65, 0.70, 0.40, 0.20, 0.15, 0.15, 0.10),
+}
+
+
+@pytest.mark.parametrize(("place", "name", "floor"), [(0, "seed", 0.85), (1, "final", None)])
+def test_the_profiles_on_board(place: int, name: str, floor: float | None) -> None:
+    profile = load_profile(name)
+    assert set(BY_SCENARIO) == set(SCENARIO_NAMES)
+    assert profile.thresholds == {scenario: row[place] for scenario, row in BY_SCENARIO.items()}
+    assert profile.weights == {
+        scenario: dict(zip("GNTCE", row[2:], strict=True)) for scenario, row in BY_SCENARIO.items()
+    }
+    assert (profile.name, profile.high_risk_floor) == (name, floor)
+    assert profile.high_risk_scenarios == {"numeric_kpi", "intraday", "directional", "regulatory"}
+    assert profile.high_risk_by_question
+    assert (profile.contradiction_hard, profile.contradiction_soft) == (0.40, 0.15)
+
+
+def test_a_profile_may_have_the_name_of_one_on_board(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: seed\nthresholds: {news: 0.9}\n")
+    assert load_profile(path) == replace(SEED, thresholds={**SEED.thresholds, "news": 0.9})
+    path.write_text("thresholds: {news: 0.7}\n")
+    assert load_profile(path) == replace(SEED, name="mine.yaml")
+
+
+def test_at_the_floor_nothing_is_breached() -> None:
+    sample = a_labelled(scenario="regulatory")
+    index = decided([sample])[0].fhri
+    assert index is not None
+    low = {**SEED.thresholds, "regulatory": 0.01}
+    for floor, label in ((index, "accurate"), (index + 0.001, "hallucination")):
+        profile = replace(SEED, high_risk_floor=floor, thresholds=low)
+        assert decided([sample], profile=profile)[0].label == label
 
 
 def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
@@ -61,6 +100,21 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
         ("thresholds: 0.5", "p.yaml: thresholds: an object was expected."),
         ("weights: {news: {G: 0, N: 0}}", "p.yaml: weights.news: all weights are 0."),
         ("weights: {news: {X: 1}}", "p.yaml: weights.news: there is no 'X'."),
+        ("base: null", "p.yaml: base: None is not a profile. Use seed or final."),
+        ("base: [seed]", "p.yaml: base: ['seed'] is not a profile."),
+        ("name: 3", "p.yaml: name: 3 is not a name."),
+        ("thresholds: null", "p.yaml: thresholds: an object was expected."),
+        ("weights: {news: null}", "p.yaml: weights.news: an object was expected."),
+        (
+            "high_risk: {scenarios: [[news]]}",
+            "p.yaml: high_risk.scenarios: a list of scenarios was expected.",
+        ),
+        ("high_risk: {scenarios: null}", "p.yaml: high_risk.scenarios: a list of scenarios was expected."),
+        ("high_risk: {by_question: 'no'}", "p.yaml: high_risk.by_question: 'no' is neither true nor false."),
+        ("contradiction: {soft: 0.5}", "p.yaml: contradiction.soft: 0.5 is above contradiction.hard, 0.4."),
+        ("contradiction: {hard: 0.1}", "p.yaml: contradiction.soft: 0.15 is above contradiction.hard, 0.1."),
+        ("entropy_share: 1.0", "p.yaml: entropy_share: no entropy is above the most that it can be"),
+        ("entropy_share: high", "p.yaml: entropy_share: 'high' is not a number from 0 to 1."),
         ("base: other", "p.yaml: base: 'other' is not a profile. Use seed or final."),
         ("high_risk: {scenarios: [sea]}", "p.yaml: high_risk.scenarios: a list of scenarios was expected."),
         ("[1]", "p.yaml: an object was expected."),
@@ -109,7 +163,7 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
             id="a price matters only where it is asked for",
         ),
         pytest.param(
-            an_output(answer="It sails.", extra={"entropy": 1.0, "entropy_samples": 2}),
+            an_output(answer="It sails.", extra={"entropy": 0.65, "entropy_samples": 2}),
             "advice",
             "hallucination",
             "the entropy is too high",
@@ -135,7 +189,8 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
     ],
 )
 def test_the_rules_in_their_order(output: SystemOutputs, scenario: str, label: str, reason: str) -> None:
-    (decision,) = FhriDetector(SEED).decide([a_labelled(scenario=scenario)], [output])
+    profile = replace(SEED, entropy_share=0.9)  # of ln 2: 0.624
+    (decision,) = FhriDetector(profile).decide([a_labelled(scenario=scenario)], [output])
     assert (decision.label, decision.reason) == (label, reason)
 
 
@@ -146,9 +201,17 @@ def test_entropy_is_held_against_the_logarithm_of_the_draws(tmp_path: Path) -> N
     for entropy, reason in ((0.89, "not above the threshold"), (0.90, "the entropy is too high")):
         sample, output = _on("It sails.", entropy=entropy, entropy_samples=6)  # half of ln 6 is 0.896
         assert detector.decide([sample], [output])[0].reason == reason
-    # At the published limit, all of ln 6, no published entropy is too high.
-    sample, output = _on("It sails.", entropy=1.7917, entropy_samples=6)
-    assert FhriDetector(SEED).decide([sample], [output])[0].reason == "not above the threshold"
+    sample, output = _on("It sails.", entropy=1.7)
+    with pytest.warns(EntropyWarning, match="without entropy_samples"):
+        assert detector.decide([sample], [output])[0].reason == "not above the threshold"
+
+
+@pytest.mark.parametrize("name", ["seed", "final"])
+def test_the_profiles_on_board_look_at_no_entropy(name: str) -> None:
+    assert load_profile(name).entropy_share is None
+    sample, output = _on("It sails.", entropy=1.7917, entropy_samples=6)  # all of ln 6
+    (decision,) = FhriDetector(load_profile(name)).decide([sample], [output])
+    assert decision.reason == "not above the threshold"
 
 
 def test_at_the_threshold(tmp_path: Path) -> None:
@@ -196,6 +259,18 @@ def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() ->
     assert [decision.contradiction_score for decision in found] == [None, None, 0.0, None, 1.0]
 
 
+def test_where_the_nearest_earlier_one_failed_the_next_earlier_one_is_met() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def score(premise: str, hypothesis: str) -> float:
+        seen.append((premise, hypothesis))
+        return 0.0
+
+    samples = [a_labelled(str(n), answer=answer, pair="p") for n, answer in enumerate(["a", "", "c"])]
+    decided(samples, contradiction=score)
+    assert seen == [("a", "c"), ("c", "a")]
+
+
 def test_no_answer_is_a_failure() -> None:
     first, second = decided([a_labelled("1", answer="", pair="p"), a_labelled("2", pair="p")])
     assert first.label is None
@@ -228,8 +303,10 @@ def test_whatever_stands_in_metadata_is_judged_or_a_failure(stored: Any) -> None
 
 def test_a_contradiction_score_is_a_share() -> None:
     samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    with pytest.raises(ValueError, match="from 0 to 1, not 7"):
-        decided(samples, contradiction=lambda premise, hypothesis: 7.0)
+    wrong: Any
+    for wrong in (7.0, -0.1, float("nan"), "high", None, [0.5]):
+        with pytest.raises(ScoringError, match="a contradiction is scored from 0 to 1, not"):
+            decided(samples, contradiction=lambda premise, hypothesis, said=wrong: said)
 
 
 def test_who_decides_the_scenario() -> None:

@@ -18,7 +18,6 @@ from auepora_eval.runs.label_scoring import (
     compare_detectors,
     scenario_accuracy,
     score_labels,
-    without_answers,
 )
 from tests.builders import a_failure, a_sample
 from tests.runs.labelled import REAL, a_labelled, predicting, real_data
@@ -47,7 +46,9 @@ def test_the_published_report_comes_out_again() -> None:
     assert all(low <= overall[name] <= high for name, (low, high) in record["intervals"]["overall"].items())
     assert set(record["slices"]) == {"scenario", "risk_tier", "category", "compliance_tag", "pair"}
     assert record["pair_accuracy"]["pairs"] == 22
-    assert record["scenario_accuracy"]["total"] == 51
+    # Every one of the public samples has a scenario_override, and the report gives it back.
+    assert (record["scenario_accuracy"]["total"], record["scenario_accuracy"]["accuracy"]) == (0, None)
+    assert record["scenario_accuracy"]["left_out_as_overridden"] == 100
     assert json.loads(json.dumps(record, allow_nan=False)) == record
 
 
@@ -138,14 +139,14 @@ def test_detected_scenarios_against_expected_ones() -> None:
         a_labelled("2", expected_scenario="news"),
         a_labelled("3", expected_scenario="Ticker Lookup"),
         a_labelled("4"),
+        a_labelled("5", scenario="news", expected_scenario="news"),
     ]
-    detected = [
-        predicting("accurate", scenario_detected=name) for name in ("multi_ticker", "crypto", "news", "news")
-    ]
+    names = ("multi_ticker", "crypto", "news", "news", "news")
+    detected = [predicting("accurate", scenario_detected=name) for name in names]
     found = scenario_accuracy(samples, detected)
     assert found is not None
-    assert (found.right, found.total, found.not_named) == (1, 2, 1)
-    assert scenario_accuracy(samples, [predicting("accurate")] * 4) is None
+    assert (found.right, found.total, found.not_named, found.overridden) == (1, 2, 1, 1)
+    assert scenario_accuracy(samples, [predicting("accurate")] * 5) is None
 
 
 def test_two_detectors() -> None:
@@ -155,14 +156,3 @@ def test_two_detectors() -> None:
     found = compare_detectors(samples, first, second)
     assert (found.both, found.only_first, found.only_second, found.neither) == (1, 9, 0, 2)
     assert found.test.p_value == pytest.approx(2 / 2**9)
-
-
-def test_a_detector_is_not_given_the_answers() -> None:
-    sample = a_labelled(
-        "1", pair="p", scenario="news", notes="n", rubric=["r"], ground_truth_hint="h", cluster="p"
-    )
-    blind = without_answers(sample, "static")
-    assert blind.labels == {"contradiction_pair_id": "p", "scenario": "news"}
-    assert blind.metadata == {"stored_output": {"answer": "The pier is long.", "passages": []}}
-    assert without_answers(sample, "live").metadata == {}
-    assert "ground_truth_label" in sample.labels

@@ -91,6 +91,11 @@ def test_the_rule(accurate: list[float], hallucinated: list[float], chosen: floa
         pytest.param([0.8] * 9, [0.1] * 9, "sensitive", id="at the edge of the gap"),
         pytest.param([0.5], [], "unknown", id="nothing to separate"),
         pytest.param([0.02] * 50 + [0.9] * 50, [0.01] * 20, "robust", id="nothing lies between"),
+        # One accurate answer (or three) is lost next door: macro-F1 is lower by a third of the two F1s' loss.
+        pytest.param([0.07] + [0.9] * 12, [0.01] * 25, "robust", id="by (1/25 + 1/51) / 3 = .0199"),
+        pytest.param([0.07] + [0.9] * 14, [0.01] * 19, "moderate", id="by (1/29 + 1/39) / 3 = .0200"),
+        pytest.param([0.07] + [0.9] * 5, [0.01] * 8, "moderate", id="by (1/11 + 1/17) / 3 = .0499"),
+        pytest.param([0.07] * 3 + [0.9] * 17, [0.01] * 20, "sensitive", id="by (3/37 + 3/43) / 3 = .0503"),
     ],
 )
 def test_robustness(accurate: list[float], hallucinated: list[float], robustness: str) -> None:
@@ -158,6 +163,39 @@ def test_csv() -> None:
 def test_nothing_to_sweep() -> None:
     with pytest.raises(DataError, match="nothing to sweep"):
         sweep(ScoredLabels.of([], []))
+
+
+@pytest.mark.parametrize("thresholds", [[], [0.5, 1.5], [math.nan]])
+def test_thresholds_that_are_none(thresholds: list[float]) -> None:
+    with pytest.raises(DataError, match=r"no threshold to try|is not from 0 to 1"):
+        sweep(_data([0.9], [0.1]), thresholds=thresholds)
+
+
+def test_the_order_of_the_thresholds_does_not_matter() -> None:
+    data = _data([0.8, 0.9, 0.3], [0.1, 0.2, 0.5])
+    assert sweep(data, thresholds=[0.6, 0.2, 0.4, 0.2]) == sweep(data, thresholds=(0.2, 0.4, 0.6))
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, math.inf])
+def test_a_score_is_from_0_to_1(score: float) -> None:
+    with pytest.raises(DataError, match=r"scores\[1\]"):
+        ScoredLabels.of(["accurate"] * 2, [0.5, score])
+
+
+def test_answers_of_one_pair_are_resampled_together() -> None:
+    # Each row four times over, as one cluster: nothing was learned, so the interval must not be narrower.
+    rng = np.random.default_rng(1)
+    labels = [LABELS[n] for n in rng.integers(2, size=40)]
+    scores = rng.random(40).tolist()
+    whole = sweep(ScoredLabels.of(labels, scores), folds=5)
+    copies = sweep(ScoredLabels.of(labels * 4, scores * 4, clusters=[*range(40)] * 4), folds=5)
+    assert whole.interval is not None
+    assert copies.interval is not None
+    assert "cluster" in copies.interval.method
+    assert copies.cross_validated == pytest.approx(whole.cross_validated, nan_ok=True)
+    assert (copies.interval.low, copies.interval.high) == pytest.approx(
+        (whole.interval.low, whole.interval.high), abs=0.05
+    )
 
 
 @real_data

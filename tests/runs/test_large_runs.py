@@ -134,6 +134,14 @@ def test_commands_say_the_same(tmp_path: Path, command: list[str], capsys: Any) 
         assert said[0] == said[1]
 
 
+def test_where_a_large_run_begins(tmp_path: Path) -> None:
+    storage, run = EvaluationResultsStorage(tmp_path), a_run("a")
+    size = len(run.samples)
+    for limit, is_large in ((size, False), (size - 1, True)):
+        storage.save_run(run, rows_in_the_json=limit, force=True)
+        assert (tmp_path / "a.queries.parquet").exists() == is_large
+
+
 def test_a_run_that_replaces_a_large_one_leaves_none_of_it(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     storage.save_run(a_run(), rows_in_the_json=3)

@@ -73,6 +73,7 @@ def test_every_part_of_the_format_is_there(document: dict[str, Any]) -> None:
     assert metadata["evaluation_parameters"] == {
         "random_seed": 3,
         "executor": "serial",
+        "concurrency": 1,
         "timeout_seconds": 30,
     }
     assert metadata["quality_assurance"]["data_validation"] == "passed"
@@ -234,8 +235,8 @@ def test_a_list_reads_heads_only_and_falls_back_to_the_whole(tmp_path: Path) -> 
     rows = [{"query_id": str(n)} for n in range(5000)]
     storage.save_results({"evaluation_id": "ours", "query_results": rows, "summary": {"total_queries": 5000}})
     ours = tmp_path / "ours.results.json"
-    ours.write_bytes(ours.read_bytes()[:-5000])  # damage that a head does not show
-    tail = {"timestamp": "2025-01-01", "_metadata": {"evaluation_type": "nightly"}}
+    ours.write_bytes(ours.read_bytes().replace(b'"4000"', b'"4000'))  # damage that a head does not show
+    tail = {"timestamp": "2025-01-01", "_metadata": {"evaluation_type": "nightly"}, "tags": ["a"]}
     theirs = {"evaluation_id": "theirs", "query_results": rows, **tail}
     (tmp_path / "theirs.results.json").write_text(json.dumps(theirs, indent=2))
     nested = {"x": {"y": 1}, "evaluation_id": "nested", "query_results": [], **tail}
@@ -245,6 +246,19 @@ def test_a_list_reads_heads_only_and_falls_back_to_the_whole(tmp_path: Path) -> 
     assert heads["ours"]["total_queries"] == 5000
     assert heads["theirs"]["evaluation_type"] == heads["nested"]["evaluation_type"] == "nightly"
     assert [head["evaluation_id"] for head in storage.list_results("nightly")] == ["nested", "theirs"]
+
+
+def test_list_and_show_say_the_same_of_a_file_that_was_cut_off(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    rows = [{"query_id": str(n)} for n in range(50)]
+    path = Path(storage.save_results({"evaluation_id": "cut", "query_results": rows}))
+    content = path.read_bytes()
+    for length in (len(content) - 3, len(content) - 100, 60, len(content) - content[::-1].index(b"}", 10)):
+        path.write_bytes(content[:length])
+        [head] = storage.list_results()
+        with pytest.raises(DataError, match="the JSON ends in the middle") as caught:
+            storage.load_results("cut")
+        assert head["error"] == str(caught.value)
 
 
 def test_a_thousand_runs_are_listed_at_once(tmp_path: Path) -> None:

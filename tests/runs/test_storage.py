@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -19,8 +25,12 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.errors import AueporaError, DataError, StorageError
+from auepora_eval.errors import DataError, StorageError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.journal import Journal
 from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.verify import verify_run
+from tests.builders import a_dataset
 
 
 def a_run(evaluation_id: str = "first", **fields: Any) -> EvaluationRun:
@@ -99,13 +109,21 @@ def test_an_id_is_never_joined_to_a_path_unchecked(tmp_path: Path, evaluation_id
     for call in (
         lambda: storage.save_results({"evaluation_id": evaluation_id}),
         lambda: storage.save_run(a_run(evaluation_id)),
-        lambda: storage.partial_outputs(evaluation_id),
+        lambda: storage.run_folder(evaluation_id),
         lambda: storage.free_id(evaluation_id),
-        lambda: storage.load_run(str(evaluation_id) + "/" if evaluation_id == 5 else evaluation_id),
+        lambda: storage.load_run("5/" if evaluation_id == 5 else evaluation_id),
     ):
-        with pytest.raises(DataError, match="cannot be a file name"):
+        with pytest.raises(DataError, match=r"cannot be a file name|there is no such file"):
             call()
     assert names(tmp_path) == []
+
+
+def test_a_path_that_leads_nowhere_is_called_a_path(tmp_path: Path) -> None:
+    for name in ("../r/small.results.json", f"{tmp_path}/x", "no/such.run"):
+        with pytest.raises(FileNotFoundError, match="there is no such file"):
+            EvaluationResultsStorage(tmp_path).find(name)
+    with pytest.raises(FileNotFoundError, match=r"there is no run 'small\.results\.json'"):
+        EvaluationResultsStorage(tmp_path).find("small.results.json")
 
 
 @pytest.mark.parametrize(
@@ -155,6 +173,70 @@ def test_a_folder_or_a_dangling_link_among_the_results(storage: EvaluationResult
     (storage.results_directory / "a.results.json").mkdir()
     (storage.results_directory / "b.results.json").symlink_to("nowhere")
     assert ["error" in head for head in storage.list_results()].count(True) == 2
+
+
+def test_metadata_of_the_caller_stays(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    told = {"owner": "team a", "evaluation_type": "nightly", "saved_at": "long ago"}
+    storage.save_results({"evaluation_id": "a", "_metadata": told})
+    stored = storage.load_results("a")["_metadata"]
+    assert stored == {**told, "saved_at": stored["saved_at"], "file_path": str(tmp_path / "a.results.json")}
+    assert stored["saved_at"] != "long ago"
+    storage.save_results({"evaluation_id": "b", "_metadata": told}, "weekly")
+    assert storage.load_results("b")["_metadata"]["evaluation_type"] == "weekly"
+    assert [head["evaluation_type"] for head in storage.list_results()] == ["nightly", "weekly"]
+    with pytest.raises(DataError, match=r"\$\._metadata: an object was expected, not an array"):
+        storage.save_results({"evaluation_id": "c", "_metadata": [1]})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"a": object()}, r"\$\.x\.a: object would be read back"),
+        ([1, b"bytes"], r"\$\.x\[1\]: bytes would be read back"),
+        (2**2000, r"\$\.x: the number is too large"),
+        ({1: 2}, r"\$\.x: the key 1 is no text"),
+        ({3, 4}, r"\$\.x: set would be read back"),
+        (datetime(2024, 1, 1, tzinfo=UTC), r"\$\.x: datetime would be read back"),
+        (Decimal("1.1"), r"\$\.x: Decimal would be read back"),
+    ],
+)
+def test_what_would_be_read_back_as_something_else_is_refused(
+    tmp_path: Path, value: Any, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        EvaluationResultsStorage(tmp_path).save_results({"evaluation_id": "a", "x": value})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_document_that_holds_itself_is_refused(tmp_path: Path) -> None:
+    results: dict[str, Any] = {"evaluation_id": "a"}
+    results["x"] = [results]
+    with pytest.raises(DataError, match="nested too deeply"):
+        EvaluationResultsStorage(tmp_path).save_results(results)
+
+
+def test_what_is_read_back_as_it_was(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    values: dict[str, Any] = {
+        "whole": 2**1023,
+        "none": None,
+        "tuple": (1, "a"),
+        "flag": True,
+        "nan": math.nan,
+    }
+    values |= {"array": np.array([[1.5, 2]]), "number": np.float64(0.1), "bool": np.bool_(True)}
+    storage.save_results({"evaluation_id": "a", **values})
+    stored = storage.load_results("a")
+    read = {"tuple": [1, "a"], "nan": None, "array": [[1.5, 2.0]], "number": 0.1, "bool": True}
+    assert {name: stored[name] for name in values} == {**values, **read}
+
+
+def test_no_advice_that_python_has_not(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    storage.save_results({"evaluation_id": "a"})
+    with pytest.raises(StorageError, match=r"exists already\. Choose another evaluation_id\.$"):
+        storage.save_results({"evaluation_id": "a"})
 
 
 def test_list_newest_first_and_by_type(tmp_path: Path) -> None:
@@ -226,35 +308,30 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     assert storage.list_results() == []
     with pytest.raises(StorageError, match="cannot be written"):
         storage.save_run(a_run())
-    with pytest.raises(StorageError, match="cannot be written"), storage.outputs_as_they_arrive("first"):
-        pass
+    with pytest.raises(StorageError, match="cannot be written"):
+        Journal.create(storage.run_folder("first"), {})
 
 
-def test_outputs_are_kept_as_they_arrive(tmp_path: Path) -> None:
+def test_a_run_with_a_journal_has_its_outputs_there_and_nowhere_else(tmp_path: Path) -> None:
     storage, run = EvaluationResultsStorage(tmp_path), a_run()
-
-    def crash() -> None:
-        with storage.outputs_as_they_arrive("first") as keep:
-            keep(run.samples[0], run.outputs[0])
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        crash()
-    assert storage.partial_outputs("first").read_bytes().count(b"\n") == 1
-    storage.save_run(run)
-    assert not storage.partial_outputs("first").exists()
-
-
-def test_a_crash_before_the_first_output_leaves_nothing(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    with pytest.raises(AueporaError), storage.outputs_as_they_arrive("first"):
-        raise DataError("here", "wrong.")
-    assert names(tmp_path) == []
+    evaluator = AueporaEvaluator(lambda query: run.outputs[0], EvaluationPlan(parse_metrics("token_f1")))
+    stored = storage.evaluate(evaluator, a_dataset(*run.samples), evaluation_id="first")
+    files = ["header.json", "journal.jsonl", "lock", "samples.jsonl"]
+    assert names(tmp_path) == sorted(["first.results.json", "first.run", *files])
+    loaded = storage.load_run("first")
+    assert [output.response for output in loaded.outputs] == [output.response for output in run.outputs]
+    assert loaded.samples == run.samples
+    assert stored.samples == []
+    assert verify_run(storage, "first").ok
+    storage.save_run(run, force=True)
+    assert "journal.jsonl" not in names(tmp_path)
+    assert storage.load_run("first") == run
 
 
-def test_outputs_of_a_stored_run_are_not_begun_again(storage: EvaluationResultsStorage) -> None:
-    with pytest.raises(StorageError, match="exists already"), storage.outputs_as_they_arrive("first"):
-        pass
+def test_a_stored_run_is_not_begun_again(storage: EvaluationResultsStorage) -> None:
+    evaluator = AueporaEvaluator(lambda query: "x", EvaluationPlan([]))
+    with pytest.raises(StorageError, match="exists already"):
+        evaluator.run(a_dataset(*a_run().samples), evaluation_id="first", storage=storage)
 
 
 def test_free_id_counts_up(storage: EvaluationResultsStorage) -> None:

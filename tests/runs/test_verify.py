@@ -79,6 +79,10 @@ def set_in(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def detail(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
+    return set_in("retrieval_metrics", "recall@3", "details", name, to=to)
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -118,6 +122,26 @@ def set_in(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         pytest.param(
             set_in("metadata", "evaluation_parameters", "random_seed", to=5), {"plan_sha256"}, id="the seed"
         ),
+        pytest.param(set_in("evaluation_id", to="another"), {"evaluation_id"}, id="the id"),
+        pytest.param(detail("higher_is_better", False), {"recall@3"}, id="which way is better"),
+        pytest.param(detail("unit", "s"), {"recall@3"}, id="the unit"),
+        pytest.param(detail("bounds", [0.0, 2.0]), {"recall@3"}, id="what values can be"),
+        pytest.param(
+            detail("interval_method", "Wald"),
+            {"recall@3", "statistical_analysis"},
+            id="how the interval came",
+        ),
+        pytest.param(
+            set_in("retrieval_metrics", "recall@3", "target", to="LATENCY"), {"recall@3"}, id="the target"
+        ),
+        pytest.param(
+            set_in("metadata", "quality_assurance", "samples_checked", to=11), {"samples_checked"}, id="count"
+        ),
+        pytest.param(
+            set_in("metadata", "evaluation_parameters", "concurrency", to=9),
+            {"evaluation_parameters"},
+            id="how calls were made",
+        ),
     ],
 )
 def test_an_edit_of_the_results_file(tmp_path: Path, change: Any, expected: set[str]) -> None:
@@ -125,6 +149,27 @@ def test_an_edit_of_the_results_file(tmp_path: Path, change: Any, expected: set[
     edit(tmp_path / "run.results.json", change)
     assert expected <= wrong(storage)
     assert len(wrong(storage)) <= len(expected) + 4  # another seed moves some intervals too
+
+
+def test_the_name_of_the_rows_file(tmp_path: Path) -> None:
+    storage = stored(tmp_path, rows_in_the_json=3)
+    edit(tmp_path / "run.results.json", set_in("queries_file", "name", to="other.queries.parquet"))
+    assert wrong(storage) == {"rows"}
+
+
+def test_how_the_calls_were_made_is_told_twice(tmp_path: Path) -> None:
+    storage, run = (
+        stored(tmp_path),
+        scored_run(
+            EvaluationPlan([]), *small_world(), system_name="s", dataset_name="d", evaluation_id="two"
+        ),
+    )
+    run.configuration = {"executor": "threads", "concurrency": 4, "timeout": 30.0, "other": 1}
+    storage.save_run(run)
+    assert verify_run(storage, "two").ok
+    edit(tmp_path / "two.results.json", set_in("metadata", "evaluation_parameters", "timeout_seconds", to=1))
+    found = verify_run(storage, "two").having(DOES_NOT_FIT)
+    assert [check.what for check in found] == ["evaluation_parameters"]
 
 
 def test_a_row_that_is_gone(tmp_path: Path) -> None:
@@ -165,6 +210,7 @@ def test_a_run_without_its_folder_is_checked_as_far_as_possible(tmp_path: Path) 
     shutil.rmtree(tmp_path / "run.run")
     found = verify_run(storage, "run")
     assert found.ok
+    assert not found.whole
     assert {check.what for check in found.having(UNCHECKED)} == {"samples and outputs", "mine"}
     edit(tmp_path / "run.results.json", set_in("retrieval_metrics", "recall@3", "value", to=0.1))
     assert wrong(storage) == {"recall@3"}
@@ -178,9 +224,13 @@ def test_a_file_of_version_1_0_is_checked_too() -> None:
 
 def test_what_is_no_run_of_ours_is_said(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
-    storage.save_results({"evaluation_id": "run", "retrieval_metrics": {"hit@1": {"value": 1}}})
-    with pytest.raises(DataError, match="not a results file of ours"):
+    document = {"evaluation_id": "run", "retrieval_metrics": {"hit@1": {"value": 1}}}
+    storage.save_results(document)
+    with pytest.raises(DataError, match="names no schema_version"):
         verify_run(storage, "run")
+    storage.save_results({**document, "evaluation_id": "two", "schema_version": "1.1"})
+    with pytest.raises(DataError, match="not a results file of ours"):
+        verify_run(storage, "two")
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,6 +243,19 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["verify", "run", "--out", str(tmp_path), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["ok"] is False
     assert main(["verify", "other", "--out", str(tmp_path)]) == 2
+
+
+def test_the_command_does_not_say_ok_of_what_it_could_not_see(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(tmp_path)
+    shutil.rmtree(tmp_path / "run.run")
+    assert main(["verify", "run", "--out", str(tmp_path)]) == 3
+    assert "run: COULD NOT BE CHECKED; of the checks" in capsys.readouterr().out
+    assert main(["verify", "run", "--out", str(tmp_path), "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["whole"] is False
+    edit(tmp_path / "run.results.json", set_in("summary", "total_queries", to=11))
+    assert main(["verify", "run", "--out", str(tmp_path)]) == 1
 
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(

@@ -1,4 +1,8 @@
-"""`module:attribute` to a system."""
+"""A system by its name: `module:attribute`, `file.py:attribute`, `openai:URL#model` or `http:URL`.
+
+A system that was named can be sent to other processes and machines: its name goes there, not its content,
+and no key with it.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,67 @@ import importlib.util
 import inspect
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from ..core.rag_interface import RAGSystemProtocol, as_system
 from ..errors import DataError
 
 
-def load_system(name: str) -> RAGSystemProtocol:
-    """The system that `package.module:attribute` or `path/to/file.py:attribute` names.
+class NamedSystem:
+    """A system that remembers its name; the workers of an executor load it by that."""
+
+    def __init__(self, name: str, folder: str, options: Mapping[str, Any], system: RAGSystemProtocol) -> None:
+        self._origin = (name, folder, dict(options))
+        self._system = system
+        self.run = system.run
+        own = getattr(system, "name", None)
+        self.name = own if isinstance(own, str) and own else type(system).__name__
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        return getattr(self._system, attribute)
+
+    def __reduce__(self) -> Any:
+        return _loaded, self._origin
+
+
+def load_system(name: str, options: Mapping[str, Any] | None = None) -> RAGSystemProtocol:
+    """The system of that name.
 
     A class is instantiated, a function without parameters is called: what it returns is the system.
+    `options` are those of an endpoint: api_key_env, timeout, plain_http, prompt, fields.
     """
+    return _loaded(name, str(Path.cwd()), dict(options or {}))
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether a name stands for a server rather than for Python code."""
+    return name.startswith(("openai:", "http:", "https:"))
+
+
+def _loaded(name: str, folder: str, options: dict[str, Any]) -> RAGSystemProtocol:
+    if is_endpoint(name):
+        from .endpoints import endpoint_system
+
+        system: Any = endpoint_system(name, options)
+    else:
+        system = _imported(name, folder)
+    return cast(RAGSystemProtocol, NamedSystem(name, folder, options, system))
+
+
+def _imported(name: str, folder: str) -> RAGSystemProtocol:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise DataError(
-            f"--system {name}", "is not module:attribute.", fix="Write, for example, my_rag.py:system."
+            f"--system {name}",
+            "is not module:attribute.",
+            fix="Write, for example, my_rag.py:system, or openai:http://127.0.0.1:8000/v1#model.",
         )
-    module = _module(module_name, name)
+    module = _module(module_name, name, Path(folder))
     if not hasattr(module, attribute):
         public = [key for key in vars(module) if not key.startswith("_")]
         raise DataError(
@@ -42,13 +88,12 @@ def load_system(name: str) -> RAGSystemProtocol:
         raise DataError(f"--system {name}", _in_one_line(error)) from error
 
 
-def _module(module_name: str, name: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def _module(module_name: str, name: str, folder: Path) -> ModuleType:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
     try:
         if module_name.endswith(".py"):
-            return _from_file(Path(module_name))
+            return _from_file(folder / module_name)
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and module_name.startswith(error.name):

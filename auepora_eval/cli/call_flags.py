@@ -1,0 +1,128 @@
+"""The flags of `auepora run` that say how the system is called."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .common import at_least, price
+
+if TYPE_CHECKING:
+    from ..core.executor import Executor
+    from ..core.policy import CallPolicy
+    from ..core.rag_interface import RAGSystemProtocol
+
+# The settings that are stored with a run; the name of a variable is no secret.
+CALL_SETTINGS: tuple[str, ...] = (
+    "retries",
+    "rpm",
+    "tpm",
+    "budget_calls",
+    "budget_tokens",
+    "budget_cost",
+    "breaker",
+    "adaptive",
+    "warm_up",
+    "api_key_env",
+    "plain_http",
+    "prompt",
+    "http",
+    "address",
+)
+_ENDPOINT_RETRIES = 4  # what another machine answers may fail for a moment; Python code fails for a reason
+
+
+def add_call_flags(parser: ArgumentParser) -> None:
+    """Retries, limits, budgets, and what an endpoint needs."""
+    group = parser.add_argument_group("calls that fail, and limits")
+    whole, above = at_least(0), at_least(1)
+    group.add_argument(
+        "--retries", type=whole, metavar="N", help="further attempts after a 429, 5xx, timeout (endpoints: 4)"
+    )
+    group.add_argument("--rpm", type=above, metavar="N", help="the most requests a minute")
+    group.add_argument("--tpm", type=above, metavar="N", help="the most tokens a minute")
+    group.add_argument("--budget-calls", type=above, metavar="N", help="stop after so many calls")
+    group.add_argument("--budget-tokens", type=above, metavar="N", help="stop after so many tokens")
+    group.add_argument(
+        "--budget-cost", type=price, metavar="USD", help="stop when so much is spent (--price-input/-output)"
+    )
+    group.add_argument("--breaker", type=above, metavar="N", help="stop after N failed samples in a row")
+    group.add_argument(
+        "--adaptive",
+        action="store_true",
+        default=None,
+        help="fewer calls at a time while the endpoint pushes back (429, timeouts), then more again",
+    )
+    group.add_argument("--warm-up", type=whole, metavar="N", help="calls beforehand that count for nothing")
+    group.add_argument("--address", metavar="HOST", help="executor ray: the cluster (auto, ray://host:10001)")
+    group = parser.add_argument_group("endpoints (--system openai:URL#MODEL, --system http:URL)")
+    group.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the key")
+    group.add_argument("--prompt", metavar="FILE", help="openai: the prompt, a file with {{material}} in it")
+    group.add_argument(
+        "--plain-http",
+        action="store_true",
+        default=None,
+        help="let questions and keys go unencrypted to another host",
+    )
+
+
+def named_system(settings: Mapping[str, Any]) -> RAGSystemProtocol:
+    """The system that the settings name."""
+    from ..errors import PlanError
+    from ..execution.systems import is_endpoint, load_system
+
+    name = settings["system"]
+    given = {option: settings.get(option) for option in ("api_key_env", "plain_http", "prompt")}
+    given["fields"] = settings.get("http")
+    given = {option: value for option, value in given.items() if value}
+    if not is_endpoint(name):
+        for option in given:
+            flag = "http:" if option == "fields" else f"--{option.replace('_', '-')}"
+            raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
+        return load_system(name)
+    return load_system(name, {**given, "timeout": settings.get("timeout")})
+
+
+def call_policy(settings: Mapping[str, Any]) -> CallPolicy:
+    """What is done about calls that fail, and how many may be made."""
+    from ..core.policy import CallPolicy
+    from ..execution.systems import is_endpoint
+
+    usual = _ENDPOINT_RETRIES if is_endpoint(settings["system"]) else 0
+    retries = settings.get("retries")
+    return CallPolicy(
+        timeout=None if _ends_processes(settings) else settings.get("timeout"),
+        retries=usual if retries is None else retries,
+        requests_per_minute=settings.get("rpm"),
+        tokens_per_minute=settings.get("tpm"),
+        max_calls=settings.get("budget_calls"),
+        max_tokens=settings.get("budget_tokens"),
+        max_cost=settings.get("budget_cost"),
+        price_input=settings.get("price_input"),
+        price_output=settings.get("price_output"),
+        breaker_after=settings.get("breaker"),
+        adaptive=settings["concurrency"] if settings.get("adaptive") else None,
+    )
+
+
+def call_executor(settings: Mapping[str, Any]) -> Executor:
+    """The executor that the settings name."""
+    from ..errors import PlanError
+    from ..execution.local import EXECUTORS
+    from ..execution.warm_up import WarmedUp
+
+    options: dict[str, Any] = {"concurrency": settings["concurrency"]}
+    if settings.get("address"):
+        if settings["executor"] != "ray":
+            raise PlanError("--address is for a cluster: add --executor ray, or leave it out.")
+        options["address"] = settings["address"]
+    if _ends_processes(settings):
+        options["timeout"] = settings.get("timeout")
+    executor = EXECUTORS.get(settings["executor"])(**options)
+    return WarmedUp(executor, settings["warm_up"]) if settings.get("warm_up") else executor
+
+
+def _ends_processes(settings: Mapping[str, Any]) -> bool:
+    """A hung call ends with its process, where that makes one attempt only; else the policy has the clock."""
+    return settings.get("executor") == "processes" and not settings.get("retries")

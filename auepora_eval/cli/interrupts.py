@@ -1,0 +1,68 @@
+"""Ctrl-C and SIGTERM while a system is being called: once is a request, twice an order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+SECONDS_TO_FINISH = 10.0
+
+
+class StopNow(BaseException):
+    """The second signal, or the time for the calls under way is over."""
+
+
+@dataclass
+class Signalled:
+    """Which signal came, if one did."""
+
+    number: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
+
+
+@contextmanager
+def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH) -> Iterator[Signalled]:
+    """At the first signal call `stop`; at the second, or after these seconds, raise StopNow."""
+    signalled = Signalled()
+    if threading.current_thread() is not threading.main_thread():
+        yield signalled
+        return
+    over: list[threading.Timer] = []
+
+    def handle(number: int, frame: object) -> None:
+        if signalled.number:
+            raise StopNow
+        signalled.number = number
+        stop()
+        # Not by print: the signal may have come in the middle of one.
+        words = f"\nstopping: the calls under way are finished, {seconds:g} s at most; again to stop now\n"
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, words.encode())
+        timer = threading.Timer(seconds, _send, [number])
+        timer.daemon = True
+        timer.start()
+        over.append(timer)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signalled
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for timer in over:
+            timer.cancel()
+
+
+def _send(number: int) -> None:
+    # A real signal where there are any: it wakes a main thread that waits for an answer.
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)

@@ -1,0 +1,245 @@
+"""The call of a system on one sample: timed, tried again, checked, and with its failures on record."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import replace
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError, RunStoppedError
+from .blinding import as_shown
+from .executor import awaited, within
+from .fingerprint import plain
+from .limits import Limits, attempts_of
+from .policy import CallPolicy, kind_of
+from .rag_interface import RAGSystemProtocol, as_outputs
+from .redaction import without_secrets
+from .types import EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
+
+
+class SystemCall:
+    """Calls a system on a sample and returns its output, or one that says why there is none.
+
+    Raises only RunStoppedError, when the policy allows no further call. An object rather than a function, so
+    that it can be sent to another process if the system can.
+    """
+
+    def __init__(self, system: RAGSystemProtocol, top_k: int, policy: CallPolicy | None = None) -> None:
+        self.system, self.top_k, self.policy = system, top_k, policy or CallPolicy()
+        self.limits = Limits(self.policy)
+        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+        # A system that talks to an endpoint keeps the time of each attempt itself.
+        self._timeout = None if getattr(system, "keeps_time", False) is True else self.policy.timeout
+
+    def __call__(self, sample: EvaluationSample) -> Any:
+        return self._call_async(sample) if self.is_async else self._call(sample)
+
+    def __reduce__(self) -> Any:
+        # What is counted is counted where the run is; only the attempts themselves are made elsewhere.
+        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None, breaker_after=None)
+        return SystemCall, (self.system, self.top_k, sent)
+
+    def shared_by(self, workers: int) -> SystemCall:
+        """The call for one of several processes, with its share of the pace."""
+        paces = ("requests_per_minute", "tokens_per_minute")
+        shares = {name: getattr(self.policy, name) for name in paces}
+        cut = {name: value / workers for name, value in shares.items() if value is not None}
+        if self.policy.adaptive:
+            cut["adaptive"] = max(1, self.policy.adaptive // workers)
+        return SystemCall(self.system, self.top_k, replace(self.policy, **cut))
+
+    def made_elsewhere(self, result: Any) -> None:
+        """Count a call that another process made; RunStoppedError comes from `limits.check`."""
+        if isinstance(result, SystemOutputs) and result.error is None:
+            self.limits.answered(result, calls=attempts_of(result))
+        else:
+            error = result.error if isinstance(result, SystemOutputs) else None
+            words = f"{error.type}: {error.message}" if error else type(result).__name__
+            calls = attempts_of(result) if isinstance(result, SystemOutputs) else 1
+            self.limits.failed(words, calls=calls)
+
+    def _call(self, sample: EvaluationSample) -> SystemOutputs:
+        trial = _Trial(sample, self.limits)
+        gate = self.limits.gate
+        while True:
+            ticket = gate.enter().result() if gate else 0
+            error: BaseException | None = None
+            try:
+                self._sleep(self.limits.reserve())
+                start = perf_counter()
+                output = checked_output(self._raw(sample), perf_counter() - start)
+            except RunStoppedError:
+                raise
+            except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
+                error = caught
+            finally:
+                if gate:
+                    gate.leave(ticket, error)
+            if error is None:
+                return trial.answered(output)
+            wait = trial.failed(error, perf_counter() - start)
+            if wait is None:
+                return trial.given_up(error, perf_counter() - start)
+            self._sleep(wait)
+
+    async def _call_async(self, sample: EvaluationSample) -> SystemOutputs:
+        trial = _Trial(sample, self.limits)
+        gate, sleep = self.limits.gate, self.policy.clock.sleep_async
+        while True:
+            ticket = await asyncio.wrap_future(gate.enter()) if gate else 0
+            error: BaseException | None = None
+            try:
+                if pause := self.limits.reserve():
+                    await sleep(pause)
+                start = perf_counter()
+                output = checked_output(await self._raw_async(sample), perf_counter() - start)
+            except RunStoppedError:
+                raise
+            except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
+                error = caught
+            finally:
+                if gate:
+                    gate.leave(ticket, error)
+            if error is None:
+                return trial.answered(output)
+            wait = trial.failed(error, perf_counter() - start)
+            if wait is None:
+                return trial.given_up(error, perf_counter() - start)
+            await sleep(wait)
+
+    def _sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.policy.clock.sleep(seconds)
+
+    def _raw(self, sample: EvaluationSample) -> Any:
+        if self._timeout is None:
+            return self._finished(sample)
+        return within(self._timeout, lambda: self._finished(sample))
+
+    def _finished(self, sample: EvaluationSample) -> Any:
+        raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+        return awaited(raw) if inspect.isawaitable(raw) else raw
+
+    async def _raw_async(self, sample: EvaluationSample) -> Any:
+        run: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+        if self._timeout is None:
+            return await run
+        clock = asyncio.timeout(self._timeout)
+        try:
+            async with clock:
+                return await run
+        except TimeoutError:
+            if clock.expired():
+                raise TimeoutError(f"no answer within {self._timeout:g} s") from None
+            raise
+
+
+class _Trial:
+    """The attempts at one sample."""
+
+    def __init__(self, sample: EvaluationSample, limits: Limits) -> None:
+        self._sample, self._limits = sample, limits
+        self._records: list[dict[str, Any]] = []
+
+    def answered(self, output: SystemOutputs) -> SystemOutputs:
+        self._limits.answered(output)
+        if not self._records:
+            return output
+        return replace(output, extra={**output.extra, "attempts": self._records})
+
+    def failed(self, error: BaseException, seconds: float) -> float | None:
+        """Note a failed attempt; the seconds to wait for the next one, None if there is to be none."""
+        record = {
+            "sample": self._sample.sample_id,
+            "attempt": len(self._records) + 1,
+            "kind": kind_of(error),
+            "type": type(error).__name__,
+            "message": _message(error),
+            "seconds": seconds,
+        }
+        self._records.append(record)
+        attempt = len(self._records)
+        if self._limits.stopped or not self._limits.policy.tries_again(error, attempt):
+            return None
+        return self._limits.policy.wait(error, attempt)
+
+    def given_up(self, error: BaseException, seconds: float) -> SystemOutputs:
+        """The output of a sample that failed for good."""
+        output = failed_output(error, seconds)
+        self._limits.failed(f"{type(error).__name__}: {_message(error)[:200]}")
+        return replace(output, extra={"attempts": self._records})
+
+
+def _message(error: BaseException) -> str:
+    return " ".join(without_secrets(str(error)).split())[:2000]
+
+
+def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:
+    """An empty output that says what went wrong. It has no timings: crashing is not answering fast."""
+    if isinstance(error, BaseException):
+        failure = Failure(type(error).__name__, _message(error), seconds)
+    else:
+        failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}", seconds)
+    return SystemOutputs([], Response(""), error=failure)
+
+
+def checked_output(raw: Any, seconds: float) -> SystemOutputs:
+    """A system's answer in order: ranked, timed, and such that it can be stored; else a DataError."""
+    output = as_outputs(raw)
+    if not isinstance(output.response, Response) or not isinstance(output.response.text, str):
+        raise DataError("the answer", f"is not a text but {output.response!r:.60}.")
+    hits = [_checked_hit(hit) for hit in output.retrieved]
+    if len({hit.rank for hit in hits}) < len(hits):
+        ranks = [hit.rank for hit in hits[:10]]
+        raise DataError(
+            "retrieved", f"two documents have the same rank: {ranks}.", fix="Number them 1, 2, 3, ..."
+        )
+    for name, value in output.timings.items():
+        is_number = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+        if not is_number or not 0 <= value < float("inf"):
+            raise DataError(f"timings[{name!r}]", f"is not a number of seconds: {value!r:.60}.")
+    # A copy: the system may hand out the same object again.
+    checked = replace(
+        output,
+        retrieved=sorted(hits, key=lambda hit: hit.rank),
+        timings={"end_to_end": seconds, **{name: float(value) for name, value in output.timings.items()}},
+    )
+    _refuse_unstorable(checked)
+    return checked
+
+
+def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
+    rank, score = _rank(hit), float(hit.score)
+    if type(hit) is RetrievedDocument:  # `replace` takes ten times as long, and this is done for every hit
+        return RetrievedDocument(hit.doc, score, rank)
+    return replace(hit, rank=rank, score=score)
+
+
+def _rank(hit: RetrievedDocument) -> int:
+    if not isinstance(hit.doc.doc_id, str) or not isinstance(hit.doc.text, str):
+        raise DataError(
+            "retrieved", f"the document {hit.doc.doc_id!r:.60} must have a text as id and as text."
+        )
+    if type(hit.rank) is int:
+        return hit.rank
+    if isinstance(hit.rank, bool) or not isinstance(hit.rank, Integral):
+        raise DataError(
+            "retrieved", f"the rank {hit.rank!r:.60} is not a whole number.", fix="Use 1, 2, 3, ..."
+        )
+    return int(hit.rank)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=plain)
+
+
+def _refuse_unstorable(output: SystemOutputs) -> None:
+    """What JSON cannot hold (half a character, a list that holds itself) fails its sample, not the run."""
+    try:
+        _encoder.encode(output)
+    except (UnicodeEncodeError, RecursionError, OverflowError, TypeError, ValueError) as error:
+        raise DataError("the output", f"cannot be written as JSON: {error!s:.100}.") from error

@@ -1,0 +1,171 @@
+"""What the calls of one run share: the pace, the budget, the breaker, and how many are made at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import Any
+
+from ..errors import RunStoppedError
+from .policy import PUSHED_BACK, CallPolicy, kind_of
+from .resources import ApiUsage
+from .types import SystemOutputs
+
+
+class Limits:
+    """The state of a policy during a run. Safe to use from several threads."""
+
+    def __init__(self, policy: CallPolicy) -> None:
+        self.policy = policy
+        self.gate = Gate(policy.adaptive) if policy.adaptive else None
+        self.calls = 0
+        self._lock = threading.Lock()
+        self._usage = ApiUsage()
+        self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
+        self._failures_in_a_row = 0
+        self._stopped = ""
+
+    @property
+    def stopped(self) -> str:
+        """Why no further call may be made; empty while one may."""
+        return self._stopped
+
+    def reserve(self) -> float:
+        """Count a call and say in how many seconds it may be made; RunStoppedError if it may not."""
+        with self._lock:
+            self._refuse_if_spent()
+            self.calls += 1
+            now = self.policy.clock.now()
+            return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self._usual_tokens()))
+
+    def check(self) -> None:
+        """RunStoppedError if no further call may be made."""
+        with self._lock:
+            self._refuse_if_spent()
+
+    def answered(self, output: SystemOutputs, *, calls: int = 0) -> None:
+        """Note a sample that was answered; `calls` that were made elsewhere are counted too."""
+        with self._lock:
+            self.calls += calls
+            self._failures_in_a_row = 0
+            usual = self._usual_tokens()
+            before = self._usage.sums["total_tokens"]
+            self._usage.add(output)
+            self._tokens.correct(self._usage.sums["total_tokens"] - before - usual)
+
+    def failed(self, words: str, *, calls: int = 0) -> None:
+        """Note a sample that failed for good."""
+        with self._lock:
+            self.calls += calls
+            self._failures_in_a_row += 1
+            limit = self.policy.breaker_after
+            if limit is not None and self._failures_in_a_row >= limit:
+                self._stopped = (
+                    f"{self._failures_in_a_row} samples failed in a row, the last one with {words}"
+                )
+
+    def _refuse_if_spent(self) -> None:
+        policy = self.policy
+        if not self._stopped:
+            tokens, cost = self._usage.sums["total_tokens"], self._cost()
+            if policy.max_calls is not None and self.calls >= policy.max_calls:
+                self._stopped = f"the budget of {policy.max_calls:,} calls is spent"
+            elif policy.max_tokens is not None and tokens >= policy.max_tokens:
+                self._stopped = f"{tokens:,} tokens were used, of a budget of {policy.max_tokens:,}"
+            elif policy.max_cost is not None and cost >= policy.max_cost:
+                self._stopped = f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
+        if self._stopped:
+            raise RunStoppedError(f"stopped: {self._stopped}. What is finished is kept.")
+
+    def _cost(self) -> float:
+        sums, policy = self._usage.sums, self.policy
+        sent = sums["input_tokens"] * (policy.price_input or 0.0)
+        return float(sent + sums["output_tokens"] * (policy.price_output or 0.0)) / 1000
+
+    def _usual_tokens(self) -> float:
+        """What a call has used so far, on average: nobody knows before it is made."""
+        told = self._usage.told["total_tokens"]
+        return float(self._usage.sums["total_tokens"] / told) if told else 0.0
+
+
+class Pace:
+    """So many a minute, evenly: each waits for its turn, so that no minute has more."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds_each = 60.0 / per_minute if per_minute else 0.0
+        self._free_at = float("-inf")
+
+    def reserve(self, now: float, amount: float) -> float:
+        """Seconds until it is the turn of whoever asks."""
+        if not self._seconds_each:
+            return 0.0
+        start = max(now, self._free_at)
+        self._free_at = start + amount * self._seconds_each
+        return start - now
+
+    def correct(self, difference: float) -> None:
+        """It was more, or less, than was reserved."""
+        self._free_at += difference * self._seconds_each
+
+
+class Gate:
+    """Lets so many calls through at a time: fewer when the endpoint pushes back, more while it answers."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._size = float(most)
+        self._inside = 0
+        self._epoch = 0
+        self._waiting: deque[Future[int]] = deque()
+        self._lock = threading.Lock()
+        self.lowest = most
+
+    @property
+    def size(self) -> int:
+        """How many may be inside now."""
+        return int(self._size)
+
+    def enter(self) -> Future[int]:
+        """A future that is done when there is room; its result goes back to `leave`."""
+        ticket: Future[int] = Future()
+        with self._lock:
+            self._waiting.append(ticket)
+            admitted = self._admitted()
+        _open(admitted)
+        return ticket
+
+    def leave(self, epoch: int, error: BaseException | None) -> None:
+        """Make room, and take note of how it went."""
+        with self._lock:
+            self._inside -= 1
+            if error is None:
+                self._size = min(self._most, self._size + 1 / self._size)
+            elif kind_of(error) in PUSHED_BACK and epoch == self._epoch:
+                # Once for all that were inside when it happened: they were too many together.
+                self._size = max(1.0, self._size / 2)
+                self._epoch += 1
+                self.lowest = min(self.lowest, self.size)
+            admitted = self._admitted()
+        _open(admitted)
+
+    def _admitted(self) -> list[tuple[Future[int], int]]:
+        admitted = []
+        while self._waiting and self._inside < self.size:
+            ticket = self._waiting.popleft()
+            if ticket.set_running_or_notify_cancel():  # cancelled by who stopped waiting
+                self._inside += 1
+                admitted.append((ticket, self._epoch))
+        return admitted
+
+
+def _open(admitted: list[tuple[Future[int], int]]) -> None:
+    # Outside the lock: whoever waits may run at once, in this thread.
+    for ticket, epoch in admitted:
+        ticket.set_result(epoch)
+
+
+def attempts_of(output: SystemOutputs) -> int:
+    """How many calls an output took, by its own records."""
+    records: Any = output.extra.get("attempts")
+    failed = len(records) if isinstance(records, list) else 0
+    return failed + (output.error is None)

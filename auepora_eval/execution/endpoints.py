@@ -1,0 +1,251 @@
+"""Systems behind an endpoint: any that speaks OpenAI's chat protocol, and any that takes a query by POST.
+
+    openai:http://127.0.0.1:8000/v1#small-model
+    http:http://127.0.0.1:9000/ask        or, shorter, http://127.0.0.1:9000/ask
+
+Each call is one attempt: what is done about those that fail is the business of the run's CallPolicy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from ..errors import DataError
+from ..judges.http_calls import BadReplyError, Endpoint
+from ..judges.llm import ChatModel, split_endpoint
+from ..judges.prompt_files import Prompt, as_material, load_prompt, new_fence
+from ..judges.retries import Patience
+from ..judges.secrets import Secret, key_from_environment
+
+DEFAULT_TIMEOUT = 60.0
+_KEY_LIKE = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
+_OPTIONS = ("api_key_env", "timeout", "plain_http", "prompt", "fields")
+
+
+def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpSystem:
+    """The system of a name that begins with openai:, http: or https:."""
+    strange = [option for option in options if option not in _OPTIONS]
+    if strange:
+        raise DataError("the options of the endpoint", f"there is no {strange[0]!r}.")
+    key_name = options.get("api_key_env")
+    key = key_from_environment(key_name) if key_name else None
+    timeout = options.get("timeout") or DEFAULT_TIMEOUT
+    _refuse_key_in_url(name)
+    plain_http = bool(options.get("plain_http"))
+    if name.startswith("openai:"):
+        url, model = split_endpoint(name.removeprefix("openai:"))
+        prompt = _prompt(options.get("prompt"))
+        return ChatSystem(url, model, key=key, timeout=timeout, plain_http=plain_http, prompt=prompt)
+    is_url = name.startswith(("http://", "https://"))
+    url = name if is_url else name.removeprefix("http:")
+    fields = Fields.of(options.get("fields") or {})
+    return HttpSystem(url, key=key, timeout=timeout, plain_http=plain_http, fields=fields)
+
+
+def _refuse_key_in_url(name: str) -> None:
+    """The name of a system is stored with its run: what is secret must not be a part of it."""
+    for pair in name.partition("#")[0].partition("?")[2].split("&"):
+        if _KEY_LIKE.search(pair.partition("=")[0]):
+            raise DataError(
+                "the URL",
+                "it seems to hold a key, and it is stored with the run.",
+                fix="Put the key into an environment variable, and name that with --api-key-env.",
+            )
+
+
+class ChatSystem:
+    """A language model that answers the query, from the sample's candidate documents where it has some.
+
+    It retrieves nothing: the documents that it was given are its retrieved ones, at most `top_k`, in
+    their order. The prompt has the places {{fence}} and {{material}}.
+    """
+
+    keeps_time = True
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        key: Secret | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        plain_http: bool = False,
+        prompt: Prompt | None = None,
+    ) -> None:
+        self.name = model
+        self._prompt = prompt or load_prompt("answer")
+        self._model = ChatModel(
+            url, model, api_key=key, timeout=timeout, retries=0, plain_http=plain_http, private=True
+        )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides its answers; holds no key."""
+        return {**self._model.identity, "prompt_sha256": self._prompt.sha256}
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._model.close()
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        """Ask the model."""
+        given = (sample.candidate_docs or [])[:top_k]
+        passages = [{"id": doc.doc_id, "text": doc.text} for doc in given]
+        material = as_material({"question": sample.query, **({"passages": passages} if passages else {})})
+        reply = self._model.complete(self._prompt.filled(fence=new_fence(material), material=material))
+        counts = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
+        return SystemOutputs(
+            [RetrievedDocument(doc, 1 / rank, rank) for rank, doc in enumerate(given, start=1)],
+            Response(reply.text, metadata={"model": reply.model, "finish_reason": reply.finish_reason}),
+            {"generation": reply.seconds},
+            {name: count for name, count in counts.items() if count is not None},
+        )
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What the fields of an HTTP system's request and reply are called; `a.b` is b within a."""
+
+    query: str = "query"
+    top_k: str = "top_k"
+    answer: str = "answer"
+    documents: str = "documents"
+    id: str = "id"
+    text: str = "text"
+    score: str = "score"
+    timings: str = "timings"
+    usage: str = "usage"
+
+    @classmethod
+    def of(cls, names: Mapping[str, Any]) -> Fields:
+        """The fields that a configuration names; those that it does not name keep their names."""
+        for key, value in names.items():
+            if key not in cls.__dataclass_fields__:
+                fix = f"The fields are {', '.join(cls.__dataclass_fields__)}."
+                raise DataError(f"http: {key!s:.80}", "there is no such field.", fix=fix)
+            if not isinstance(value, str) or not value:
+                raise DataError(f"http: {key}", "must be the name of a field.")
+        return cls(**names)
+
+
+class HttpSystem:
+    """A system of any language: the query goes out as JSON, the answer and the documents come back.
+
+    {"query": "...", "top_k": 5}  ->  {"answer": "...", "documents": [{"id", "text", "score"}],
+    "timings": {"retrieval": 0.1}, "usage": {"input_tokens": 11}}; only the answer must be there.
+    """
+
+    keeps_time = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: Secret | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        plain_http: bool = False,
+        fields: Fields | None = None,
+    ) -> None:
+        patience = Patience(timeout=timeout, retries=0)
+        self._endpoint = Endpoint(url, key, patience, plain_http=plain_http, private=True)
+        self._fields = fields or Fields()
+        self.name = self._endpoint.name
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides its answers, as far as this side knows; holds no key."""
+        return {"endpoint": self._endpoint.name}
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._endpoint.close()
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        """Ask the server."""
+        asked: dict[str, Any] = {}
+        _put(asked, self._fields.query, sample.query)
+        _put(asked, self._fields.top_k, top_k)
+        return self._endpoint.post(asked, self._read).value
+
+    def _read(self, body: bytes) -> SystemOutputs:
+        # A server that echoes its request must not get the key on record.
+        text = self._endpoint.redacted(body.decode("utf-8", "replace"))
+        try:
+            reply = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise BadReplyError(f"it is not JSON ({error})") from None
+        names = self._fields
+        answer = _get(reply, names.answer)
+        if not isinstance(answer, str):
+            raise BadReplyError(f"there is no text under {names.answer!r}")
+        documents = _get(reply, names.documents)
+        if not isinstance(documents, list | None):
+            raise BadReplyError(f"what is under {names.documents!r} is not a list")
+        hits = [self._hit(found, rank) for rank, found in enumerate(documents or [], start=1)]
+        return SystemOutputs(
+            hits, Response(answer), _numbers(_get(reply, names.timings)), _usage(_get(reply, names.usage))
+        )
+
+    def _hit(self, found: Any, rank: int) -> RetrievedDocument:
+        if isinstance(found, str):
+            return RetrievedDocument(Document(found, ""), 1 / rank, rank)
+        doc_id, text, score = (
+            _get(found, name) for name in (self._fields.id, self._fields.text, self._fields.score)
+        )
+        if isinstance(doc_id, bool) or not isinstance(doc_id, str | int):
+            raise BadReplyError(f"document {rank} has no id under {self._fields.id!r}")
+        if not isinstance(text, str | None):
+            raise BadReplyError(f"document {rank}: what is under {self._fields.text!r} is not a text")
+        known = _number(score)
+        found_score = 1 / rank if known is None else known
+        return RetrievedDocument(Document(str(doc_id), text or ""), found_score, rank)
+
+
+_USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+
+
+def _usage(told: Any) -> dict[str, Any]:
+    """Token counts by the names that a run knows them by."""
+    return {_USAGE.get(name, name): value for name, value in _numbers(told).items()}
+
+
+def _numbers(told: Any) -> dict[str, float]:
+    """The plain numbers of an object; what else a server tells there is not measured."""
+    if not isinstance(told, dict):
+        return {}
+    found = {name: _number(value) for name, value in told.items()}
+    return {name: value for name, value in found.items() if value is not None and value >= 0}
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _get(thing: Any, name: str) -> Any:
+    for part in name.split("."):
+        thing = thing.get(part) if isinstance(thing, dict) else None
+    return thing
+
+
+def _put(document: dict[str, Any], name: str, value: Any) -> None:
+    *outer, last = name.split(".")
+    for part in outer:
+        document = document.setdefault(part, {})
+    document[last] = value
+
+
+def _prompt(path: str | None) -> Prompt | None:
+    """A prompt file of the user's, which must have the place of the material."""
+    if not path:
+        return None
+    prompt = load_prompt(Path(path).name.removesuffix(".md"), Path(path).parent)
+    if "{{material}}" not in prompt.user:
+        raise DataError(path, "the prompt has no {{material}}.", fix="Put it where the question goes.")
+    return prompt

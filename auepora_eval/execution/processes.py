@@ -1,0 +1,275 @@
+"""An executor of worker processes: for systems that compute, hang for good or crash the interpreter.
+
+Each worker makes one call at a time. It gets the system by its name and imports it, or gets a copy if the
+system can be copied. A worker that dies is replaced; the sample that it worked on is tried in another one,
+three times in all, then it has failed. A call that takes too long ends with its process: nothing is left.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..core.executor import outcome, through_a_window
+from ..errors import PlanError, RunStoppedError, WorkerLostError
+from .local import positive
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+Item = TypeVar("Item")
+MOST_TRIES = 3
+_AHEAD = 2  # items that a worker has: the next one lies ready when it is done with one
+_START_SECONDS = 120.0
+
+
+class ProcessExecutor:
+    """Several calls at a time, each in a process of its own."""
+
+    def __init__(self, *, concurrency: int = 2, timeout: float | None = None) -> None:
+        self.concurrency, self.timeout = positive(concurrency), timeout
+        self._first: list[Any] = []
+
+    def warm_up(self, items: list[Any]) -> None:
+        """Let each worker make these calls before its first one that counts."""
+        self._first = items
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        crew = _Crew(call, self.concurrency, self.timeout, self._first)
+        try:
+            yield from through_a_window(items, crew.window, crew.send, crew.receive)
+        finally:
+            crew.dismiss()
+
+
+@dataclass(eq=False)
+class _Worker(Generic[Item]):
+    """A process, what it was given, and since when it works on the first of that."""
+
+    process: Any
+    wire: Connection
+    ready: bool = False
+    since: float = field(default_factory=time.monotonic)
+    given: deque[tuple[int, Item]] = field(default_factory=deque)
+
+
+class _Crew(Generic[Item]):
+    """The workers of one map, seen from the process that takes the results."""
+
+    def __init__(
+        self, call: Callable[[Item], Any], size: int, timeout: float | None, first: list[Item]
+    ) -> None:
+        import multiprocessing
+
+        # Never fork: a lock that another thread holds would be held in the child for ever. Nor let a server
+        # fork: its environment is that of its start, and a key that was set since would be missing.
+        self._context: Any = multiprocessing.get_context("spawn")
+        self._call, self._size, self._timeout, self._first = call, size, timeout, first
+        share = getattr(call, "shared_by", None)
+        self._sent = share(size) if share else call
+        self.window = size * _AHEAD
+        self._workers: list[_Worker[Item]] = []
+        self._todo: deque[tuple[int, Item]] = deque()
+        self._done: deque[tuple[int, Any]] = deque()
+        self._tries: dict[int, int] = {}
+        self._failed_starts = 0
+
+    def send(self, place: int, item: Item) -> None:
+        """Take on an item; a call whose run is to stop gets no further ones."""
+        limits = getattr(self._call, "limits", None)
+        try:
+            if limits is not None:
+                limits.check()
+        except RunStoppedError as error:
+            self._done.append((place, error))
+            return
+        self._todo.append((place, item))
+        if len(self._workers) < min(self._size, len(self._todo)):
+            self._workers.append(self._started())
+        self._hand_out()
+
+    def receive(self) -> tuple[int, Any]:
+        """The next result, waited for."""
+        while not self._done:
+            self._listen()
+        place, result = self._done.popleft()
+        self._tries.pop(place, None)
+        note = getattr(self._call, "made_elsewhere", None)
+        if note is not None and not isinstance(result, RunStoppedError):
+            note(result)
+        return place, result
+
+    def dismiss(self) -> None:
+        """End all workers, busy or not."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.wire.close()
+
+    def _started(self) -> _Worker[Item]:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs, self._sent, self._first), daemon=True)
+        try:
+            process.start()
+        except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
+            ours.close()
+            raise PlanError(
+                f"the system cannot be sent to another process: {error}. Name it as module:attribute "
+                "(load_system does), or use the executor `threads`."
+            ) from error
+        finally:
+            theirs.close()
+        return _Worker(process, ours)
+
+    def _hand_out(self) -> None:
+        for ahead in range(_AHEAD):  # one for each worker before anyone gets a second
+            for worker in self._workers:
+                if self._todo and len(worker.given) <= ahead:
+                    self._give(worker, self._todo.popleft())
+
+    def _give(self, worker: _Worker[Item], task: tuple[int, Item]) -> None:
+        if not worker.given:
+            worker.since = time.monotonic()
+        worker.given.append(task)
+        try:
+            worker.wire.send(task)
+        except OSError:
+            pass  # it has died: `_listen` finds out, and gives the task to another
+        except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
+            worker.given.pop()
+            self._done.append((task[0], error))
+
+    def _listen(self) -> None:
+        from multiprocessing.connection import wait
+
+        heard = wait([worker.wire for worker in self._workers], self._patience())
+        for worker in list(self._workers):
+            if worker.wire in heard:
+                self._hear(worker)
+            elif self._is_late(worker):
+                self._end_hung(worker)
+        self._hand_out()
+
+    def _patience(self) -> float | None:
+        limits = [self._limit(worker) for worker in self._workers if worker.given]
+        known = [limit for limit in limits if limit is not None]
+        return max(0.0, min(known) - time.monotonic()) if known else None
+
+    def _limit(self, worker: _Worker[Item]) -> float | None:
+        """When a worker will have taken too long; None if it may take for ever."""
+        if not worker.ready:
+            return worker.since + _START_SECONDS
+        return None if self._timeout is None else worker.since + self._timeout
+
+    def _is_late(self, worker: _Worker[Item]) -> bool:
+        limit = self._limit(worker)
+        return bool(worker.given) and limit is not None and time.monotonic() >= limit
+
+    def _hear(self, worker: _Worker[Item]) -> None:
+        try:
+            said = worker.wire.recv()
+        except (EOFError, OSError):
+            self._lost(worker)
+            return
+        worker.since = time.monotonic()
+        if said is None:
+            worker.ready = True
+            self._failed_starts = 0
+            return
+        worker.given.popleft()
+        self._done.append(said)
+
+    def _end_hung(self, worker: _Worker[Item]) -> None:
+        if worker.ready:
+            place, _ = worker.given.popleft()
+            self._done.append((place, TimeoutError(f"no answer within {self._timeout:g} s")))
+        self._lost(worker, blame=False)
+
+    def _lost(self, worker: _Worker[Item], *, blame: bool = True) -> None:
+        """A worker is gone: another takes its place, and what it had is done again."""
+        self._workers.remove(worker)
+        worker.process.kill()
+        worker.process.join()
+        worker.wire.close()
+        if not worker.ready:
+            self._refuse_to_start(worker)
+        elif worker.given and blame:
+            place = worker.given[0][0]
+            self._tries[place] = self._tries.get(place, 0) + 1
+            if self._tries[place] >= MOST_TRIES:
+                worker.given.popleft()
+                code = worker.process.exitcode
+                how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
+                error = WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}")
+                self._done.append((place, error))
+        self._todo.extendleft(reversed(worker.given))
+        worker.given.clear()
+        if self._todo or self._workers:
+            self._workers.append(self._started())
+
+    def _refuse_to_start(self, worker: _Worker[Item]) -> None:
+        self._failed_starts += 1
+        if self._failed_starts >= MOST_TRIES:
+            raise PlanError(
+                f"the worker processes end while they start (exit code {worker.process.exitcode}); what they "
+                "say is above. A script that evaluates must do so under `if __name__ == '__main__':`."
+            )
+
+
+def _pickling_error() -> type[Exception]:
+    from multiprocessing import reduction
+
+    error: type[Exception] = reduction.pickle.PicklingError  # type: ignore[attr-defined]
+    return error
+
+
+def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any]) -> None:
+    """What a worker does: call after call, until nobody sends any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    sys.stdout = sys.stderr  # what a system prints is not a result
+    given: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+
+    def read() -> None:
+        # In a thread of its own: a parent that sends while the worker sends too would wait for ever, and a
+        # worker in a hung call would not notice that its parent is gone.
+        try:
+            while True:
+                given.put(wire.recv())
+        except (EOFError, OSError):
+            os._exit(1)
+
+    threading.Thread(target=read, daemon=True).start()
+    for item in first:
+        outcome(call, item, None)
+    wire.send(None)
+    while True:
+        place, item = given.get()
+        result = outcome(call, item, None)
+        if isinstance(result, BaseException):
+            result = _sendable(result)
+        try:
+            wire.send((place, result))
+        except OSError:
+            return
+        except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
+            wire.send((place, TypeError(f"the result cannot leave its process: {error}")))
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """An exception that arrives: some cannot be copied, and some only seem to."""
+    from multiprocessing.reduction import ForkingPickler
+
+    try:
+        ForkingPickler.loads(ForkingPickler.dumps(error))
+    except Exception:  # noqa: BLE001 - a foreign class's own code runs here
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

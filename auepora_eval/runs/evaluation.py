@@ -1,0 +1,237 @@
+"""A run with a journal: begun or gone on with, answered, scored from the disk, and stored."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..core.batch import Batch
+from ..core.dataset import EvaluationDataset
+from ..core.fingerprint import canonical_json
+from ..core.metrics_base import SampleMetric
+from ..core.resources import ResourceMonitor
+from ..core.runner import name_of
+from ..core.scores import Scores
+from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
+from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..errors import DataError, StorageError
+from .journal import Journal, stored_places
+from .scoring import Survey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..core.runner import AueporaEvaluator
+    from .cache import OutputCache
+    from .storage import EvaluationResultsStorage
+
+_TOGETHER = 512
+
+
+@dataclass
+class StoredRun:
+    """A run that is on the disk, with what became of its calls; its samples and outputs are not in memory."""
+
+    run: EvaluationRun
+    tally: Tally
+    path: Path
+    called: int = 0  # samples that the system was asked now; the others were answered before
+
+
+class FirstSamples(EvaluationDataset):
+    """The first samples of a dataset."""
+
+    def __init__(self, dataset: EvaluationDataset, limit: int) -> None:
+        self._dataset, self._limit = dataset, min(limit, sys.maxsize)
+
+    def __iter__(self) -> Iterator[EvaluationSample]:
+        return islice(self._dataset, self._limit)
+
+    @property
+    def name(self) -> str:
+        return self._dataset.name
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._dataset.info
+
+    def __len__(self) -> int:
+        return min(len(self._dataset), self._limit)
+
+
+def evaluate_and_store(
+    evaluator: AueporaEvaluator,
+    dataset: EvaluationDataset,
+    storage: EvaluationResultsStorage,
+    *,
+    evaluation_id: str | None = None,
+    resume: bool = False,
+    retry_failed: bool = False,
+    force: bool = False,
+    cache: OutputCache | None = None,
+    survey: Survey | None = None,
+) -> StoredRun:
+    """Run a plan with every output in a journal before it counts, then score chunk by chunk.
+
+    `resume` goes on with a run that was begun: answers are kept, and so are failures that would come again;
+    the others are tried once more (`retry_failed`: all of them).
+    """
+    system_name, started = name_of(evaluator.system), now()
+    evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
+    storage.refuse_finished(evaluation_id, force=force)
+    survey = survey or Survey.of(dataset, evaluator.plan)
+    _refuse_repeated(dataset, survey)
+    # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
+    evaluator.plan.validate_counts(survey.counts, survey.size)
+    evaluator.warn_of_cutoffs_beyond_top_k()
+    header = {
+        "evaluation_id": evaluation_id,
+        "begun_at": utc_text(started),
+        "samples": survey.size,
+        **_binding(evaluator, survey, system_name),
+        "configuration": evaluator.settings(),
+    }
+    folder = storage.run_folder(evaluation_id)
+    clock = perf_counter()
+    journal = Journal.resume(folder, header) if resume else Journal.create(folder, header, force=force)
+    ending = "stopped"
+    try:
+        if force and not resume:
+            storage.forget_results(evaluation_id)  # they are of outputs that are gone
+        with ResourceMonitor() as monitor:
+            called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache)
+        usage = monitor.usage() if called else None
+        run = EvaluationRun(
+            evaluation_id=evaluation_id,
+            system_name=system_name,
+            dataset_name=dataset.name,
+            dataset_fingerprint=survey.sha256,
+            results=[],
+            samples=[],
+            outputs=[],
+            top_k=evaluator.top_k,
+            seed=evaluator.seed,
+            started_at=str(journal.header["begun_at"]),
+            environment=environment(),
+            configuration=evaluator.settings(),
+            resource_usage=usage,
+            snapshot=dataset.snapshot,
+        )
+        stored = _scored(run, evaluator, dataset, storage, force=force, clock=clock)
+        ending = "finished"
+    finally:
+        journal.close(ending)
+    stored.called = called
+    return stored
+
+
+def _binding(evaluator: AueporaEvaluator, survey: Survey, system_name: str) -> dict[str, Any]:
+    """What a run must have in common with the one that it goes on with."""
+    metrics = {
+        metric.name: metric.signature() if isinstance(metric, SampleMetric) else {}
+        for metric in evaluator.plan.metrics
+    }
+    return {
+        "dataset_sha256": survey.sha256,
+        "system": system_name,
+        "metrics": msgspec.json.decode(canonical_json(metrics)),
+        "top_k": evaluator.top_k,
+        "seed": evaluator.seed,
+    }
+
+
+def _answer(
+    evaluator: AueporaEvaluator,
+    dataset: EvaluationDataset,
+    journal: Journal,
+    *,
+    retry_failed: bool,
+    cache: OutputCache | None,
+) -> int:
+    """Ask the system for what the journal lacks; how many samples that was."""
+    done = journal.places
+    if cache is not None and _reuse(evaluator, dataset, journal, cache, retry_failed=retry_failed):
+        done = stored_places(journal.folder)
+
+    def lacking() -> Iterator[EvaluationSample]:
+        for sample in dataset:
+            if done is None or not done.is_done(sample.sample_id, retry_failed=retry_failed):
+                yield sample
+
+    called = 0
+    for sample, output in evaluator.outputs(lacking(), journal):
+        called += 1
+        if cache is not None:
+            cache.add(sample, output)
+    return called
+
+
+def _reuse(
+    evaluator: AueporaEvaluator,
+    dataset: EvaluationDataset,
+    journal: Journal,
+    cache: OutputCache,
+    *,
+    retry_failed: bool,
+) -> int:
+    """Write to the journal what the cache has; how many outputs that was."""
+    done, found = journal.places, 0
+    waiting: list[tuple[int, EvaluationSample, SystemOutputs]] = []
+
+    def acknowledge() -> None:
+        if waiting:
+            journal.wait(waiting[-1][0])
+        for _, sample, output in waiting:
+            if evaluator.on_output is not None:
+                evaluator.on_output(sample, output)
+        waiting.clear()
+
+    for sample in dataset:
+        if done is not None and done.is_done(sample.sample_id, retry_failed=retry_failed):
+            continue
+        output = cache.get(sample)
+        if output is not None:
+            found += 1
+            waiting.append((journal.submit(sample.sample_id, output), sample, output))
+            if len(waiting) == _TOGETHER:
+                acknowledge()
+    acknowledge()
+    return found
+
+
+def _scored(
+    run: EvaluationRun,
+    evaluator: AueporaEvaluator,
+    dataset: EvaluationDataset,
+    storage: EvaluationResultsStorage,
+    *,
+    force: bool,
+    clock: float,
+) -> StoredRun:
+    """Score what the journal has, in the dataset's order, whatever order it was answered in."""
+    places = stored_places(storage.run_folder(run.evaluation_id))
+    if places is None:
+        raise StorageError(f"{storage.run_folder(run.evaluation_id)} has lost its journal.")
+    with storage.writer(run.evaluation_id, force=force, with_outputs=False) as writer:
+
+        def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
+            writer.add(batch, scores)
+
+        run.results = score_in_chunks(evaluator.plan, places.pairs(dataset), keep, seed=run.seed)
+        run.seconds = perf_counter() - clock
+        return StoredRun(run, writer.tally, writer.finish(run))
+
+
+def _refuse_repeated(dataset: EvaluationDataset, survey: Survey) -> None:
+    if len(survey.ids) < survey.size:
+        raise DataError(
+            dataset.name,
+            f"{survey.size - len(survey.ids)} samples have the sample_id of another one.",
+            fix="Scores are matched by id: give each sample its own.",
+        )

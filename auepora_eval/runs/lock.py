@@ -1,0 +1,116 @@
+"""One writer a run: a lock that dies with its process."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import StorageError
+
+_SMALL = 4_096  # a note is some hundred bytes; whatever else lies there is not read whole
+
+
+class RunLock:
+    """The right to write to a run's folder, held until `release` or the end of the process.
+
+    The operating system's lock decides; the note in the file only tells others who holds it. Where a file
+    system has no locks, the note decides: a process that is dead on this machine holds nothing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "lock"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+        try:
+            if not self._taken():
+                raise StorageError(_in_use(folder, _note(self._file)))
+            self._write_note()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def release(self) -> None:
+        """Let others write. The file stays: removing it could take it from under somebody who waits."""
+        if self._file >= 0:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> RunLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _taken(self) -> bool:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return not _is_alive(_note(self._file))
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return not _is_alive(_note(self._file))
+        return True
+
+    def _write_note(self) -> None:
+        note = {
+            "pid": os.getpid(),
+            "process_started": _started(os.getpid()),
+            "host": platform.node(),
+            "since": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, msgspec.json.encode(note), 0)
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+
+
+def _note(file: int) -> dict[str, Any]:
+    try:
+        note = msgspec.json.decode(os.pread(file, _SMALL, 0))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+def _in_use(folder: Path, note: dict[str, Any]) -> str:
+    who = f"process {note.get('pid', '?')!s:.20} on {note.get('host', '?')!s:.80}"
+    age = ""
+    try:
+        since = datetime.strptime(str(note.get("since")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        age = f", for {max(0, int((datetime.now(UTC) - since).total_seconds()))} s"
+    except ValueError:
+        pass  # the holder has not written its note yet
+    return f"{folder} is being written by {who}{age}. Wait for it, stop it, or choose another --id."
+
+
+def _is_alive(note: dict[str, Any]) -> bool:
+    """Whether the holder may still run; on another machine nobody can tell, so it does."""
+    pid = note.get("pid")
+    if not isinstance(pid, int) or pid == os.getpid():
+        return False
+    if note.get("host") != platform.node():
+        return True
+    # The number of a dead process may have been given to another one, which started at another time.
+    return _started(pid) is not None and _started(pid) == note.get("process_started")
+
+
+def _started(pid: int) -> float | None:
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except (psutil.Error, ValueError, OverflowError):
+        return None

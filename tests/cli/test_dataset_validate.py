@@ -1,0 +1,93 @@
+"""auepora dataset validate: every error counted once, every file looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.scoring import scored_run
+from auepora_eval.errors import DataError
+from auepora_eval.io.eval_json import load_eval_json
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.builders import small_world
+
+pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def a_dataset(path: str, wrong: int) -> None:
+    queries: list[dict[str, Any]] = [{"query_id": "0", "query_text": "?", "relevant_documents": []}]
+    queries += [{"query_id": str(n), "query_text": 1, "relevant_documents": []} for n in range(1, wrong + 1)]
+    document = {"dataset_id": "d", "name": "D", "version": "1", "queries": queries}
+    Path(path).write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_the_rest_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    a_dataset("d.eval.json", 137)
+    assert main(["dataset", "validate", "d.eval.json"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 102
+    assert lines[-1] == "  ... and 37 more (--all)"
+    assert main(["dataset", "validate", "--all", "d.eval.json"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 138
+    assert main(["dataset", "validate", "--json", "d.eval.json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)[0]["errors"]) == 137
+    with pytest.raises(DataError, match="And 136 more: auepora dataset validate"):
+        load_eval_json("d.eval.json")
+
+
+@pytest.mark.parametrize("wrong", [100, 101])
+def test_a_hundred_is_not_cut(wrong: int, capsys: pytest.CaptureFixture[str]) -> None:
+    a_dataset("d.eval.json", wrong)
+    main(["dataset", "validate", "d.eval.json"])
+    assert ("... and 1 more" in capsys.readouterr().out) == (wrong == 101)
+
+
+def test_a_file_that_is_not_there_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    a_dataset("good.eval.json", 0)
+    a_dataset("bad.eval.json", 1)
+    files = ["nosuch.json", "good.eval.json", "x" * 5000, ".", "bad.eval.json"]
+    assert main(["dataset", "validate", *files]) == 2
+    shown = capsys.readouterr()
+    assert [line for line in shown.out.splitlines() if not line.startswith(" ")] == [
+        "good.eval.json: valid (eval_json)",
+        "bad.eval.json: NOT VALID (eval_json)",
+    ]
+    assert shown.err.count("auepora: ") == len(shown.err.splitlines()) == 3
+    assert "nosuch.json: there is no such file" in shown.err
+    assert main(["dataset", "validate", "--json", *files]) == 2
+    reports = json.loads(capsys.readouterr().out)
+    assert [(report["format"], report["valid"]) for report in reports] == [
+        (None, False),
+        ("eval_json", True),
+        (None, False),
+        (None, False),
+        ("eval_json", False),
+    ]
+
+
+def test_rows_that_are_gone_or_of_another_run(capsys: pytest.CaptureFixture[str]) -> None:
+    storage = EvaluationResultsStorage("r")
+    plan = EvaluationPlan(parse_metrics("recall@3"))
+    run = scored_run(plan, *small_world(), system_name="s", dataset_name="d", evaluation_id="big")
+    path = storage.save_run(run, rows_in_the_json=1)
+    assert main(["dataset", "validate", str(path)]) == 0
+    beside = Path("r/big.queries.parquet")
+    content = beside.read_bytes()
+    capsys.readouterr()
+    beside.write_bytes(content + b" ")
+    assert main(["dataset", "validate", str(path)]) == 1
+    assert "$.queries_file: big.queries.parquet has another sha256" in capsys.readouterr().out
+    beside.unlink()
+    assert main(["dataset", "validate", str(path)]) == 1
+    assert "$.queries_file: there is no big.queries.parquet beside it" in capsys.readouterr().out

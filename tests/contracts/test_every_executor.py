@@ -1,0 +1,152 @@
+"""What every executor promises: each result once, exceptions as results, and only a window of items taken."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, cast
+
+import pytest
+
+from auepora_eval.core.executor import Executor, window
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import RunStoppedError
+from auepora_eval.execution.local import EXECUTORS
+from auepora_eval.execution.systems import load_system
+from auepora_eval.execution.warm_up import WarmedUp
+from tests.builders import a_dataset, a_sample
+from tests.execution.worker_calls import squared, squared_async
+
+LOCAL = ("serial", "threads", "async", "processes")  # ray: tests/execution/test_ray.py, one cluster for all
+every_executor = pytest.mark.parametrize("name", LOCAL)
+
+
+def an_executor(name: str, **options: Any) -> Executor:
+    return EXECUTORS.get(name)(**{"concurrency": 3, **options})
+
+
+class Counted:
+    """Numbers without end, and how many of them were taken."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in itertools.count():
+            self.taken += 1
+            yield number
+
+
+def stopping(number: int) -> int:
+    if number == 20:
+        raise RunStoppedError("enough")
+    return number
+
+
+def collect(source: Iterator[tuple[int, Any]], results: list[tuple[int, Any]]) -> None:
+    for pair in source:
+        results.append(pair)
+
+
+def test_every_executor_is_here() -> None:
+    assert set(EXECUTORS) == {*LOCAL, "ray"}
+
+
+@every_executor
+@pytest.mark.parametrize("call", [squared, squared_async])
+def test_every_item_has_one_result_whatever_it_is(name: str, call: Callable[[int], Any]) -> None:
+    results = list(an_executor(name).map(call, range(40)))
+    assert sorted(place for place, _ in results) == list(range(40))
+    found = dict(results)
+    error = found.pop(7)
+    assert isinstance(error, LookupError)
+    assert str(error) == "seven"
+    assert all(value == place * place for place, value in found.items())
+
+
+@every_executor
+def test_no_items_no_results(name: str) -> None:
+    assert list(an_executor(name).map(squared, iter(()))) == []
+
+
+@every_executor
+def test_items_without_end_are_taken_a_window_at_a_time(name: str) -> None:
+    numbers = Counted()
+    most = 0
+    with closing(cast(Any, an_executor(name).map(squared, numbers))) as results:
+        for yielded, _ in enumerate(itertools.islice(results, 60), start=1):
+            most = max(most, numbers.taken - (yielded - 1))
+    assert most <= window(3)
+    print(f"{name}: at most {most} items under way at concurrency 3")
+
+
+@every_executor
+def test_closing_early_stops(name: str) -> None:
+    numbers = Counted()
+    results = cast(Any, an_executor(name).map(squared, numbers))
+    next(results)
+    results.close()
+    taken = numbers.taken
+    assert list(itertools.islice(results, 5)) == []
+    assert numbers.taken == taken
+
+
+@every_executor
+def test_a_run_that_is_to_stop_yields_what_is_under_way_and_raises(name: str) -> None:
+    results: list[tuple[int, Any]] = []
+    with pytest.raises(RunStoppedError, match="enough"):
+        collect(an_executor(name).map(stopping, itertools.count()), results)
+    assert {place for place, _ in results} >= set(range(20))
+    assert len(results) == len(dict(results)) <= 20 + window(3)
+
+
+@every_executor
+def test_a_source_that_fails_says_so(name: str) -> None:
+    def source() -> Iterator[int]:
+        yield from range(3)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(an_executor(name).map(squared, source()))
+
+
+@every_executor
+def test_warm_up_calls_are_made_and_forgotten(name: str) -> None:
+    warmed = WarmedUp(an_executor(name), 2)
+    assert sorted(warmed.map(squared, iter(range(6)))) == [(n, n * n) for n in range(6)]
+
+
+@every_executor
+def test_a_named_system_gives_the_same_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from auepora_eval.core.plan import EvaluationPlan
+    from auepora_eval.metrics.parse import parse_metrics
+
+    plan = EvaluationPlan(parse_metrics("recall@5,mrr,token_f1"))
+    dataset = a_dataset(
+        *(a_sample(f"s{n}", f"query {n}", relevant="ab", reference="answer 1") for n in range(25))
+    )
+    system = load_system("tests.execution.worker_calls:Quiet")
+    plain = AueporaEvaluator(system, plan).run(dataset)
+    run = AueporaEvaluator(system, plan, executor=an_executor(name)).run(dataset)
+    assert run.results == plain.results
+    assert [o.error and (o.error.type, o.error.message) for o in run.outputs] == [
+        o.error and (o.error.type, o.error.message) for o in plain.outputs
+    ]
+    assert run.system_name == "quiet"
+
+
+@every_executor
+def test_several_maps_at_a_time(name: str) -> None:
+    executor, found = an_executor(name, concurrency=2), []
+
+    def work() -> None:
+        found.append(sorted(executor.map(abs, range(30))))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[(n, n) for n in range(30)]] * 3

@@ -1,0 +1,147 @@
+"""Systems behind an endpoint, asked over a real connection on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.calls import SystemCall
+from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.resources import ApiUsage
+from auepora_eval.core.types import Document, SystemOutputs
+from auepora_eval.errors import CallError, DataError
+from auepora_eval.execution.systems import load_system
+from tests.builders import a_sample
+from tests.servers import chat_server
+
+REPLY: dict[str, Any] = {
+    "answer": "at the north pier",
+    "documents": [{"id": "d2", "text": "The pier.", "score": 0.9}, {"id": 7}, "d3"],
+    "timings": {"retrieval": 0.25, "generation": 0.5, "note": "slow today"},
+    "usage": {"prompt_tokens": 30, "completion_tokens": 4},
+}
+
+
+def asked(name: str, **options: Any) -> SystemOutputs:
+    output = SystemCall(load_system(name, options), 3)(a_sample("s1", "Where does it moor?"))
+    assert isinstance(output, SystemOutputs)
+    return output
+
+
+def test_an_http_system_answers_with_documents_timings_and_tokens() -> None:
+    with chat_server(says=lambda body: REPLY, bare=True) as server:
+        output = asked(f"http:{server.url}/ask")
+        assert server.requests == [{"query": "Where does it moor?", "top_k": 3}]
+        assert server.paths == ["/v1/ask"]
+    assert output.error is None
+    assert output.response.text == "at the north pier"
+    found = [(hit.doc.doc_id, hit.doc.text, hit.score, hit.rank) for hit in output.retrieved]
+    assert found == [("d2", "The pier.", 0.9, 1), ("7", "", 0.5, 2), ("d3", "", 1 / 3, 3)]
+    assert (output.timings["retrieval"], output.timings["generation"]) == (0.25, 0.5)
+    assert 0 < output.timings["end_to_end"] < 5
+    usage = ApiUsage()
+    usage.add(output)
+    assert usage.sums == {"input_tokens": 30, "output_tokens": 4, "total_tokens": 34, "requests": 1}
+
+
+def test_the_url_alone_names_an_http_system() -> None:
+    with chat_server(says=lambda body: {"answer": "yes"}, bare=True) as server:
+        output = asked(f"{server.url}/ask")
+    assert (output.response.text, output.retrieved) == ("yes", [])
+
+
+def test_the_fields_of_another_server_are_mapped() -> None:
+    reply = {"result": {"text": "yes", "hits": [{"key": "a", "body": "b", "similarity": 2}]}}
+    fields = {"query": "input.question", "top_k": "input.k", "answer": "result.text"}
+    fields |= {"documents": "result.hits", "id": "key", "text": "body", "score": "similarity"}
+    with chat_server(says=lambda body: reply, bare=True) as server:
+        output = asked(f"http:{server.url}", fields=fields)
+        assert server.requests == [{"input": {"question": "Where does it moor?", "k": 3}}]
+    assert output.response.text == "yes"
+    assert [(h.doc.doc_id, h.doc.text, h.score) for h in output.retrieved] == [("a", "b", 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ({"text": "yes"}, "there is no text under 'answer'"),
+        ({"answer": None}, "there is no text under 'answer'"),
+        ({"answer": "yes", "documents": {"id": "a"}}, "is not a list"),
+        ({"answer": "yes", "documents": [{"name": "a"}]}, "document 1 has no id under 'id'"),
+        ({"answer": "yes", "documents": [{"id": "a", "text": 3}]}, "is not a text"),
+    ],
+)
+def test_a_reply_of_another_form_is_a_failure_in_words(reply: Any, words: str) -> None:
+    with chat_server(says=lambda body: reply, bare=True) as server:
+        output = asked(f"http:{server.url}")
+    assert output.error is not None
+    assert words in output.error.message
+    assert output.extra["attempts"][0]["kind"] == "bad_output"
+
+
+def test_a_chat_model_answers_from_the_passages_of_the_sample() -> None:
+    sample = a_sample("s1", "Where?", candidate_docs=[Document(f"d{n}", f"text {n}") for n in range(5)])
+    with chat_server(says=lambda body: "at the pier") as server:
+        output = SystemCall(load_system(f"openai:{server.url}#small"), 2)(sample)
+        sent = server.requests[0]
+    assert sent["model"] == "small"
+    said = sent["messages"][1]["content"]
+    assert '"question":"Where?"' in said
+    assert '"text 1"' in said
+    assert '"text 2"' not in said  # top_k
+    assert output.response.text == "at the pier"
+    assert [hit.doc.doc_id for hit in output.retrieved] == ["d0", "d1"]
+    assert (output.extra["input_tokens"], output.extra["output_tokens"]) == (11, 5)
+    assert output.timings["generation"] > 0
+
+
+def test_a_prompt_of_the_user_is_used(tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.md"
+    prompt.write_text("# system\nBe brief.\n# user\nQ: {{material}}\n", encoding="utf-8")
+    with chat_server() as server:
+        asked(f"openai:{server.url}#m", prompt=str(prompt))
+        assert server.requests[0]["messages"][0]["content"] == "Be brief."
+    prompt.write_text("# system\nBe brief.\n# user\nQ\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no \{\{material"):
+        load_system("openai:http://127.0.0.1:1/v1#m", {"prompt": str(prompt)})
+
+
+@pytest.mark.parametrize("name", ["openai:http://192.0.2.1/v1#m", "http:http://192.0.2.1/ask"])
+def test_questions_do_not_cross_a_network_unencrypted_unasked(name: str) -> None:
+    with pytest.raises(DataError, match="every question would cross the network unencrypted"):
+        load_system(name)
+    load_system(name, {"plain_http": True})
+    load_system(name.replace("http://", "https://"))
+
+
+@pytest.mark.parametrize("name", ["openai:http://127.0.0.1/v1?api_key=K#m", "http:https://h/?sig=abc"])
+def test_a_key_in_the_url_is_refused_since_the_url_is_stored(name: str) -> None:
+    with pytest.raises(DataError, match="seems to hold a key"):
+        load_system(name)
+
+
+def test_unknown_fields_and_options_are_refused() -> None:
+    with pytest.raises(DataError, match="anser: there is no such field"):
+        load_system("http:http://127.0.0.1:1", {"fields": {"anser": "a"}})
+    with pytest.raises(DataError, match="URL#model"):
+        load_system("openai:http://127.0.0.1:1/v1")
+
+
+def test_a_call_is_one_attempt_and_the_policy_makes_the_others() -> None:
+    with chat_server(["429", "500", "ok"], retry_after="0") as server:
+        system = load_system(f"openai:{server.url}#m")
+        output = SystemCall(system, 5, CallPolicy(retries=2, backoff=0.001))(a_sample())
+        assert len(server.requests) == 3
+    assert output.error is None
+    assert [record["kind"] for record in output.extra["attempts"]] == ["rate_limited", "http_5xx"]
+
+
+def test_what_the_server_asked_for_reaches_the_policy() -> None:
+    with (
+        chat_server(["429"], retry_after="7") as server,
+        pytest.raises(CallError) as caught,
+    ):
+        load_system(f"openai:{server.url}#m").run(a_sample())
+    assert (caught.value.retry_after, caught.value.lasting) == (7.0, False)

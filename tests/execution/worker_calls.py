@@ -1,0 +1,84 @@
+"""What workers are told to call in tests: in a module of its own, so that they can import it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from tests.builders import an_output
+
+
+class OddError(Exception):
+    """Cannot be copied from its text alone."""
+
+    def __init__(self, text: str, *, more: int) -> None:
+        super().__init__(text)
+        self.more = more
+
+
+def squared(number: int) -> int:
+    """Later numbers are ready first; 7 raises."""
+    time.sleep(0.001 * (number % 3))
+    if number == 7:
+        raise LookupError("seven")
+    return number * number
+
+
+async def squared_async(number: int) -> int:
+    await asyncio.sleep(0.001 * (number % 3))
+    if number == 7:
+        raise LookupError("seven")
+    return number * number
+
+
+def odd(number: int) -> Any:
+    """What cannot leave its process: an exception that cannot be copied, a result that cannot."""
+    if number == 1:
+        raise OddError("odd", more=1)
+    return (lambda: number) if number == 2 else number
+
+
+class DeadlyAt:
+    """Kills its own process at some numbers: always, or only the first time that a file lets it."""
+
+    def __init__(self, *numbers: int, once: Path | None = None) -> None:
+        self.numbers, self.once = numbers, once
+
+    def __call__(self, number: int) -> int:
+        if number in self.numbers and self._first_time(number):
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.001)
+        return number * number
+
+    def _first_time(self, number: int) -> bool:
+        if self.once is None:
+            return True
+        try:
+            (self.once / str(number)).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+class Quiet:
+    """A system by its name, `tests.execution.worker_calls:Quiet`: answers by the query alone."""
+
+    name = "quiet"
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        print("a system may print what it likes")
+        number = int(sample.query.split()[1])
+        if number % 10 == 3:
+            raise ConnectionError(f"no route to {number}")
+        return an_output("abcde"[number % 3 :][:top_k], f"answer {number % 4}")
+
+
+def hung(number: int) -> int:
+    if number % 5 == 0:
+        time.sleep(30)
+    return number

@@ -1,0 +1,134 @@
+"""T-05: Ctrl-C and SIGTERM. Once: what is under way is finished and kept; twice: stop now."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.runs.journal import JOURNAL, stored_places
+
+TIMES = int(os.environ.get("AUEPORA_SIGNALS", "1"))  # each kind; `make soak` does 50
+SYSTEM = """
+import os, time
+from pathlib import Path
+log = os.open("log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+def system(query):
+    os.write(log, f"asked {query}\\n".encode())
+    time.sleep(float(os.environ.get("PACE", "0.03")))
+    os.write(log, f"answered {query}\\n".encode())
+    return "answer"
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "s.py").write_text(SYSTEM, encoding="utf-8")
+    lines = [f'{{"sample_id": "{n}", "query": "{n}", "reference_answer": "answer"}}\n' for n in range(400)]
+    (tmp_path / "d.jsonl").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def begun(here: Path, name: str, *words: str, pace: str = "0.03") -> subprocess.Popen[str]:
+    common = ("--dataset", "d.jsonl", "--system", "s.py:system", "--metrics", "exact_match", "--out", "runs")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "auepora_eval", "run", *common, "--id", name, *words],
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "PACE": pace,
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *_PATH]),
+        },
+        # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    for _ in range(400):
+        if (here / "log").exists() and (here / "log").read_text().count("asked") > 10:
+            break
+        time.sleep(0.05)
+    return running
+
+
+_PATH = [path for path in [os.environ.get("PYTHONPATH")] if path]
+
+
+@pytest.mark.parametrize(
+    "words", [("--executor", "serial"), ("--concurrency", "8")], ids=["serial", "threads"]
+)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_t05_once(here: Path, number: int, code: int, words: tuple[str, ...]) -> None:
+    answered = kept = 0
+    slowest = 0.0
+    for turn in range(TIMES):
+        (here / "log").unlink(missing_ok=True)
+        running = begun(here, f"x{turn}", *words)
+        clock = time.perf_counter()
+        running.send_signal(number)
+        _, err = running.communicate(timeout=30)
+        slowest = max(slowest, time.perf_counter() - clock)
+        assert running.returncode == code, err
+        assert f"resume: auepora run --resume x{turn} --out runs" in err
+        assert "Traceback" not in err
+        places = stored_places(here / "runs" / f"x{turn}.run")
+        assert places is not None
+        kept += len(places)
+        answered += (here / "log").read_text().count("answered")
+    print(
+        f"\nT-05 {signal.Signals(number).name} once: {kept} of {answered} answered are kept, {slowest:.1f} s"
+    )
+    assert kept == answered
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "auepora_eval",
+            "run",
+            "--resume",
+            "x0",
+            "--out",
+            "runs",
+            "--concurrency",
+            "16",
+        ],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PACE": "0"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "400 samples" in done.stdout
+
+
+def test_t05_twice_stops_now(here: Path) -> None:
+    running = begun(here, "x", "--concurrency", "20", pace="8")
+    clock = time.perf_counter()
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    seconds = time.perf_counter() - clock
+    print(f"\nT-05 twice: {seconds:.1f} s, with calls of 8 s under way")
+    assert running.returncode == 130, err
+    assert seconds < 5
+    assert "Traceback" not in err
+    assert (here / "runs" / "x.run" / JOURNAL).exists()
+
+
+def test_t05_calls_that_do_not_end_are_left_after_ten_seconds(here: Path) -> None:
+    running = begun(here, "x", "--concurrency", "20", pace="60")
+    clock = time.perf_counter()
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=30)
+    seconds = time.perf_counter() - clock
+    print(f"\nT-05 hung: {seconds:.1f} s, with calls of 60 s under way")
+    assert running.returncode == 143, err
+    assert seconds < 12

@@ -1,0 +1,90 @@
+"""T-09: two writers of one run. The second is refused and told who the first is; a dead one holds nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.errors import StorageError
+from auepora_eval.runs.journal import Journal
+from auepora_eval.runs.lock import RunLock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from auepora_eval.runs.lock import RunLock
+lock = RunLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def holder(folder: Path) -> subprocess.Popen[str]:
+    running = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "held\n"
+    return running
+
+
+def test_t09_the_second_process_is_refused_and_a_dead_one_is_succeeded(tmp_path: Path) -> None:
+    running = holder(tmp_path)
+    try:
+        told = rf"is being written by process {running.pid} on {platform.node()}, for \d+ s"
+        with pytest.raises(StorageError, match=told) as refused:
+            Journal.create(tmp_path, {})
+    finally:
+        running.kill()
+        running.communicate()
+    RunLock(tmp_path).release()
+    print(f"\nT-09: refused ({str(refused.value)[-90:]}); taken over after kill -9")
+
+
+def test_t09_a_lock_is_let_go_at_the_end(tmp_path: Path) -> None:
+    Journal.create(tmp_path, {}).close("finished")
+    Journal.create(tmp_path, {}, force=True).close("finished")
+
+
+def test_t09_the_same_process_is_refused_too(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, {})
+    with pytest.raises(StorageError, match="is being written by"):
+        Journal.create(tmp_path, {}, force=True)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("note", "refused"),
+    [
+        pytest.param({"pid": "alive"}, True, id="alive"),
+        pytest.param({"pid": 2**22 + 1}, False, id="dead"),
+        pytest.param({"pid": "alive", "process_started": 1.0}, False, id="its number was given to another"),
+        pytest.param({"pid": 2**22 + 1, "host": "elsewhere"}, True, id="on another machine"),
+        pytest.param({}, False, id="no note"),
+        pytest.param({"pid": "x"}, False, id="not a note"),
+    ],
+)
+def test_t09_where_the_file_system_has_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict[str, object], refused: bool
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    psutil = pytest.importorskip("psutil")
+
+    def no_locks(file: int, how: int) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    parent = os.getppid()
+    if note:
+        whole = {"host": platform.node(), "process_started": psutil.Process(parent).create_time(), **note}
+        whole["pid"] = parent if whole["pid"] == "alive" else whole["pid"]
+        (tmp_path / "lock").write_text(json.dumps(whole), encoding="utf-8")
+    if refused:
+        with pytest.raises(StorageError, match="is being written by"):
+            RunLock(tmp_path)
+    else:
+        RunLock(tmp_path).release()

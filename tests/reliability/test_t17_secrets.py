@@ -1,0 +1,133 @@
+"""T-17: keys in the environment, in headers, in exceptions. None is ever written or printed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.redaction import without_secrets
+from tests.servers import chat_server
+
+CANARY = "sk-Canary+/7Zq42=xyzzy"
+FORMS = {
+    CANARY,
+    quote(CANARY, safe=""),
+    json.dumps(CANARY)[1:-1],
+    base64.b64encode(CANARY.encode()).decode().rstrip("=")[:-2],
+    base64.b64encode(f"Bearer {CANARY}".encode()).decode()[12:-4],
+}
+
+SYSTEM = """
+import os
+
+def talkative(query):
+    raise RuntimeError(f"401 for key {os.environ['PROVIDER_API_KEY']} in {dict(os.environ)}")
+
+def chained(query):
+    try:
+        talkative(query)
+    except RuntimeError as error:
+        raise ConnectionError(f"retrying failed: {error!r}") from error
+"""
+
+
+def hits(folder: Path, *texts: str) -> list[str]:
+    """Where a form of the key stands: files under the folder, and texts."""
+    found = [f"text {n}" for n, text in enumerate(texts) if any(form in text for form in FORMS)]
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            content += gzip.decompress(content) if content[:2] == b"\x1f\x8b" else b""
+            found += [str(path) for form in FORMS if form.encode() in content]
+    return found
+
+
+def test_a_key_that_is_written_would_be_found(tmp_path: Path) -> None:
+    bearer = base64.b64encode(f"Bearer {CANARY}".encode()).decode()
+    (tmp_path / "zipped").write_bytes(gzip.compress(CANARY.encode()))
+    (tmp_path / "encoded").write_text(bearer, encoding="utf-8")
+    assert len(hits(tmp_path, f"url?key={quote(CANARY, safe='')}", "nothing")) == 3
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> str:
+    lines = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(6)]
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROVIDER_API_KEY", CANARY)
+
+
+@pytest.mark.parametrize("mode", ["ok", "echo", "401", "500", "redirect", "garbage", "half closed"])
+@pytest.mark.parametrize("kind", ["openai", "http"])
+def test_a_key_that_is_sent_is_not_kept(
+    mode: str, kind: str, dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    with chat_server(
+        [mode], says=lambda body: {"answer": "a"} if kind == "http" else "a", bare=kind == "http"
+    ) as server:
+        name = f"openai:{server.url}#m" if kind == "openai" else f"http:{server.url}/ask"
+        asked = ["run", "--dataset", dataset, "--system", name, "--api-key-env", "PROVIDER_API_KEY"]
+        main([*asked, "--out", str(out), "--metrics", "exact_match", "--retries", "1", "--id", "r"])
+        assert server.headers[0]["Authorization"] == f"Bearer {CANARY}"
+    said = capsys.readouterr()
+    assert list(out.iterdir())
+    assert hits(out, said.out, said.err) == []
+
+
+@pytest.mark.parametrize("attribute", ["talkative", "chained"])
+@pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
+def test_what_a_systems_own_exceptions_say_of_keys_is_not_kept(
+    attribute: str,
+    executor: str,
+    dataset: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "leaky.py").write_text(SYSTEM, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    asked = ["run", "--dataset", dataset, "--system", f"leaky.py:{attribute}", "--executor", executor]
+    code = main([*asked, "--out", str(out), "--metrics", "exact_match", "--id", "r"])
+    said = capsys.readouterr()
+    assert code == 1  # every call failed
+    assert "***" in said.out
+    assert hits(out, said.out, said.err) == []
+
+
+def test_a_key_given_where_its_name_belongs_is_not_repeated(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [
+        "run",
+        "--dataset",
+        dataset,
+        "--system",
+        "http:http://127.0.0.1:9/ask",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    assert main([*asked, "--api-key-env", CANARY]) == 2
+    said = capsys.readouterr()
+    assert hits(tmp_path / "o", said.out, said.err) == []
+
+
+def test_only_variables_that_are_named_like_keys_are_taken_for_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KEYBOARD", "querty-layout")
+    monkeypatch.setenv("GITHUB_TOKEN", "short")
+    text = f"querty-layout short {CANARY}"
+    assert without_secrets(text) == "querty-layout short ***"

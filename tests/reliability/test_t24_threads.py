@@ -1,0 +1,123 @@
+"""T-24: many threads, loops that run already, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from auepora_eval.execution.local import EXECUTORS, ThreadExecutor
+from auepora_eval.metrics.parse import parse_metrics
+from tests.builders import a_dataset, a_sample, an_output
+
+PLAN = EvaluationPlan(parse_metrics("recall@3,mrr,token_f1"))
+POLICY = CallPolicy(retries=2, breaker_after=100)
+
+
+class Quick:
+    name = "quick"
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        number = int(sample.query.split()[1])
+        if number % 97 == 5:
+            raise LookupError(f"nothing is known of {number}")
+        return an_output("abcd"[number % 3 :][:top_k], f"answer {number % 7}")
+
+
+class QuickAsync:
+    name = "quick"
+
+    async def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        await asyncio.sleep(0)
+        return Quick().run(sample, top_k=top_k)
+
+
+def a_world(size: int) -> Any:
+    return a_dataset(
+        *(
+            a_sample(f"s{n}", f"query {n}", relevant="abc"[n % 3], reference=f"answer {n % 5}")
+            for n in range(size)
+        )
+    )
+
+
+def digest(run: EvaluationRun) -> str:
+    """Of everything but times: results, and each output."""
+    outputs = [
+        [hit.doc.doc_id for hit in o.retrieved] + [o.response.text, o.error.message if o.error else ""]
+        for o in run.outputs
+    ]
+    results = [[result.name, result.value, result.details] for result in run.results]
+    return hashlib.sha256(canonical_json([results, outputs])).hexdigest()
+
+
+def test_32_threads_give_what_one_gives() -> None:
+    dataset = a_world(32_000)
+    alone = digest(AueporaEvaluator(Quick(), PLAN).run(dataset))
+    start = time.perf_counter()
+    many = AueporaEvaluator(Quick(), PLAN, executor=ThreadExecutor(concurrency=32), policy=POLICY)
+    assert digest(many.run(dataset)) == alone
+    seconds = time.perf_counter() - start
+    print(f"T-24: 32 threads, 32,000 samples, the digest of one thread; {seconds:.1f} s")
+
+
+@pytest.mark.parametrize("name", ["serial", "threads", "async"])
+def test_one_evaluator_used_by_many_threads_at_once(name: str) -> None:
+    dataset = a_world(200)
+    evaluator = AueporaEvaluator(Quick(), PLAN, executor=EXECUTORS.get(name)(concurrency=4), policy=POLICY)
+    alone, found = digest(evaluator.run(dataset)), list[str]()
+    threads = [
+        threading.Thread(target=lambda: found.append(digest(evaluator.run(dataset)))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [alone] * 8
+
+
+@pytest.mark.parametrize("name", ["serial", "threads", "async"])
+@pytest.mark.parametrize("system", [Quick(), QuickAsync()], ids=["function", "coroutine"])
+def test_an_evaluator_inside_a_running_loop(name: str, system: Any) -> None:
+    """As in a notebook: the loop is there already, and is not ours to patch."""
+    dataset = a_world(50)
+    evaluator = AueporaEvaluator(system, PLAN, executor=EXECUTORS.get(name)(concurrency=4))
+
+    async def cell() -> str:
+        return digest(evaluator.run(dataset))
+
+    assert asyncio.run(cell()) == digest(AueporaEvaluator(Quick(), PLAN).run(dataset))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted under /proc")
+@pytest.mark.parametrize("name", ["threads", "async", "processes"])
+def test_nothing_is_left_open(name: str) -> None:
+    dataset = a_world(60)
+    executor = EXECUTORS.get(name)(concurrency=2 if name == "processes" else 8)
+    evaluator = AueporaEvaluator(QuickAsync(), EvaluationPlan([]), executor=executor)
+    evaluator.run(dataset)  # the event loop, and the server that forks, stay for the next run
+
+    def open_things() -> tuple[int, int]:
+        gc.collect()
+        return len(os.listdir("/proc/self/fd")), threading.active_count()  # noqa: PTH208
+
+    before = open_things()
+    for _ in range(3):
+        evaluator.run(dataset)
+    for _ in range(100):
+        if open_things() == before:
+            break
+        time.sleep(0.02)
+    assert open_things() == before

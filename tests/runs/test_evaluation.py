@@ -1,0 +1,139 @@
+"""Runs that go on: what is asked again, what is not, and what comes from the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
+from auepora_eval.errors import DataError, PlanError, StorageError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.cache import OutputCache
+from auepora_eval.runs.evaluation import evaluate_and_store
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample
+
+WORLD = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
+
+
+class System:
+    """Answers yes; the queries of `fails` raise what they are told to."""
+
+    name = "yes"
+
+    def __init__(self, **fails: type[Exception]) -> None:
+        self.fails, self.asked = fails, list[str]()
+
+    def run(self, sample: Any, *, top_k: int = 5) -> str:
+        self.asked.append(sample.query)
+        if sample.query in self.fails:
+            raise self.fails[sample.query]("no")
+        return "yes"
+
+
+def an_evaluator(system: System, metrics: str = "exact_match", **options: Any) -> AueporaEvaluator:
+    return AueporaEvaluator(system, EvaluationPlan(parse_metrics(metrics)), **options)
+
+
+def stopped_run(storage: EvaluationResultsStorage, **fails: type[Exception]) -> None:
+    """A run of all samples that was stopped before its results were written."""
+    evaluator = an_evaluator(System(**fails))
+    evaluator.on_output = lambda sample, output: evaluator.stop() if sample.sample_id == "s5" else None
+    with pytest.raises(InterruptedRunError):
+        evaluator.run(WORLD, evaluation_id="x", storage=storage)
+
+
+@pytest.mark.parametrize(
+    ("retry_failed", "asked"),
+    [(False, ["q2"]), (True, ["q2", "q4"])],
+    ids=["passing failures", "all failures"],
+)
+def test_what_failed_is_tried_again(tmp_path: Path, retry_failed: bool, asked: list[str]) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    stopped_run(storage, q2=TimeoutError, q4=LookupError)
+    system = System()
+    done = evaluate_and_store(
+        an_evaluator(system), WORLD, storage, evaluation_id="x", resume=True, retry_failed=retry_failed
+    )
+    assert system.asked == asked
+    assert (done.called, done.tally.failed) == (len(asked), 2 - len(asked))
+    assert len(storage.load_run("x").outputs) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param({"metrics": "token_f1"}, "metrics was", id="metrics"),
+        pytest.param({"seed": 9}, "seed was 0, now it is 9", id="seed"),
+        pytest.param({"top_k": 9}, "top_k was 5, now it is 9", id="top_k"),
+    ],
+)
+def test_another_plan_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    stopped_run(storage)
+    with pytest.raises(StorageError, match=told):
+        an_evaluator(System(), **change).run(WORLD, evaluation_id="x", storage=storage, resume=True)
+
+
+def test_other_data_are_refused(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    stopped_run(storage)
+    other = a_dataset(a_sample("s0", "q0", reference="no"))
+    with pytest.raises(StorageError, match="dataset_sha256 was"):
+        an_evaluator(System()).run(other, evaluation_id="x", storage=storage, resume=True)
+
+
+def test_a_finished_run_is_read_and_nobody_asked(tmp_path: Path) -> None:
+    storage, system = EvaluationResultsStorage(tmp_path), System()
+    an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage)
+    run = an_evaluator(system).run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert run.result("exact_match").value == 1.0
+    assert system.asked == []
+
+
+def test_resume_without_a_storage_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="resume needs the storage"):
+        an_evaluator(System()).run(WORLD, resume=True)
+
+
+def test_nothing_is_begun_that_cannot_be_done(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    with pytest.raises(PlanError):
+        an_evaluator(System(), "recall@5").run(WORLD, storage=storage)
+    twice = a_dataset(a_sample("a", reference="x"), a_sample("a", reference="x"))
+    with pytest.raises(DataError, match="sample_id of another one"):
+        an_evaluator(System()).run(twice, storage=storage)
+    assert not (tmp_path / "runs").exists()
+
+
+def cached(folder: Path, system: System, identity: str = "1", **options: Any) -> int:
+    storage = EvaluationResultsStorage(folder)
+    with OutputCache(folder / "cache", [identity], 5) as cache:
+        name = storage.free_id("x")
+        evaluate_and_store(an_evaluator(system), WORLD, storage, evaluation_id=name, cache=cache, **options)
+        return cache.used
+
+
+def test_answers_are_used_again_and_failures_are_not(tmp_path: Path) -> None:
+    assert cached(tmp_path, System(q3=LookupError)) == 0
+    again = System()
+    assert cached(tmp_path, again) == 5
+    assert again.asked == ["q3"]
+    other = System()
+    assert cached(tmp_path, other, identity="2") == 0
+    assert len(other.asked) == 6
+    assert cached(tmp_path, System()) == 6
+    outputs = EvaluationResultsStorage(tmp_path).load_run("x-2").outputs
+    assert [output.extra.get("cached", False) for output in outputs] == [True, True, True, False, True, True]
+
+
+def test_a_damaged_cache_is_asked_again(tmp_path: Path) -> None:
+    cached(tmp_path, System())
+    [file] = (tmp_path / "cache").iterdir()
+    file.write_bytes(file.read_bytes().replace(b'"yes"', b'"no!"', 1)[:-9])
+    system = System()
+    assert cached(tmp_path, system) == 4
+    assert system.asked == ["q0", "q5"]

@@ -1,4 +1,4 @@
-"""T-02: twice the data take at most 2.4 times as long: nothing is quadratic."""
+"""T-02: twice the data take at most three times as long: nothing is quadratic."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def main(folder: Path) -> None:
     import ray
 
     ray.shutdown()
-    cluster.shutdown()  # type: ignore[no-untyped-call]
+    cluster.shutdown()
 
 
 if __name__ == "__main__":

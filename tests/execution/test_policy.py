@@ -90,7 +90,7 @@ def test_what_may_pass_is_tried_again_and_each_failed_attempt_is_a_record(kind: 
         ("s1", 3, "http_5xx", "CallError", "bad day"),
     ]
     assert all(0 <= record["seconds"] < 1 for record in records)
-    assert output.timings["end_to_end"] < 0.4  # of the attempt that was answered, without the waits
+    assert output.timings["end_to_end"] < 1  # of the attempt that was answered, without the waits
 
 
 @both

@@ -32,11 +32,12 @@ from ..io.manifest import (
     read_manifest,
     relative_path,
 )
-from ..io.raw_tasks import TaskError, read_task, record_line, split_record
+from ..io.raw_tasks import TaskError, add_line, read_task, split_record
 from ..io.split_records import QA, SPLIT_NAMES, SUMMARIES
 from ..io.together import FilesTogether, refuse_existing, written_together
 from .build_counts import BuildCounts
-from .build_files import OnProgress, Sink, Source, TooLong
+from .build_files import Sink
+from .build_source import Line, OnProgress, Source, TooLong, is_blank
 
 FILE_NAMES = {"qa": "qa_pairs.jsonl", "summaries": "summaries.jsonl", "citations": "citations.jsonl"}
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
@@ -156,7 +157,7 @@ class _Build:
         name, limit = source.path.name, self.plan.limit
         for first, lines in source.lines(on_progress=self.on_progress):
             for number, line in enumerate(lines, start=first):
-                if not isinstance(line, TooLong) and (not line or line.isspace()):
+                if is_blank(line):
                     continue
                 if self.counts.records == limit:
                     return
@@ -166,7 +167,7 @@ class _Build:
                 except TaskError as error:
                     self._skip(line, f"{name}:{number}", error)
 
-    def _take(self, line: bytes | TooLong, where: str, may_hold_huge: bool) -> None:
+    def _take(self, line: Line, where: str, may_hold_huge: bool) -> None:
         """Put a task into its split, or count it as one that has none; TaskError if it cannot be used."""
         if isinstance(line, TooLong):
             raise TaskError("line_too_long", "the line is too long. Write one task a line.")
@@ -179,11 +180,13 @@ class _Build:
         if record.task_id in ids:
             what = f"$.task_id: {record.task_id!r:.80} was used already. Give each task an id of its own."
             raise TaskError("duplicate_task_id", what)
-        self.sinks[kind].add(record_line(record))
+        sink = self.sinks[kind]
+        add_line(record, sink.room)
+        sink.ended()
         ids.add(record.task_id)
         self.counts.build(record.metadata, record.sources)
 
-    def _skip(self, line: bytes | TooLong, where: str, error: TaskError) -> None:
+    def _skip(self, line: Line, where: str, error: TaskError) -> None:
         if self.plan.strict:
             raise DataError(where, error.what, fix="Nothing was written.") from error
         self.counts.skipped[error.reason] += 1
@@ -191,7 +194,8 @@ class _Build:
             self.first_skipped.append(f"{where}: {error.what}")
         self.on_skipped(where, error.reason, error.what)
         if self.rejects is not None:
-            self.rejects.add(_rejected(line, where, error))
+            self.rejects.room += _rejected(line, where, error)
+            self.rejects.ended()
 
     def _refuse_nothing_usable(self) -> None:
         name, counts = self.plan.source.name, self.counts
@@ -212,19 +216,19 @@ class _Build:
             )
 
 
-def _rejected(line: bytes | TooLong, where: str, error: TaskError) -> bytes:
+def _rejected(line: Line, where: str, error: TaskError) -> bytes:
     """A record that was left out, with the reason: as it is, as text, or as bytes, so that none is lost."""
     kept: dict[str, Any] = {"where": where, "reason": error.reason, "what": error.what}
     if isinstance(line, TooLong):  # it stays in the source
         kept |= {"offset": line.offset, "length": line.length}
     elif error.reason != "invalid_json":
-        kept["record"] = msgspec.Raw(line.strip())
+        kept["record"] = msgspec.Raw(bytes(line).strip())
     else:
         try:
-            kept["line"] = line.decode("utf-8")
+            kept["line"] = bytes(line).decode("utf-8")
         except UnicodeDecodeError:
             kept["line_base64"] = b64encode(line).decode("ascii")
-    return msgspec.json.encode(kept)
+    return msgspec.json.encode(kept) + b"\n"
 
 
 def _manifest(

@@ -124,11 +124,14 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _TWO_DIGITS = re.compile(rb"[0-9](?=[0-9])")
 
 
-def may_be_huge(content: bytes) -> bool:
-    """Whether a text may hold a number that no float can hold; seldom, so the look is quick."""
+def may_be_huge(content: bytes | bytearray, size: int | None = None) -> bool:
+    """Whether a text, or its first bytes, may hold a number that no float can hold.
+
+    It seldom does, so the look is quick.
+    """
     # 309 digits in a row, the least that a float cannot hold, are digits at two places in a row of every
     # 150th, and everything between these.
-    seen = content[::150]
+    seen = content[:size:150]
     return _TWO_DIGITS.search(seen) is not None and any(
         content[150 * match.start() : 150 * match.start() + 151].isdigit()
         for match in _TWO_DIGITS.finditer(seen)

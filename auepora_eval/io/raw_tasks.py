@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ..errors import AueporaError, DataError
 from .json_text import MAX_DEPTH, may_be_huge
@@ -40,26 +40,29 @@ class TaskError(AueporaError, ValueError):
         super().__init__(what)
 
 
+_Plain = str | int | float | bool | UnsetType | None
+
+
 class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """A retrieved chunk or a citation of the usual fields; one with others is read as a dict, more slowly."""
 
-    id: Any = UNSET
-    text: Any = UNSET
-    source_path: Any = UNSET
-    page: Any = UNSET
-    section_title: Any = UNSET
-    token_start: Any = UNSET
-    token_end: Any = UNSET
-    score: Any = UNSET
-    similarity_score: Any = UNSET
-    reranker_score: Any = UNSET
-    excerpt: Any = UNSET
-    rendered_context: Any = UNSET
-    ordinal: Any = UNSET
-    document: Any = UNSET
-    start: Any = UNSET
-    end: Any = UNSET
-    counterfactual_of: Any = UNSET
+    id: _Plain = UNSET
+    text: _Plain = UNSET
+    source_path: _Plain = UNSET
+    page: _Plain = UNSET
+    section_title: _Plain = UNSET
+    token_start: _Plain = UNSET
+    token_end: _Plain = UNSET
+    score: _Plain = UNSET
+    similarity_score: _Plain = UNSET
+    reranker_score: _Plain = UNSET
+    excerpt: _Plain = UNSET
+    rendered_context: _Plain = UNSET
+    ordinal: _Plain = UNSET
+    document: _Plain = UNSET
+    start: _Plain = UNSET
+    end: _Plain = UNSET
+    counterfactual_of: _Plain = UNSET
 
     def get(self, name: str) -> Any:
         """A field; None if it is not there."""
@@ -121,34 +124,56 @@ class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=T
 
 _decode = msgspec.json.Decoder(RawTask[_Chunk]).decode
 _decode_others = msgspec.json.Decoder(RawTask[dict[str, Any]]).decode
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
 
 
 Task = RawTask[_Chunk] | RawTask[dict[str, Any]]
 
 
-def read_task(line: bytes, where: str, *, may_hold_huge: bool = True) -> Task:
+def read_task(line: bytes | memoryview, where: str, *, may_hold_huge: bool = True) -> Task:
     """The task on a line; TaskError if the line is none, or one that could do harm.
 
     `may_hold_huge` is False where it is known already that no huge number can be in it (`may_be_huge`).
     """
-    # replace() finds a byte several times faster than count() does.
-    brackets = 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b""))
     try:
-        if brackets > MAX_DEPTH or (may_hold_huge and may_be_huge(line)):
-            parse_line(line, where)
-        return _decoded(line)
+        if may_hold_huge and may_be_huge(bytes(line)):
+            parse_line(bytes(line), where)
+        return _decoded(line, where)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _tidied_task(line, where)
+        return _tidied_task(bytes(line), where)
     except DataError as error:
         raise _not_json(error, where) from error
 
 
-def _decoded(line: bytes) -> Task:
+def _decoded(line: bytes | memoryview, where: str) -> Task:
     try:
-        return _decode(line)
+        task = _decode(line)
     except msgspec.ValidationError:
+        _refuse_too_deep(bytes(line), where)
         return _decode_others(line)
+    if _nests(task):
+        _refuse_too_deep(bytes(line), where)
+    return task
+
+
+def _refuse_too_deep(line: bytes, where: str) -> None:
+    # replace() finds a byte several times faster than count() does.
+    if 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b"")) > MAX_DEPTH:
+        parse_line(line, where)
+
+
+def _nests(task: RawTask[_Chunk]) -> bool:
+    """Whether lists or objects are within others where anything may stand: they may be too many."""
+    for value in (task.metadata or {}).values():
+        kind = type(value)
+        if kind is dict or (kind is list and not _PLAIN.issuperset(map(type, value))):
+            return True
+    scores = None if task.rag is None else task.rag.scores
+    return scores is not None and not (type(scores) is list and _PLAIN.issuperset(map(type, scores)))
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 _NO_RAG: _Rag[Any] = _Rag()
@@ -226,6 +251,12 @@ def _metadata(task: Task, rag: _Rag[Any], retrieved: _Entries) -> dict[str, Any]
 def record_line(record: SplitRecord) -> bytes:
     """A record as a line of its split, without the line's end."""
     return _encode(record)
+
+
+def add_line(record: SplitRecord, lines: bytearray) -> None:
+    """Append a record to the lines of its split."""
+    _encoder.encode_into(record, lines, len(lines))
+    lines += b"\n"
 
 
 def _qa_texts(task: Task) -> tuple[str, str]:

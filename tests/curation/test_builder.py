@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.curation.build_files import Sink, Source, TooLong
+from auepora_eval.curation.build_files import Sink
+from auepora_eval.curation.build_source import Source, TooLong
 from auepora_eval.curation.builder import BuildPlan, BuildResult, build_dataset
 from auepora_eval.errors import DataError, StorageError
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
@@ -193,7 +194,8 @@ def test_rejects_can_be_had_of_an_unchanged_build(folder: Path) -> None:
 
 
 def test_no_record_is_lost_among_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Source.lines, "__kwdefaults__", {"on_progress": None, "max_line_bytes": 600_000})
+    defaults = {**(Source.lines.__kwdefaults__ or {}), "max_line_bytes": 600_000}
+    monkeypatch.setattr(Source.lines, "__kwdefaults__", defaults)
     good = json.dumps(a_raw_task("1")).encode()
     long = b"x" * 900_000
     source = tmp_path / "offline_dataset.jsonl"
@@ -249,7 +251,7 @@ def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(tmp_path: Path
 
     with ThreadPoolExecutor(1) as hashing:
         read = [
-            (number, line)
+            (number, line if isinstance(line, TooLong) else bytes(line))
             for first, lines in Source(source, hashing).lines(max_line_bytes=1000)
             for number, line in enumerate(lines, start=first)
         ]
@@ -291,7 +293,8 @@ def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "split.jsonl"
     with ThreadPoolExecutor(1) as hashing, ThreadPoolExecutor(1) as writing, path.open("wb") as file:
         sink = Sink(file, path, writing, hashing)
-        sink.add(b"one line")
+        sink.room += b"one line\n"
+        sink.ended()
         sink.size += 3  # as if bytes had got lost on the way
         with pytest.raises(StorageError, match=r"split.jsonl is not what was written to it"):
             sink.sha256()

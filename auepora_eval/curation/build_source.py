@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import DataError
 from ..io.json_text import may_be_huge
 from ..io.jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
-from .build_files import GrowingHash
+from .build_files import sha256_of
 
 OnProgress = Callable[[int], None]  # bytes of the source that were read since the last call
 _BRACE = ord("{")
@@ -40,8 +40,7 @@ class Source:
     def __init__(self, path: Path, hashing: Executor) -> None:
         self.path = path
         self._state = _state(path)
-        self._hash = GrowingHash(path)
-        self._hashed = hashing.submit(self._hash.go_on)
+        self._sha256 = hashing.submit(sha256_of, path)
         self.may_hold_huge = True  # a number that no float can hold, in the lines that were given last
 
     @property
@@ -75,14 +74,14 @@ class Source:
 
     def sha256(self) -> str:
         """The hash of the file as it is on the disk; DataError if it is not what it was at the start."""
-        self._hashed.result()
+        found = self._sha256.result()
         if _state(self.path) != self._state:
             raise DataError(
                 str(self.path),
                 "the file changed while it was read.",
                 fix="Build when nothing writes to it any more.",
             )
-        return self._hash.hexdigest()
+        return found
 
 
 def _state(path: Path) -> tuple[int, int, int]:

@@ -133,13 +133,11 @@ class _Build:
     def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and tell what is in them and in the source."""
         plan = self.plan
-        with ThreadPoolExecutor(2) as hashing, ThreadPoolExecutor(1) as writing:
+        with ThreadPoolExecutor(1) as hashing, ThreadPoolExecutor(1) as writing:
             source = Source(plan.source, hashing)
-            self.sinks = {
-                name: Sink(together[path], path, writing, hashing) for name, path in plan.outputs.items()
-            }
+            self.sinks = {name: Sink(together[path], path, writing) for name, path in plan.outputs.items()}
             if plan.rejects is not None:
-                self.rejects = Sink(together[plan.rejects], plan.rejects, writing, hashing)
+                self.rejects = Sink(together[plan.rejects], plan.rejects, writing)
             self._read(source)
             splits = {
                 name: FileFacts(

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -28,7 +28,6 @@ from .type_words import wrong_record
 UNKNOWN_TYPE = "unknown"
 MARKERS_OF_NOTHING = "markers_of_nothing"
 MISMATCH = "contexts_sources_mismatch"
-_Objects = list[dict[str, Any]]
 _Entry = TypeVar("_Entry")
 
 
@@ -136,39 +135,40 @@ def read_task(line: bytes | memoryview, where: str, *, may_hold_huge: bool = Tru
 
     `may_hold_huge` is False where it is known already that no huge number can be in it (`may_be_huge`).
     """
+    if not may_hold_huge:
+        try:
+            task = _decode(line)
+            if not _nests(task):
+                return task
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+    return _carefully_read(bytes(line), where)
+
+
+def _carefully_read(line: bytes, where: str) -> Task:
     try:
-        if may_hold_huge and may_be_huge(bytes(line)):
-            parse_line(bytes(line), where)
-        return _decoded(line, where)
+        # replace() finds a byte several times faster than count() does.
+        brackets = 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b""))
+        if brackets > MAX_DEPTH or may_be_huge(line):
+            parse_line(line, where)
+        try:
+            return _decode(line)
+        except msgspec.ValidationError:
+            return _decode_others(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _tidied_task(bytes(line), where)
+        return _tidied_task(line, where)
     except DataError as error:
         raise _not_json(error, where) from error
 
 
-def _decoded(line: bytes | memoryview, where: str) -> Task:
-    try:
-        task = _decode(line)
-    except msgspec.ValidationError:
-        _refuse_too_deep(bytes(line), where)
-        return _decode_others(line)
-    if _nests(task):
-        _refuse_too_deep(bytes(line), where)
-    return task
-
-
-def _refuse_too_deep(line: bytes, where: str) -> None:
-    # replace() finds a byte several times faster than count() does.
-    if 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b"")) > MAX_DEPTH:
-        parse_line(line, where)
-
-
 def _nests(task: RawTask[_Chunk]) -> bool:
-    """Whether lists or objects are within others where anything may stand: they may be too many."""
-    for value in (task.metadata or {}).values():
-        kind = type(value)
-        if kind is dict or (kind is list and not _PLAIN.issuperset(map(type, value))):
-            return True
+    """Whether lists or objects are within others where anything may stand: they may be too deep."""
+    if task.metadata:
+        for value in task.metadata.values():
+            if type(value) not in _PLAIN and not (
+                type(value) is list and _PLAIN.issuperset(map(type, value))
+            ):
+                return True
     scores = None if task.rag is None else task.rag.scores
     return scores is not None and not (type(scores) is list and _PLAIN.issuperset(map(type, scores)))
 
@@ -229,15 +229,15 @@ def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
         )
     prompt = (task.rag_prompt if rag.prompt is None else rag.prompt) or ""
     # The encoder writes what it gets, whatever the field's type.
-    shared = cast("_Shared", (prompt, numbered, sources, retrieved, citations))
+    chunks: Any = retrieved
+    cites: Any = citations
     metadata = _metadata(task, rag, retrieved)
     if kind == SUMMARIES:
-        return SummaryRecord(task_id, kind, asked, expected, *shared, metadata)
-    found = _answer_citations(task, cited, citations or retrieved, sources, notes)
-    return QaRecord(task_id, kind, asked, expected, *shared, cast("_Objects", found), metadata)
-
-
-_Shared = tuple[str, list[str], list[str], _Objects, _Objects]
+        return SummaryRecord(
+            task_id, kind, asked, expected, prompt, numbered, sources, chunks, cites, metadata
+        )
+    found: Any = _answer_citations(task, cited, citations or retrieved, sources, notes)
+    return QaRecord(task_id, kind, asked, expected, prompt, numbered, sources, chunks, cites, found, metadata)
 
 
 def _metadata(task: Task, rag: _Rag[Any], retrieved: _Entries) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def _with_number(place: int, text: str) -> str:
     return text if text.startswith(f"[{place}]") else f"[{place}] {text}"
 
 
-def _from_retrieved(retrieved: _Entries) -> Sequence[str]:
+def _from_retrieved(retrieved: _Entries) -> list[str]:
     texts = [chunk.get("rendered_context") or chunk.get("text") for chunk in retrieved]
     known = [text for text in texts if isinstance(text, str)]
     if len(known) < len(texts):
@@ -345,19 +345,22 @@ def _answer_citations(
         return task.citations
     if not cited:
         return []
-    ordinals = _values(citations, "ordinal")
-    by_number: dict[int, Any] = {}
-    if int in map(type, ordinals):
+    if not citations:
+        places = len(sources)
+        found: list[Any] = [
+            {"ordinal": number, "source_path": sources[number - 1]}
+            for number in cited
+            if 0 < number <= places
+        ]
+    elif int in map(type, ordinals := _values(citations, "ordinal")):
+        by_number: dict[int, Any] = {}
         for entry, ordinal in zip(citations, ordinals, strict=True):
             if type(ordinal) is int:
                 by_number.setdefault(ordinal, entry)
+        found = [by_number[number] for number in cited if number in by_number]
     else:  # only where no entry says its number do the places count
-        by_number = dict(enumerate(citations, start=1))
-    if not by_number:
-        by_number = {
-            place: {"ordinal": place, "source_path": source} for place, source in enumerate(sources, 1)
-        }
-    found = [by_number[number] for number in cited if number in by_number]
+        places = len(citations)
+        found = [citations[number - 1] for number in cited if 0 < number <= places]
     if notes is not None and len(found) < len(cited):
         notes[MARKERS_OF_NOTHING] += len(cited) - len(found)
     return found

@@ -291,8 +291,8 @@ def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     path = tmp_path / "split.jsonl"
-    with ThreadPoolExecutor(1) as hashing, ThreadPoolExecutor(1) as writing, path.open("wb") as file:
-        sink = Sink(file, path, writing, hashing)
+    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
+        sink = Sink(file, path, writing)
         sink.room += b"one line\n"
         sink.ended()
         sink.size += 3  # as if bytes had got lost on the way

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..core.dataset import InMemoryDataset
 from ..core.types import Document
@@ -22,6 +24,14 @@ def demo_dataset() -> InMemoryDataset:
 def demo_labels() -> InMemoryDataset:
     """Answers to some of the questions, right and wrong on purpose, each with its label."""
     return load_label_set(DATA / "answers.labels.json")
+
+
+def demo_claims() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same answers as claims with their evidence and label, to hold a judge against."""
+    for sample in demo_labels():
+        told = sample.metadata["stored_output"]
+        label = sample.labels["ground_truth_label"]
+        yield sample.sample_id, {"evidence": told["passages"], "claim": told["answer"], "label": label}
 
 
 @cache

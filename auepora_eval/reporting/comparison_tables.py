@@ -8,6 +8,7 @@ from ..runs.compare import Comparison, MetricComparison
 from ..runs.losers import LostSample
 from ..runs.ranking import Ranking
 from ..runs.slices import SliceComparison
+from .plain_words import comparison_in_plain_words
 from .tables import (
     COMPARISON_HEADINGS,
     bounds_text,
@@ -150,6 +151,7 @@ def ranking_in_words(ranking: Ranking) -> str:
 def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -> str:
     """Everything about a comparison as Markdown."""
     parts = [
+        *map(escaped, comparison_in_plain_words(comparison)),
         markdown_table(COMPARISON_HEADINGS, comparison_rows(comparison)),
         escaped(comparison_in_words(comparison)),
         "### How large\n\n" + markdown_table(SIZE_HEADINGS, size_rows(comparison)),

@@ -9,10 +9,11 @@ from importlib.resources import files
 
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..runs.compare import Comparison
+from .plain_words import comparison_in_plain_words
+from .stopping_words import stopping_in_words
 from .tables import (
     COMPARISON_HEADINGS,
     HEADINGS,
-    comparison_in_words,
     comparison_rows,
     interval_text,
     row,
@@ -33,6 +34,7 @@ def report_html(runs: Sequence[EvaluationRun], comparison: Comparison | None = N
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p class='about'>{escape(_about(runs))}</p>",
+        *(f"<p>{escape(stopping_in_words(run.stopping))}</p>" for run in runs if run.stopping is not None),
         "" if comparison is None else _verdict(comparison),
         _charts(runs),
         "" if comparison is None else _comparison_table(comparison),
@@ -52,7 +54,8 @@ def _about(runs: Sequence[EvaluationRun]) -> str:
 
 
 def _verdict(comparison: Comparison) -> str:
-    return f"<p class='verdict'>{escape(comparison_in_words(comparison))}</p>"
+    sentences = "".join(f"<p>{escape(each)}</p>" for each in comparison_in_plain_words(comparison))
+    return f"<div class='verdict'>{sentences}</div>"
 
 
 def _charts(runs: Sequence[EvaluationRun]) -> str:

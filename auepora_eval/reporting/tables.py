@@ -40,9 +40,14 @@ def comparison_to_markdown(comparison: Comparison) -> str:
 
 
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
-    """A comparison as JSON has it, with the verdict in words."""
+    """A comparison as JSON has it, with the verdict in words: by metric, and in plain ones."""
+    from .plain_words import comparison_in_plain_words  # which is made of the tables' texts
+
     metrics = [{**asdict(m), "target": m.target.name, "pairs": m.pairs} for m in comparison.metrics]
-    words = {"in_words": comparison_in_words(comparison)}
+    words = {
+        "in_words": comparison_in_words(comparison),
+        "in_plain_words": comparison_in_plain_words(comparison),
+    }
     analysis = {"statistical_analysis": statistical_analysis(comparison)}
     return {**asdict(comparison), "metrics": metrics, **words, **analysis}
 

@@ -1,97 +1,87 @@
-"""How far a judge agrees with people: a support function, or a metric, against claims that people labelled.
+"""How far a judge agrees with people: a support function, a metric, or scores that a judge has already given.
 
-A labelled claim is a record {"evidence": text or texts, "claim": text, "label": 0 or 1, or a word}. A score
-of at least the threshold says "borne out"; accuracy and kappa compare that with the labels, AUROC asks
-whether claims that are borne out score higher, whatever the threshold.
+A score of at least the threshold says "borne out"; accuracy and kappa compare that with what people say,
+AUROC asks whether claims that are borne out score higher, whatever the threshold. Beside it stand how far
+scores can be read as chances, how well people agree, and what the judge's mean is worth once corrected.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..core.metrics_base import SampleMetric
 from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from ..errors import DataError, ScoringError, UnknownNameError
+from ..errors import ScoringError, UnknownNameError
 from ..judges.entailment import SUPPORTS, checked_support, support_function
 from ..metrics.parse import parse_metric
+from ..stats.calibration import BINS, Calibration, calibration
 from ..stats.classification import accuracy, area_under_curve, cohen_kappa, confusion_table, table_interval
-from ..stats.intervals import Interval, bootstrap_interval, wilson_interval
+from ..stats.correlation import KINDS, correlation
+from ..stats.intervals import bca_mean_interval, bootstrap_interval, mean_interval
+from .judge_ceiling import ceiling, figure
+from .judge_estimate import corrected, label_budget, rate_by_errors
+from .judge_labels import Columns, Labelled, clusters_of, labelled_claims, unlabelled_claims
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..core.scores import Rows
 
-EVIDENCE = ("evidence", "premise", "references", "context", "contexts")
-CLAIM = ("claim", "hypothesis")
-LABEL = ("label", "attribution_label")
-_YES = frozenset("1 true yes supported support entailed entailment attributable accurate".split())
-_NO = frozenset(
-    (
-        *"0 false no unsupported refuted contradiction neutral hallucination".split(),
-        "not supported",
-        "not support",
-        "not attributable",
-        "not entailed",
-        "not entailment",
-    )
-)
+    Array = NDArray[np.float64]
 
-
-class Labelled(NamedTuple):
-    """A claim, the texts it is held against, what people said of it, and the part it is reported under."""
-
-    evidence: tuple[str, ...]
-    claim: str
-    is_supported: bool
-    group: str = ""
+__all__ = ["Audit", "Columns", "Labelled", "audit", "judge_scores", "labelled_claims", "unlabelled_claims"]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Where a record has what; empty means the usual names. `positive` is the label of a claim borne out."""
+class Audit:
+    """How to hold a judge against people: its threshold and theirs, bins, numbers of labels to plan for."""
 
-    evidence: str = ""
-    claim: str = ""
-    label: str = ""
-    positive: str = ""
-    group: str = ""
-
-
-def labelled_claims(records: Iterable[tuple[str, Mapping[str, Any]]], columns: Columns) -> list[Labelled]:
-    """The labelled claims of (place, record) pairs; DataError for a record that lacks something."""
-    found, has_group = [], False
-    for where, record in records:
-        found.append(_labelled(where, record, columns))
-        has_group = has_group or columns.group in record
-    if found and columns.positive and not any(one.is_supported for one in found):
-        what = f"not one of the {len(found)} claims has the label {columns.positive!r:.60}."
-        raise DataError("--positive", what, fix="Name one that occurs, as it is written there.")
-    if found and columns.group and not has_group:
-        what = f"not one of the {len(found)} claims has a field {columns.group!r:.60}."
-        raise DataError("--by", what, fix="Name one that occurs, or leave it out.")
-    return found
+    threshold: float = 0.7
+    people_threshold: float = 0.5
+    bins: int = BINS
+    budget: Sequence[int] = ()
+    seed: int = 0
+    unscored_as: float | None = None  # the score of a claim that the judge cannot score; None leaves it out
 
 
-def audit(labelled: Sequence[Labelled], judge: str, *, threshold: float, seed: int = 0) -> dict[str, Any]:
-    """Scores of the judge against the labels: accuracy, AUROC, kappa with intervals, the confusion table."""
-    scores = judge_scores(judge, labelled)
+def audit(
+    labelled: Sequence[Labelled],
+    judge: str | None,
+    how: Audit = Audit(),  # noqa: B008 - it cannot be changed
+    *,
+    unlabelled: Sequence[Labelled] = (),
+) -> dict[str, Any]:
+    """A judge against the labels: agreement, confusion, calibration, the human ceiling, corrected means.
+
+    `judge` names a support function or a metric; None takes the scores that the claims bring.
+    """
+    scores, rest = (
+        [how.unscored_as if score is None else score for score in judge_scores(judge, claims)]
+        for claims in (labelled, unlabelled)
+    )
+    pairs = list(zip(scores, labelled, strict=True))
     groups = sorted({one.group for one in labelled} - {""})
     by_group = {
-        group: _agreement(
-            [(score, one) for score, one in zip(scores, labelled, strict=True) if one.group == group],
-            threshold,
-            seed,
-        )
+        group: _agreement([(score, one) for score, one in pairs if one.group == group], how)
         for group in groups
     }
-    whole = _agreement(list(zip(scores, labelled, strict=True)), threshold, seed)
-    return {"judge": judge, "threshold": threshold, "seed": seed, **whole, "by": by_group}
+    scored = [(score, one) for score, one in pairs if score is not None]
+    about = {"judge": judge, "threshold": how.threshold, "people_threshold": how.people_threshold}
+    found = {**about, "seed": how.seed, **_agreement(pairs, how), **_as_numbers(scored, how)}
+    others = [score for score in rest if score is not None]
+    clusters = clusters_of(one for score, one in zip(rest, unlabelled, strict=True) if score is not None)
+    found["estimate"] = _estimate(scored, others, clusters, how) if unlabelled else None
+    found["unlabelled_not_scored"] = len(unlabelled) - len(others)
+    return {**found, "by": by_group}
 
 
-def judge_scores(judge: str, labelled: Sequence[Labelled]) -> list[float | None]:
+def judge_scores(judge: str | None, labelled: Sequence[Labelled]) -> list[float | None]:
     """A score from 0 to 1 for each claim, higher is better; None where the judge has nothing to say."""
+    if judge is None:
+        return [one.score for one in labelled]
     score = _judge(judge)
     return [score(one) for one in labelled]
 
@@ -128,28 +118,32 @@ def _metric_score(metric: SampleMetric, one: Labelled) -> float | None:
     return low + high - found
 
 
-def _agreement(pairs: Sequence[tuple[float | None, Labelled]], threshold: float, seed: int) -> dict[str, Any]:
+def _agreement(pairs: Sequence[tuple[float | None, Labelled]], how: Audit) -> dict[str, Any]:
     import numpy as np
 
     scored = [(score, one.is_supported) for score, one in pairs if score is not None]
     rows = np.array(scored, dtype=np.float64).reshape(-1, 2)
-    true, predicted = rows[:, 1] > 0, rows[:, 0] >= threshold
+    true, predicted = rows[:, 1] > 0, rows[:, 0] >= how.threshold
     table = confusion_table(true, predicted, 2)
     cells = np.eye(4)[true.astype(int) * 2 + predicted.astype(int)]
-    right = int((true == predicted).sum())
+    right = (true == predicted).astype(np.float64)
+    clusters = clusters_of(one for score, one in pairs if score is not None)
     # An area needs both kinds of labels, in the resamples too.
     both = bool(true.any() and (~true).any())
     return {
         "claims": len(pairs),
         "scored": len(scored),
         "supported": int(true.sum()),
-        "accuracy": _figure(float(accuracy(table)), wilson_interval(right, len(scored)) if scored else None),
-        "auroc": _figure(
-            area_under_curve(rows[:, 0], true),
-            bootstrap_interval(rows, _areas, seed=seed) if both else None,
+        "accuracy": figure(
+            float(accuracy(table)), mean_interval(right, clusters=clusters) if scored else None
         ),
-        "kappa": _figure(
-            float(cohen_kappa(table)), table_interval(cells, cohen_kappa, seed=seed) if scored else None
+        "auroc": figure(
+            area_under_curve(rows[:, 0], true),
+            bootstrap_interval(rows, _areas, clusters=clusters, seed=how.seed) if both else None,
+        ),
+        "kappa": figure(
+            float(cohen_kappa(table)),
+            table_interval(cells, cohen_kappa, clusters=clusters, seed=how.seed) if scored else None,
         ),
         "confusion": {
             "supported": {"judged supported": int(table[1, 1]), "judged not": int(table[1, 0])},
@@ -166,44 +160,94 @@ def _areas(rows: Rows) -> Rows:
     return np.asarray(areas).reshape(rows.shape[:-2])
 
 
-def _figure(value: float, interval: Interval | None) -> dict[str, Any]:
+def _as_numbers(scored: Sequence[tuple[float, Labelled]], how: Audit) -> dict[str, Any]:
+    """What the scores are worth as numbers: their bias, correlation, calibration, and the human ceiling."""
+    if not scored:
+        nothing = (
+            "people_evenly_split",
+            "people",
+            "judge_mean",
+            "bias",
+            "correlation",
+            "calibration",
+            "human_ceiling",
+            "budget",
+        )
+        return dict.fromkeys(nothing)
+    judge, people = _columns(scored)
+    graded = any(value not in (0.0, 1.0) for value in people.tolist())
+    on_scale = bool(((judge >= 0) & (judge <= 1)).all())
+    clusters = clusters_of(one for _, one in scored)
+    sampled: dict[str, Any] = {"clusters": clusters, "seed": how.seed}
+    bias = judge - people
     return {
-        "value": value if math.isfinite(value) else None,
-        "confidence_interval": None if interval is None else [interval.low, interval.high],
-        "interval_method": "not estimable" if interval is None else interval.method,
+        "people_evenly_split": sum(
+            len(one.ratings) > 1 and one.people == how.people_threshold for _, one in scored
+        ),
+        "people": figure(float(people.mean()), mean_interval(people, bounds=(0.0, 1.0), **sampled)),
+        "judge_mean": float(judge.mean()),
+        "bias": figure(float(bias.mean()), bca_mean_interval(bias, **sampled)),
+        "correlation": _correlations(judge, people, sampled) if graded else None,
+        "calibration": _calibration(calibration(judge, people, bins=how.bins, **sampled), how.bins)
+        if on_scale
+        else None,
+        "human_ceiling": ceiling(
+            [one for _, one in scored],
+            judge.tolist(),
+            threshold=how.threshold,
+            people_threshold=how.people_threshold,
+            seed=how.seed,
+        ),
+        "budget": label_budget(people, judge, how.budget, seed=how.seed) if how.budget else None,
     }
 
 
-def _labelled(where: str, record: Mapping[str, Any], columns: Columns) -> Labelled:
-    evidence = _column(where, record, columns.evidence, EVIDENCE, "--evidence")
-    texts = [evidence] if isinstance(evidence, str) else evidence
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise DataError(where, f"the evidence is {evidence!r:.60}, not a text or texts.", fix="Correct it.")
-    claim = _column(where, record, columns.claim, CLAIM, "--claim")
-    if not isinstance(claim, str):
-        raise DataError(where, f"the claim is {claim!r:.60}, not a text.", fix="Correct it.")
-    label = _column(where, record, columns.label, LABEL, "--label")
-    group = "" if not columns.group else str(record.get(columns.group, "none"))
-    return Labelled(tuple(texts), claim, _is_supported(where, label, columns.positive), group)
+def _estimate(
+    scored: Sequence[tuple[float, Labelled]], rest: Sequence[float], of_rest: list[str] | None, how: Audit
+) -> dict[str, Any]:
+    """The mean of what people would say and, where they say yes or no, the share of yes by two ways."""
+    import numpy as np
+
+    judge, people = _columns(scored)
+    others = np.array(rest, dtype=np.float64)
+    is_yes = np.array([one.is_supported for _, one in scored], dtype=bool)
+    own = clusters_of(one for _, one in scored)
+    clusters = None if own is None or of_rest is None else (own, of_rest)
+    judged = judge >= how.threshold, others >= how.threshold
+    return {
+        "mean": corrected(people, judge, others, clusters=clusters, seed=how.seed),
+        "share_of_yes": corrected(is_yes.astype(np.float64), judge, others, clusters=clusters, seed=how.seed),
+        "share_of_yes_by_errors": rate_by_errors(is_yes, *judged, independent=clusters is None),
+    }
 
 
-def _column(where: str, record: Mapping[str, Any], named: str, usual: Sequence[str], flag: str) -> Any:
-    for name in (named,) if named else usual:
-        if record.get(name) is not None:
-            return record[name]
-    wanted = repr(named) if named else " or ".join(usual)
-    raise DataError(where, f"there is no {wanted} in it.", fix=f"Name the column with {flag}.")
+def _columns(scored: Sequence[tuple[float, Labelled]]) -> tuple[Array, Array]:
+    import numpy as np
+
+    rows = np.array([(score, one.people) for score, one in scored], dtype=np.float64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
 
 
-def _is_supported(where: str, label: Any, positive: str) -> bool:
-    word = str(label).strip()
-    if positive:
-        return word == positive
-    word = word.lower().replace("_", " ")
-    if word in _YES or word in _NO:
-        return word in _YES
-    raise DataError(
-        where,
-        f"the label {label!r:.60} is neither yes nor no.",
-        fix="Say which one means yes: --positive LABEL.",
-    )
+def _correlations(judge: Array, people: Array, sampled: Mapping[str, Any]) -> dict[str, Any]:
+    found = {kind: correlation(judge, people, kind, **sampled) for kind in KINDS}
+    return {kind: figure(each.value, each.interval) for kind, each in found.items()}
+
+
+def _calibration(found: Calibration, bins: int) -> dict[str, Any]:
+    return {
+        "bins": bins,
+        "expected_calibration_error": found.error,
+        "by_chance": found.by_chance,
+        "brier": figure(found.brier, found.brier_interval),
+        "brier_of_the_mean": found.brier_of_mean,
+        "table": [
+            {
+                "from": each.low,
+                "to": each.high,
+                "claims": each.samples,
+                "judge": each.score if each.samples else None,
+                "people": figure(each.label, each.interval),
+            }
+            for each in found.bins
+        ],
+    }

@@ -10,9 +10,11 @@ out noise that they share. With its weight tuned the interval is never much wide
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
+from .drawing import summed_by_unit
 from .intervals import Interval
 
 if TYPE_CHECKING:
@@ -37,12 +39,14 @@ def prediction_powered_mean(
     judged_only: ArrayLike,
     *,
     weight: float | None = None,
+    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
     confidence: float = 0.95,
 ) -> CorrectedMean:
     """The mean of what people say, from `labels` with the judge's scores of the same, and the judge alone.
 
     `weight` is tuned to the narrowest interval unless given; 1 is plain prediction-powered inference, 0 the
-    labels alone (Angelopoulos, Duchi & Zrnic 2023).
+    labels alone (Angelopoulos, Duchi & Zrnic 2023). `clusters` are those of the labels and those of the
+    others; one cluster may have members on both sides.
     """
     import numpy as np
 
@@ -52,7 +56,10 @@ def prediction_powered_mean(
     if weight is None:
         weight = _tuned(y, f, rest)
     value = float(weight * rest.mean() + (y - weight * f).mean())
-    variance = weight**2 * float(rest.var()) / len(rest) + float((y - weight * f).var()) / len(y)
+    if clusters is None:
+        variance = weight**2 * float(rest.var()) / len(rest) + float((y - weight * f).var()) / len(y)
+    else:
+        variance = _clustered_variance(y - weight * f, weight * rest, clusters)
     error = math.sqrt(variance)
     half = NormalDist().inv_cdf((1 + confidence) / 2) * error
     method = f"prediction-powered, weight {weight:.3f}, {len(y)} labels and {len(rest)} judgements"
@@ -68,6 +75,19 @@ def _tuned(y: Array, f: Array, rest: Array) -> float:
         return 0.0  # a judge that always says the same says nothing
     together = float(((y - y.mean()) * (f - f.mean())).mean())
     return min(1.0, max(0.0, together / ((1 + len(y) / len(rest)) * spread)))
+
+
+def _clustered_variance(
+    corrections: Array, others: Array, clusters: tuple[Sequence[Hashable], Sequence[Hashable]]
+) -> float:
+    """The variance of the sum of two means whose members come in clusters, some of them in both."""
+    import numpy as np
+
+    parts = [(values - values.mean()) / len(values) for values in (corrections, others)]
+    sums = summed_by_unit(np.concatenate(parts)[:, np.newaxis], [*clusters[0], *clusters[1]])
+    if len(sums) < 2:
+        raise ValueError("two clusters at least are needed")
+    return float((sums**2).sum()) * len(sums) / (len(sums) - 1)
 
 
 def true_rate(reported: float, sensitivity: float, specificity: float) -> float:

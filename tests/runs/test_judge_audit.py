@@ -86,7 +86,7 @@ def test_records_that_lack_something(record: dict[str, Any], message: str) -> No
 @settings(deadline=None, max_examples=10)
 def test_the_figures_are_scikit_learns(rows: list[tuple[float, bool]]) -> None:
     labelled = [Labelled(("x",), str(score), label) for score, label in rows]
-    found = audit(labelled, "echoing", threshold=0.7)
+    found = audit(labelled, "echoing")
     true, scores = [label for _, label in rows], np.array([score for score, _ in rows])
     assert found["accuracy"]["value"] == pytest.approx(sklearn_metrics.accuracy_score(true, scores >= 0.7))
     if len(set(true)) == 2:
@@ -110,13 +110,42 @@ def test_confusion_and_parts() -> None:
         ("0.2", False, "b"),
         ("7", True, "b"),
     ]
-    found = audit([Labelled(("x",), *row) for row in rows], "echoing", threshold=0.7)
+    found = audit([Labelled(("x",), *row) for row in rows], "echoing")
     assert (found["claims"], found["scored"], found["supported"]) == (5, 4, 2)  # 7 is no score
     assert found["confusion"] == {
         "supported": {"judged supported": 1, "judged not": 1},
         "not supported": {"judged supported": 1, "judged not": 1},
     }
     assert {group: part["accuracy"]["value"] for group, part in found["by"].items()} == {"a": 0.5, "b": 0.5}
+
+
+def test_claims_that_go_together_are_drawn_together() -> None:
+    """Each claim three times over is no more than it was: the interval is as wide, not narrower."""
+    rng = np.random.default_rng(6)
+    rows = [(float(score), bool(rng.random() < score)) for score in rng.random(80)]
+    once = [Labelled((), "", label, score=score) for score, label in rows]
+    copies = [Labelled((), "", one.is_supported, score=one.score) for one in once for _ in range(3)]
+    named = [
+        Labelled((), "", one.is_supported, score=one.score, cluster=str(n))
+        for n, one in enumerate(once)
+        for _ in range(3)
+    ]
+    widths = {}
+    for name, claims in (("once", once), ("copies", copies), ("named", named)):
+        found = audit(claims, None, unlabelled=claims)
+        estimate = found["estimate"]["share_of_yes"]["corrected"]
+        for figure in ("accuracy", "auroc", "kappa", "people", "bias"):
+            low, high = found[figure]["confidence_interval"]
+            widths[name, figure] = high - low
+        low, high = estimate["confidence_interval"]
+        widths[name, "estimate"] = high - low
+    for figure in ("accuracy", "auroc", "kappa", "people", "bias"):
+        assert widths["named", figure] == pytest.approx(widths["once", figure], rel=0.12)
+        assert widths["copies", figure] < 0.75 * widths["once", figure]
+    # Here labelled and unlabelled are the same claims, so that their errors add up within a cluster.
+    assert widths["named", "estimate"] > 1.3 * widths["copies", "estimate"]
+    assert found["estimate"]["share_of_yes_by_errors"]["confidence_interval"] is None
+    assert found["calibration"]["by_chance"] is None
 
 
 def test_a_metric_is_a_judge_too() -> None:
@@ -160,7 +189,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 )
 def test_what_the_judges_on_board_are_worth(judge: str, accuracy: float, auroc: float, kappa: float) -> None:
     records = [("", json.loads(line)) for line in BENCH.read_text(encoding="utf-8").splitlines()]
-    found = audit(labelled_claims(records, Columns()), judge, threshold=0.7)
+    found = audit(labelled_claims(records, Columns()), judge)
     assert (found["claims"], found["scored"], found["supported"]) == (1198, 1198, 599)
     assert found["accuracy"]["value"] == pytest.approx(accuracy, abs=0.002)
     assert found["auroc"]["value"] == pytest.approx(auroc, abs=0.002)

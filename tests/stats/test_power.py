@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
+from statsmodels.stats.power import TTestIndPower, TTestPower  # type: ignore[import-untyped]
 
 from auepora_eval.stats.power import (
     cluster_design_effect,
     minimum_detectable_effect,
     power_of,
     sample_size,
+    sd_of_difference,
     sd_of_means,
 )
 
@@ -37,6 +38,30 @@ def test_statsmodels_says_the_same(effect: float, power: float, alpha: float) ->
         expected = judge.power(effect, n, alpha)
         if math.isfinite(expected):  # NaN where the tail on the other side is too thin for it
             assert power_of(effect, 1.0, n, alpha=alpha) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("effect", [0.1, 0.3, 1.0])
+def test_two_groups_as_statsmodels_has_them(effect: float) -> None:
+    """There the effect is in sds of a score; the difference of two scores has an sd of sqrt(2) of those."""
+    judge = TTestIndPower()
+    sd = sd_of_difference(1.0, 1.0)
+    assert sd == pytest.approx(math.sqrt(2))
+    needed = judge.solve_power(effect_size=effect, alpha=0.05, power=0.8)
+    assert sample_size(effect, sd, groups=2) == math.ceil(needed)
+    for n in (10, 60):
+        assert power_of(effect, sd, n, groups=2) == pytest.approx(judge.power(effect, n, 0.05), abs=1e-6)
+        seen = minimum_detectable_effect(sd, n, by="t", groups=2)
+        assert judge.power(seen, n, 0.05) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_the_difference_of_two_systems_varies_less_on_the_same_samples() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.multivariate_normal([0, 0], [[0.09, 0.06], [0.06, 0.16]], 200_000)
+    expected = sd_of_difference(0.3, 0.4, correlation=0.5)
+    assert (scores[:, 1] - scores[:, 0]).std() == pytest.approx(expected, rel=0.01)
+    assert expected < sd_of_difference(0.3, 0.4) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="correlation"):
+        sd_of_difference(1.0, 1.0, correlation=2.0)
 
 
 @pytest.mark.parametrize("n", [3, 20, 400])

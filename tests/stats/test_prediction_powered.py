@@ -50,6 +50,40 @@ def test_the_bias_of_the_judge_is_gone_and_the_interval_holds() -> None:
     assert np.mean(widths) < 0.75
 
 
+def test_clusters_by_hand_and_clusters_of_one() -> None:
+    labels, with_label, without = judged(0)
+    plain = prediction_powered_mean(labels, with_label, without)
+    alone = prediction_powered_mean(labels, with_label, without, clusters=(range(60), range(60, 360)))
+    assert alone.value == plain.value
+    assert alone.error == pytest.approx(plain.error * np.sqrt(360 / 359))
+    pairs = prediction_powered_mean([0, 0, 1, 1], [0] * 4, [0, 0], weight=0.0, clusters=("aabb", "cd"))
+    # Each of two clusters is off by 2 * 0.5 / 4, the two others by nothing: 4 / 3 * 2 * 0.25 ** 2.
+    assert pairs.error**2 == pytest.approx(4 / 3 * 2 * 0.25**2)
+    with pytest.raises(ValueError, match="two clusters"):
+        prediction_powered_mean([0, 1], [0, 1], [0, 1], clusters=("aa", "aa"))
+
+
+def test_the_interval_holds_in_clusters_that_are_on_both_sides() -> None:
+    """Sixty questions of six answers each, two of them labelled; taken one by one it fails."""
+    held = {True: 0, False: 0}
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        truth = 0.5 + rng.normal(0, 0.2, (60, 1)) + rng.normal(0, 0.05, (60, 6))
+        said = truth + 0.1 + rng.normal(0, 0.15, (60, 1)) + rng.normal(0, 0.05, (60, 6))
+        questions = np.repeat(np.arange(60), 6).reshape(60, 6)
+        groups = (questions[:, :2].ravel().tolist(), questions[:, 2:].ravel().tolist())
+        for clustered in held:
+            found = prediction_powered_mean(
+                truth[:, :2].ravel(),
+                said[:, :2].ravel(),
+                said[:, 2:].ravel(),
+                clusters=groups if clustered else None,
+            )
+            held[clustered] += found.interval.low <= 0.5 <= found.interval.high
+    assert held[True] / 300 >= 0.915
+    assert held[False] / 300 < 0.9
+
+
 def test_a_judge_that_says_nothing_changes_nothing() -> None:
     labels, with_label, without = judged(0)
     dull = prediction_powered_mean(labels, np.ones(60), np.ones(300))

@@ -1,0 +1,216 @@
+"""What a comparison means, for someone who has to decide and does not know the metrics' names.
+
+A sentence for each thing that a system can be better or worse at, what is certain first; then what the data
+cannot tell, and how many more questions it would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..core.types import TargetCategory
+from ..runs.compare import Comparison, MetricComparison
+from .tables import listed, value_text
+
+
+class _Topic(NamedTuple):
+    """What metrics of some targets are about, and what a system does that is better or worse at it."""
+
+    name: str
+    better: str
+    worse: str
+
+
+_FINDING = _Topic(
+    "finding the right documents",
+    "is better at finding the right documents",
+    "is worse at finding the right documents",
+)
+_TOPICS: dict[TargetCategory, _Topic] = {
+    TargetCategory.RETRIEVAL_RELEVANCE: _FINDING,
+    TargetCategory.RETRIEVAL_ACCURACY: _FINDING,
+    TargetCategory.GENERATION_CORRECTNESS: _Topic(
+        "right answers", "gives better answers", "gives worse answers"
+    ),
+    TargetCategory.GENERATION_FAITHFULNESS: _Topic(
+        "keeping to the documents", "keeps closer to its documents", "strays further from its documents"
+    ),
+    TargetCategory.GENERATION_RELEVANCE: _Topic(
+        "keeping to the question", "keeps closer to the question", "strays further from the question"
+    ),
+    TargetCategory.LATENCY: _Topic(
+        "speed", "answers faster or more reliably", "answers more slowly or less reliably"
+    ),
+    TargetCategory.NEGATIVE_REJECTION: _Topic(
+        "knowing when to decline", "knows better when to decline", "knows less well when to decline"
+    ),
+    TargetCategory.NOISE_ROBUSTNESS: _Topic(
+        "coping with noise", "copes better with noise", "copes worse with noise"
+    ),
+    TargetCategory.COUNTERFACTUAL_ROBUSTNESS: _Topic(
+        "withstanding false documents", "withstands false documents better", "withstands false documents less"
+    ),
+    TargetCategory.DIVERSITY: _Topic("variety", "is more varied", "is less varied"),
+}
+_FAR = 10_000  # more questions than anyone will write
+
+# Metrics whose value can be said without their name; `k` is what stands behind the @.
+_SAID: dict[str, str] = {
+    "recall": "of the right documents, {now} in 100 are among the first {k} instead of {before}",
+    "hit": "for {now} in 100 questions a right document is among the first {k} instead of {before}",
+    "precision": "of the first {k} documents {now} in 100 are right ones instead of {before}",
+    "contains_answer": "{now} in 100 answers contain the right one instead of {before}",
+    "exact_match": "{now} in 100 answers are exactly the right one instead of {before}",
+    "grounding_overlap": "{now} in 100 words of an answer are in its documents instead of {before}",
+    "rejection_rate": "of 100 questions without an answer it declines {now} instead of {before}",
+    "over_refusal_rate": "of 100 questions that have an answer it declines {now} instead of {before}",
+    "fake_adoption_rate": "of 100 false documents it falls for {now} instead of {before}",
+}
+_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average instead of {before}"}
+
+Grouped = dict[_Topic, list[MetricComparison]]
+
+
+def comparison_in_plain_words(comparison: Comparison) -> list[str]:
+    """The verdict, a sentence or two a topic: better, worse, no worse, cannot tell, the same."""
+    if not comparison.metrics:
+        return ["The runs have no metric in common."]
+    topics: Grouped = {}
+    for topic in _TOPICS.values():
+        members = [metric for metric in comparison.metrics if _TOPICS[metric.target] == topic]
+        if members:
+            topics[topic] = members
+    sure = [
+        sentence
+        for verdicts in ({"better"}, {"better", "worse"}, {"worse"})
+        for topic, members in topics.items()
+        if verdicts == {metric.verdict for metric in members} & {"better", "worse"}
+        for sentence in _sure(comparison, topic, members)
+    ]
+    if sure and not comparison.with_verdict("worse"):
+        sure.append("Nothing is surely worse.")
+    return [*sure, *_no_worse(comparison), *_unclear(comparison, topics), *_same(topics)]
+
+
+def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricComparison]) -> list[str]:
+    """What is better, and what is worse, beyond chance; of a topic that has both, both."""
+    sentences = []
+    for verdict, what in (("better", topic.better), ("worse", topic.worse)):
+        found = [metric for metric in members if metric.verdict == verdict]
+        if not found:
+            continue
+        first = _most_telling(found)
+        others = [metric.name for metric in found if metric is not first]
+        if first.unit == "s":
+            what = what.partition(" or ")[0]  # a time tells of speed alone
+        too = f" {listed(others)} {'say' if len(others) > 1 else 'says'} so too." if others else ""
+        within = ", though by less than the margin" if verdict == "worse" and first.within_margin else ""
+        p = _p_text(max(metric.p_adjusted for metric in found))
+        sentences.append(
+            f"{comparison.candidate_system} {what}: {_said(first)}{within}. "
+            f"That is more than chance explains ({p}).{too}"
+        )
+    return sentences
+
+
+def _no_worse(comparison: Comparison) -> list[str]:
+    found = [
+        f"{metric.name} ({value_text(metric.margin, metric.unit)})"
+        for metric in comparison.with_verdict("no worse")
+    ]
+    return [f"No worse than the margin allows: {listed(found)}."] if found else []
+
+
+def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
+    """Topics on which nothing is sure, and how many questions more would tell."""
+    needed: dict[str, int | None] = {}
+    nearest: dict[str, MetricComparison] = {}
+    for topic, members in topics.items():
+        verdicts = {metric.verdict for metric in members}
+        if "cannot tell" not in verdicts or verdicts & {"better", "worse"}:
+            continue
+        unclear = [metric for metric in members if metric.verdict == "cannot tell"]
+        best = min(unclear, key=lambda metric: metric.samples_needed or math.inf)
+        nearest[topic.name], needed[topic.name] = best, _more_questions(best, comparison.repeats)
+    if not needed:
+        return []
+    if len(nearest) == 1:
+        ((name, metric),) = nearest.items()
+        return [f"On {name} we cannot tell: {_said(metric)}, which may be chance.{_telling(needed)}"]
+    return [f"We cannot tell about {listed(list(needed))}: what differs may be chance.{_telling(needed)}"]
+
+
+def _telling(needed: Mapping[str, int | None]) -> str:
+    """ " About 200 more questions would tell about speed, 2,000 about answers; the rest needs ..." """
+    known = sorted((more, name) for name, more in needed.items() if more is not None)
+    near = [f"{more:,}{_about(name, needed)}" for more, name in known if more <= _FAR]
+    far = f"more than {_FAR:,}"
+    if not known:
+        return ""
+    if not near:
+        return f" It would take {far} more questions to tell."
+    more = f" About {near[0].replace(' about', ' more questions would tell about', 1)}"
+    if len(needed) == 1:
+        more = f" About {near[0]} more questions would tell"
+    rest = f"; the rest would take {far}" if len(near) < len(known) else ""
+    return f"{', '.join([more, *near[1:]])}{rest}."
+
+
+def _about(name: str, needed: Mapping[str, int | None]) -> str:
+    return f" about {name}" if len(needed) > 1 else ""
+
+
+def _more_questions(metric: MetricComparison, repeats: int) -> int | None:
+    """How many more would tell, to two digits, if the difference is what it seems to be."""
+    if metric.samples_needed is None:
+        return None
+    more = max(10, metric.samples_needed - metric.pairs // repeats)
+    step = int(10 ** max(1, len(str(more)) - 2))
+    return math.ceil(more / step) * step
+
+
+def _same(topics: Grouped) -> list[str]:
+    same = [t.name for t, members in topics.items() if {metric.verdict for metric in members} == {"same"}]
+    return [f"No change at all in {listed(same)}."] if same else []
+
+
+def _most_telling(metrics: Sequence[MetricComparison]) -> MetricComparison:
+    """One that can be said without its name if there is one, and of those the surest."""
+    return min(metrics, key=lambda metric: (_template(metric) is None, metric.p_adjusted))
+
+
+def _template(metric: MetricComparison) -> str | None:
+    family = metric.name.partition("@")[0].partition("[")[0]
+    return (_SAID_IN_SECONDS if metric.unit == "s" else _SAID).get(family)
+
+
+def _said(metric: MetricComparison) -> str:
+    template = _template(metric)
+    if template is None or metric.unit == "s":
+        now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
+        return (
+            f"{metric.name} is {now} instead of {before}"
+            if template is None
+            else template.format(now=now, before=before)
+        )
+    now, before = _of_100(metric.candidate, metric.baseline)
+    words = template.format(now=now, before=before, k=metric.name.partition("@")[2])
+    return f"{words} ({metric.name})"
+
+
+def _of_100(now: float, before: float) -> tuple[str, str]:
+    digits = next((d for d in (0, 1) if f"{100 * now:.{d}f}" != f"{100 * before:.{d}f}"), 2)
+    return f"{100 * now:.{digits}f}", f"{100 * before:.{digits}f}"
+
+
+def _told_apart(now: float, before: float, unit: str) -> tuple[str, str]:
+    if unit == "s":
+        return value_text(now, unit), value_text(before, unit)
+    digits = next((d for d in (2, 3) if f"{now:.{d}f}" != f"{before:.{d}f}"), 4)
+    return f"{now:.{digits}f}", f"{before:.{digits}f}"
+
+
+def _p_text(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

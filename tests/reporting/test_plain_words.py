@@ -1,0 +1,124 @@
+"""A comparison for someone who decides: what each verdict is called, in which order, and what would tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.types import TargetCategory
+from auepora_eval.reporting.plain_words import comparison_in_plain_words
+from auepora_eval.runs.compare import Comparison, MetricComparison
+
+T = TargetCategory
+RECALL = MetricComparison(
+    name="recall@5",
+    target=T.RETRIEVAL_RELEVANCE,
+    higher_is_better=True,
+    unit="",
+    baseline=0.85,
+    candidate=0.92,
+    difference=0.07,
+    interval=(0.02, 0.12),
+    p_value=0.001,
+    p_adjusted=0.004,
+    wins=12,
+    ties=86,
+    losses=2,
+    failed_baseline=0,
+    failed_candidate=0,
+    unmatched=0,
+    samples_needed=None,
+    verdict="better",
+)
+
+
+def metric(name: str, target: T, verdict: str, **more: Any) -> MetricComparison:
+    return replace(RECALL, name=name, target=target, verdict=verdict, **more)
+
+
+def unclear(name: str, target: T, needed: int | None, **more: Any) -> MetricComparison:
+    return metric(name, target, "cannot tell", samples_needed=needed, p_adjusted=0.6, **more)
+
+
+def words(*metrics: MetricComparison) -> list[str]:
+    return comparison_in_plain_words(Comparison("a", "b", "old", "new", 0.05, list(metrics)))
+
+
+def test_a_story_of_two_versions() -> None:
+    answers = unclear("contains_answer", T.GENERATION_CORRECTNESS, 712, baseline=0.41, candidate=0.43)
+    assert words(RECALL, answers) == [
+        "new is better at finding the right documents: of the right documents, 92 in 100 are among the first "
+        "5 instead of 85 (recall@5). That is more than chance explains (p = 0.004).",
+        "Nothing is surely worse.",
+        "On right answers we cannot tell: 43 in 100 answers contain the right one instead of 41 "
+        "(contains_answer), which may be chance. About 620 more questions would tell.",
+    ]
+
+
+def test_what_is_sure_comes_first_and_both_sides_are_told() -> None:
+    mrr = metric("mrr", T.RETRIEVAL_ACCURACY, "worse", baseline=0.5, candidate=0.4, p_adjusted=0.0001)
+    slower = metric("mean_latency[end_to_end]", T.LATENCY, "worse", unit="s", baseline=0.1, candidate=0.25)
+    same = metric("noise_retention", T.NOISE_ROBUSTNESS, "same")
+    better = metric("token_f1", T.GENERATION_CORRECTNESS, "better", baseline=0.101, candidate=0.104)
+    told = words(same, slower, mrr, RECALL, better)
+    assert [sentence.partition(":")[0] for sentence in told] == [
+        "new gives better answers",
+        "new is better at finding the right documents",
+        "new is worse at finding the right documents",
+        "new answers more slowly",
+        "No change at all in coping with noise.",
+    ]
+    assert "token_f1 is 0.104 instead of 0.101" in told[0]
+    assert "mrr is 0.40 instead of 0.50. That is more than chance explains (p < 0.001)" in told[2]
+    assert "an answer takes 250 ms on average instead of 100 ms" in told[3]
+
+
+def test_several_metrics_of_one_mind_are_one_sentence() -> None:
+    ndcg = metric("ndcg@5", T.RETRIEVAL_ACCURACY, "better", p_adjusted=0.001)
+    (told, _) = words(ndcg, RECALL, metric("hit@5", T.RETRIEVAL_RELEVANCE, "better", p_adjusted=0.03))
+    assert "(recall@5). That is more than chance explains (p = 0.030). ndcg@5 and hit@5 say so too." in told
+
+
+@pytest.mark.parametrize(
+    ("needed", "says"),
+    [
+        ({"x": 300}, "About 200 more questions would tell."),
+        ({"x": 50}, "About 10 more questions would tell."),
+        ({"x": 2_000_000}, "It would take more than 10,000 more questions to tell."),
+        ({"x": None}, "which may be chance."),
+        (
+            {"x": 5_000, "y": 300},
+            "About 200 more questions would tell about speed, 4,900 about right answers.",
+        ),
+        (
+            {"x": 300, "y": 10**7},
+            "About 200 more questions would tell about right answers; the rest would take more than 10,000.",
+        ),
+        ({"x": None, "y": None}, "right answers and speed: what differs may be chance."),
+    ],
+)
+def test_how_many_questions_would_tell(needed: dict[str, int | None], says: str) -> None:
+    target = {"x": T.GENERATION_CORRECTNESS, "y": T.LATENCY}
+    told = words(*(unclear(name, target[name], count) for name, count in needed.items()))
+    assert told[0].endswith(says)
+    assert len(told) == 1
+
+
+def test_margins() -> None:
+    no_worse = metric("mrr", T.RETRIEVAL_ACCURACY, "no worse", margin=0.02)
+    worse = metric("token_f1", T.GENERATION_CORRECTNESS, "worse", within_margin=True)
+    told = words(no_worse, worse)
+    assert "though by less than the margin. That is" in told[0]
+    assert told[1] == "No worse than the margin allows: mrr (0.0200)."
+
+
+def test_nothing_in_common() -> None:
+    assert words() == ["The runs have no metric in common."]
+
+
+@pytest.mark.parametrize("target", T)
+def test_every_target_has_its_words(target: T) -> None:
+    for verdict in ("better", "worse", "cannot tell", "same"):
+        assert words(metric("my own", target, verdict))

@@ -1,0 +1,240 @@
+"""The anchors: one known value for every statistic, each checked by hand or by the reference tool beside it.
+
+Whoever changes a formula fails here first. The random tests against the same tools are in the files beside.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]
+from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped]
+from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
+from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
+from statsmodels.stats.weightstats import ttost_paired  # type: ignore[import-untyped]
+
+from auepora_eval.stats import agreement, classification, intervals
+from auepora_eval.stats.classic_tests import paired_t_test, welch_t_test, wilcoxon_test
+from auepora_eval.stats.correction import benjamini_hochberg, holm
+from auepora_eval.stats.correlation import correlation
+from auepora_eval.stats.effect_size import cliffs_delta, cohens_dz, odds_ratio, risk_difference
+from auepora_eval.stats.equivalence import equivalence_test
+from auepora_eval.stats.power import minimum_detectable_effect, sample_size, sd_of_means
+from auepora_eval.stats.prediction_powered import prediction_powered_mean, true_rate
+from auepora_eval.stats.significance import mcnemar_exact, paired_permutation_test
+from auepora_eval.stats.standard_error import standard_error, t_interval
+
+A = np.array([0.1, 0.4, 0.35, 0.8, 0.6, 0.2, 0.9, 0.5, 0.7, 0.3])
+B = np.array([0.3, 0.5, 0.30, 0.9, 0.9, 0.4, 0.8, 0.6, 0.9, 0.45])
+
+# Two raters, twelve items, five ordered levels.
+FIRST = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 2, 3]
+SECOND = [1, 2, 3, 3, 5, 2, 2, 4, 4, 4, 2, 1]
+
+
+def test_wilson() -> None:
+    four_of_seven = intervals.wilson_interval(4, 7)
+    assert [four_of_seven.low, four_of_seven.high] == pytest.approx([0.250458, 0.841780], abs=5e-7)
+    assert intervals.wilson_interval(0, 100).high == pytest.approx(0.0370, abs=5e-5)
+    theirs = scipy_stats.binomtest(4, 7).proportion_ci(method="wilson")
+    assert [four_of_seven.low, four_of_seven.high] == pytest.approx([theirs.low, theirs.high], abs=1e-12)
+
+
+def test_clopper_and_pearson() -> None:
+    ours = intervals.clopper_pearson_interval(4, 7)
+    theirs = scipy_stats.binomtest(4, 7).proportion_ci(method="exact")
+    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bca_from_the_same_draws_as_scipy(seed: int) -> None:
+    """With scipy's own draws our limits are scipy's to seven digits."""
+    values = np.random.default_rng(seed).beta(0.6, 2.0, size=60)
+    theirs = scipy_stats.bootstrap(
+        (values,), np.mean, n_resamples=4_000, method="BCa", rng=np.random.default_rng(1)
+    )
+    without_one = (values.sum() - values) / (len(values) - 1)
+    ours = intervals._bca(float(values.mean()), theirs.bootstrap_distribution, without_one, 0.95, 0)
+    limits = theirs.confidence_interval
+    assert [ours.low, ours.high] == pytest.approx([limits.low, limits.high], abs=1e-7)
+
+
+def test_a_cluster_bootstrap_of_clusters_of_one_is_the_plain_one() -> None:
+    plain, clustered = (intervals.mean_interval(A, clusters=c, seed=3) for c in (None, list(range(10))))
+    assert plain is not None
+    assert clustered is not None
+    assert clustered[:2] == plain[:2]
+
+
+def test_standard_errors() -> None:
+    assert standard_error(A) == pytest.approx(float(A.std(ddof=1)) / math.sqrt(10))
+    paired = standard_error(B - A)
+    correlated = float(np.corrcoef(A, B)[0, 1])
+    a, b = standard_error(A), standard_error(B)
+    assert paired == pytest.approx(math.sqrt(a * a + b * b - 2 * correlated * a * b))
+
+
+def test_the_clustered_error_is_that_of_statsmodels() -> None:
+    clusters = [0, 0, 0, 1, 1, 2, 3, 3, 4, 4]
+    by_hand = math.sqrt(sum(float((A - A.mean())[np.array(clusters) == c].sum()) ** 2 for c in range(5))) / 10
+    ours = standard_error(A, clusters=clusters)
+    assert ours == pytest.approx(by_hand * math.sqrt(5 / 4), abs=1e-15)  # the factor G / (G - 1)
+    model = OLS(A, np.ones(10)).fit(
+        cov_type="cluster", cov_kwds={"groups": np.array(clusters), "df_correction": False}
+    )
+    # statsmodels' own small-sample factor for one regressor is G / (G - 1) * (n - 1) / (n - 1).
+    assert ours == pytest.approx(float(model.bse[0]), rel=1e-12)
+
+
+def test_t_interval() -> None:
+    ours = t_interval(A)
+    assert ours is not None
+    theirs = scipy_stats.ttest_1samp(A, 0).confidence_interval()
+    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high])
+
+
+def test_paired_and_unpaired_tests() -> None:
+    assert paired_t_test(A, B).p_value == pytest.approx(scipy_stats.ttest_rel(A, B).pvalue)
+    assert welch_t_test(A, B).p_value == pytest.approx(scipy_stats.ttest_ind(A, B, equal_var=False).pvalue)
+    gains = np.array([1.0, -2, 3, 4, 5, 6, -7, 8, 9])  # no ties: both count all signs
+    assert wilcoxon_test(np.zeros(9), gains).p_value == pytest.approx(scipy_stats.wilcoxon(gains).pvalue)
+
+
+def test_the_sign_flip_test_counts_the_observed_labelling() -> None:
+    """Three pairs that all rise: of eight labellings two are as extreme, so p is 1/4 and never 0."""
+    assert paired_permutation_test([0, 0, 0], [1, 1, 1]).p_value == pytest.approx(0.25)
+    exact = scipy_stats.permutation_test(
+        (A, B), lambda x, y: np.mean(y - x), permutation_type="samples", n_resamples=2_000
+    )
+    assert paired_permutation_test(A, B).p_value == pytest.approx(exact.pvalue, abs=5e-3)
+    many = np.linspace(0.1, 1, 200)
+    assert paired_permutation_test(np.zeros(200), many, resamples=999).p_value > 0
+
+
+def test_mcnemar() -> None:
+    assert mcnemar_exact(2, 5).p_value == pytest.approx(0.453125, abs=1e-12)
+    theirs = mcnemar([[10, 2], [5, 10]], exact=True).pvalue
+    assert mcnemar_exact(2, 5).p_value == pytest.approx(float(theirs))
+
+
+def test_effect_sizes() -> None:
+    assert cohens_dz(B - A) == pytest.approx(float((B - A).mean() / (B - A).std(ddof=1)))
+    u = scipy_stats.mannwhitneyu(B, A).statistic
+    assert cliffs_delta(A, B) == pytest.approx(2 * u / 100 - 1)
+    a, b = [1, 1, 0, 0, 0, 1], [1, 0, 1, 1, 1, 1]
+    assert risk_difference(a, b) == pytest.approx(2 / 6)
+    assert odds_ratio(a, b) == pytest.approx(3 / 1)
+
+
+def test_holm_and_benjamini_hochberg() -> None:
+    p = [0.001, 0.012, 0.021, 0.04, 0.2]
+    assert holm(p) == pytest.approx([0.005, 0.048, 0.063, 0.08, 0.2])
+    assert benjamini_hochberg(p) == pytest.approx([0.005, 0.03, 0.035, 0.05, 0.2])
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1].tolist())
+    assert benjamini_hochberg(p) == pytest.approx(scipy_stats.false_discovery_control(p).tolist())
+
+
+def test_power() -> None:
+    assert sample_size(0.2, 1.0) == 199
+    assert sample_size(0.2, 1.0, by="z") == 197
+    assert minimum_detectable_effect(0.3, 100) == pytest.approx(0.084, abs=5e-4)
+    assert math.ceil(TTestPower().solve_power(effect_size=0.2, alpha=0.05, power=0.8)) == 199
+    by_hand = (1.959964 + 0.841621) ** 2 * (0.01 + 0.04 / 2 + 0.09 / 3) / 0.05**2
+    assert sample_size(0.05, sd_of_means(0.01, 0.04, 0.09, k_a=2, k_b=3), by="z") == math.ceil(by_hand)
+
+
+@pytest.mark.parametrize(("q", "least"), [(0.95, 72), (0.99, 368)])
+def test_from_how_many_values_on_a_quantile_has_both_limits(q: float, least: int) -> None:
+    assert intervals.quantile_interval(np.arange(least - 1.0), q) is None
+    assert intervals.quantile_interval(np.arange(float(least)), q) is not None
+
+
+@pytest.mark.parametrize(
+    ("table", "plain", "quadratic"),
+    [
+        pytest.param([[20, 5], [10, 15]], 0.4, 0.4, id="25 + 25, 70% agreed where chance gives 50%"),
+        pytest.param([[2, 1, 0], [0, 2, 1], [0, 0, 2]], 27 / 43, 33 / 41, id="three levels, by hand"),
+    ],
+)
+def test_kappa_by_hand(table: list[list[int]], plain: float, quadratic: float) -> None:
+    counts = np.array(table, dtype=np.float64)
+    assert float(classification.cohen_kappa(counts)) == pytest.approx(plain)
+    assert float(classification.quadratic_kappa(counts)) == pytest.approx(quadratic)
+
+
+def test_kappa_is_that_of_scikit_learn() -> None:
+    table = classification.confusion_table(np.array(FIRST) - 1, np.array(SECOND) - 1, 5)
+    plain, quadratic = (cohen_kappa_score(FIRST, SECOND, weights=weights) for weights in (None, "quadratic"))
+    assert float(classification.cohen_kappa(table)) == pytest.approx(plain)
+    assert float(classification.quadratic_kappa(table)) == pytest.approx(quadratic)
+    ratings = np.array([FIRST, SECOND], dtype=np.float64).T
+    assert float(agreement.cohen_kappa(ratings)[0]) == pytest.approx(plain)
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_krippendorffs_own_example(level: Any, alpha: float) -> None:
+    """Four observers, twelve units, gaps: Krippendorff (2011), section C."""
+    nan = math.nan
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
+        [nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, nan],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, nan],
+    ]
+    ours = float(agreement.krippendorff_alpha(np.array(observers).T, level=level)[0])
+    assert ours == pytest.approx(alpha, abs=5e-4)
+    assert ours == pytest.approx(krippendorff.alpha(observers, level_of_measurement=level), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["pearson", "spearman", "kendall"])
+def test_correlations_are_those_of_scipy(kind: Any) -> None:
+    judge: Any = {
+        "pearson": scipy_stats.pearsonr,
+        "spearman": scipy_stats.spearmanr,
+        "kendall": scipy_stats.kendalltau,
+    }[kind]
+    assert correlation(A, B, kind, resamples=100).value == pytest.approx(float(judge(A, B).statistic))
+
+
+# ppi_py 0.2.3 on `labels_and_judge()`: weight, value, low, high. Its wheel brings a package named `tests` and
+# needs numba, so it is no dependency of these tests.
+PPI_PY = {
+    1.0: (1.0, 0.598853751, 0.563859868, 0.633847635),
+    None: (0.679805361, 0.598525053, 0.571032217, 0.626017890),
+}
+
+
+def labels_and_judge() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    truth = rng.beta(3, 2, 360)
+    said = truth + 0.1 + rng.normal(0, 0.1, 360)
+    return truth[:60], said[:60], said[60:]
+
+
+@pytest.mark.parametrize("weight", PPI_PY)
+def test_prediction_powered_mean(weight: float | None) -> None:
+    y, f, rest = labels_and_judge()
+    ours = prediction_powered_mean(y, f, rest, weight=weight)
+    assert [ours.weight, ours.value, *ours.interval[:2]] == pytest.approx(PPI_PY[weight], abs=1e-8)
+    tuned = np.cov(y, f, ddof=0)[0, 1] / ((1 + 60 / 300) * np.var([*f, *rest], ddof=1))
+    used = tuned if weight is None else weight
+    error = math.sqrt(used**2 * rest.var() / 300 + (y - used * f).var() / 60)
+    by_hand = used * rest.mean() + (y - used * f).mean()
+    assert (ours.value, ours.error) == pytest.approx((by_hand, error))
+
+
+def test_rogan_and_gladen() -> None:
+    assert true_rate(0.75, 0.9, 0.8) == pytest.approx(0.785714, abs=5e-7)
+    with pytest.raises(ValueError, match="coin"):
+        true_rate(0.75, 0.5, 0.5)
+
+
+def test_two_one_sided_tests() -> None:
+    theirs = float(ttost_paired(B, A, -0.2, 0.2)[0])
+    assert equivalence_test(B - A, -0.2, 0.2).p_value == pytest.approx(theirs)

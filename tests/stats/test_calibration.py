@@ -1,0 +1,88 @@
+"""Calibration: by hand, scikit-learn as the judge, and what chance alone gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.calibration import calibration_curve  # type: ignore[import-untyped]
+from sklearn.metrics import brier_score_loss  # type: ignore[import-untyped]
+
+from auepora_eval.stats.calibration import calibration
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "bins", "error", "brier"),
+    [
+        pytest.param([1.0, 0.0], [1, 0], 10, 0.0, 0.0, id="always right and sure"),
+        pytest.param([1.0, 0.0], [0, 1], 10, 1.0, 1.0, id="always wrong and sure"),
+        pytest.param([0.5, 0.5], [1, 0], 10, 0.0, 0.25, id="a coin that knows it is one"),
+        pytest.param([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0], 10, 0.25, 0.21, id="two bins: 0.4 and 0.1 off"),
+        pytest.param([0.2, 0.8], [1, 0], 1, 0.0, 0.64, id="one bin hides everything"),
+        pytest.param([0.75], [0.5], 4, 0.25, 0.0625, id="two people of whom one says yes"),
+    ],
+)
+def test_by_hand(scores: list[float], labels: list[float], bins: int, error: float, brier: float) -> None:
+    found = calibration(scores, labels, bins=bins)
+    assert (found.error, found.brier) == pytest.approx((error, brier))
+    assert len(found.bins) == bins
+    assert sum(each.samples for each in found.bins) == len(scores)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 12))
+@settings(deadline=None, max_examples=30)
+def test_scikit_learn_says_the_same(rows: list[tuple[float, bool]], bins: int) -> None:
+    scores, labels = np.array([score for score, _ in rows]), np.array([float(label) for _, label in rows])
+    found = calibration(scores, labels, bins=bins)
+    assert found.brier == pytest.approx(brier_score_loss(labels, scores, pos_label=1.0))
+    shares, means = calibration_curve(labels, scores, n_bins=bins, pos_label=1.0)
+    full = [each for each in found.bins if each.samples]
+    assert [each.label for each in full] == pytest.approx(shares.tolist())
+    assert [each.score for each in full] == pytest.approx(means.tolist())
+    by_bin = sum(each.samples * abs(each.score - each.label) for each in full) / len(rows)
+    assert found.error == pytest.approx(by_bin)
+    for each in full:
+        assert each.interval is None or each.interval.low - 1e-9 <= each.label <= each.interval.high + 1e-9
+
+
+@pytest.mark.parametrize("n", [60, 4_000])
+def test_a_calibrated_judge_stays_below_what_chance_gives(n: int) -> None:
+    rng = np.random.default_rng(n)
+    below = 0
+    for _ in range(100):
+        scores = rng.beta(2, 2, n)
+        found = calibration(scores, rng.random(n) < scores, bins=5)
+        assert found.by_chance is not None
+        below += found.error <= found.by_chance
+    assert below >= 89  # 95 are expected; fewer than 89 come once in 80
+    overconfident = calibration(np.clip(scores * 1.5, 0, 1), rng.random(n) < scores, bins=5)
+    assert overconfident.by_chance is not None
+    assert n < 100 or overconfident.error > overconfident.by_chance
+
+
+def test_edges() -> None:
+    found = calibration([0.0, 0.1, 0.100001, 1.0], [0, 0, 1, 1])
+    assert [each.samples for each in found.bins] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]  # a bin ends with its edge
+    assert math.isnan(found.bins[3].label)
+    assert calibration([0.5], [0.5]).by_chance is None  # what part of a label is drawn by chance?
+    assert calibration([0.3, 0.6], [1, 1]).brier_of_mean == 0.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "bins", "says"),
+    [
+        ([1.2], [1], 10, "not between 0 and 1"),
+        ([math.nan], [1], 10, "not between 0 and 1"),
+        ([0.5], [2], 10, "not between 0 and 1"),
+        ([], [], 10, "as many scores"),
+        ([0.5], [1, 0], 10, "as many scores"),
+        ([0.5], [1], 0, "from 1 to 1000 bins"),
+        ([0.5], [1], 10**9, "from 1 to 1000 bins"),
+    ],
+)
+def test_nonsense_is_refused(scores: list[float], labels: list[float], bins: int, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        calibration(scores, labels, bins=bins)

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 JOBS ?= 2
 
-.PHONY: demo test lint check docs bench soak clean
+.PHONY: demo test lint check example docs bench soak clean
 
 demo: $(VENV)/.installed-demo
 	@$(BIN)/auepora demo --out build/demo
@@ -23,6 +23,11 @@ lint: $(VENV)/.installed-test
 
 check: lint test
 
+# The project in examples/, as its own CI would run it: the unchanged system passes its gate.
+example: $(VENV)/.installed-test
+	cd examples/tool_library && $(abspath $(BIN))/python -m pytest -p no:cacheprovider
+	cd examples/tool_library && $(abspath $(BIN))/auepora gate baseline --out baselines --rules gate.yaml --baseline baseline
+
 docs: $(VENV)/.installed-test
 	$(BIN)/python -m tests.generate_docs
 
@@ -36,11 +41,12 @@ bench: $(VENV)/.installed-test .venv-bench/.installed
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/citations.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/gate.py
 
-# The long form of the tests of reliability: 200 kills an executor, 50 signals a kind, 200,000 flipped bits, a
-# million samples. About an hour; what it prints stands in docs/explanation/reliability.md.
+# The long form of the tests of reliability: 200 kills an executor, 50 signals a kind, 200,000 flipped bits, every
+# fault of an endpoint at 0, 25 and 100%, a million samples. About an hour; what it prints stands in docs/explanation/reliability.md.
 soak: $(VENV)/.installed-test
-	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 $(BIN)/python -m pytest -s tests/reliability
+	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 AUEPORA_FAULTS=all $(BIN)/python -m pytest -s tests/reliability
 	$(BIN)/python benchmarks/scale.py
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt
@@ -64,4 +70,4 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

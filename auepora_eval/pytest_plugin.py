@@ -1,0 +1,137 @@
+"""Evaluation as a test: the pytest plug-in, which is there once auepora-eval is installed.
+
+    def test_no_regression(assert_no_regression):
+        assert_no_regression(run, "baseline", margin={"recall@5": 0.02})
+
+`run` and `baseline` are runs, or ids or paths of stored ones. A marker gives what several tests share:
+
+    @pytest.mark.auepora(baseline="baseline", out="runs", max_failed=0.01)
+
+What cannot be judged fails the test, as what is worse does: a gate that stays open in doubt is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from .core.types import EvaluationRun
+    from .runs.gate import GateReport
+    from .runs.gate_figures import GatedRun
+
+_MARKER = (
+    "auepora(baseline=..., out=..., rules=..., margin=..., ...): what assert_gate and assert_no_regression "
+    "are to use where a test does not say it"
+)
+_OURS = ("baseline", "out", "rules", "seed", "resamples", "allow_mismatch")
+
+
+class Gate(Protocol):
+    """What the fixtures are: called with a run, they fail the test or give the report."""
+
+    def __call__(
+        self, run: EvaluationRun | str | Path, baseline: EvaluationRun | str | Path | None = None, **how: Any
+    ) -> GateReport: ...
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The ini option for where stored runs are."""
+    parser.addini("auepora_out", "folder of the stored runs, from the root of the project", default=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.fixture
+def assert_gate(request: pytest.FixtureRequest) -> Gate:
+    """Fail the test unless a run passes: assert_gate(run, rules="gate.yaml"), or rules by keyword.
+
+    `assert_gate(run, min={"recall@5": 0.8}, max_failed=0.01)`; with a baseline `margin`, `no_regression` and
+    `max_loss` too. Files and folders go from the root of the project.
+    """
+
+    def check(
+        run: EvaluationRun | str | Path, baseline: EvaluationRun | str | Path | None = None, **how: Any
+    ) -> GateReport:
+        __tracebackhide__ = True
+        how = {**_marked(request), **how}
+        if baseline is not None:
+            how["baseline"] = baseline
+        report = _judged(request.config, run, how)
+        if report.exit_code:
+            from .reporting.gate_tables import gate_text
+
+            pytest.fail(gate_text(report), pytrace=False)
+        return report
+
+    return check
+
+
+@pytest.fixture
+def assert_no_regression(assert_gate: Gate) -> Gate:
+    """Fail the test if a run is worse than a baseline: assert_no_regression(run, baseline, margin=0.02).
+
+    With a `margin`, one number for all metrics or one by name, a loss of that much has to be ruled out;
+    without, no metric may be surely worse. `metrics` names those that count (default: all but times).
+    """
+
+    def check(
+        run: EvaluationRun | str | Path,
+        baseline: EvaluationRun | str | Path | None = None,
+        *,
+        margin: float | Mapping[str, float] | None = None,
+        metrics: Sequence[str] | None = None,
+        **how: Any,
+    ) -> GateReport:
+        __tracebackhide__ = True
+        if margin is not None:
+            by_name = isinstance(margin, Mapping) or metrics is None
+            how["margin"] = margin if by_name else dict.fromkeys(metrics or (), margin)
+        elif metrics is not None:
+            how["no_regression"] = list(metrics)
+        return assert_gate(run, baseline, **how)
+
+    return check
+
+
+def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What the markers say: that of the test over that of its class and its module."""
+    found: dict[str, Any] = {}
+    for marker in request.node.iter_markers("auepora"):
+        found = {**marker.kwargs, **found}
+    return found
+
+
+def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[str, Any]) -> GateReport:
+    from .runs.gate import gate_run
+    from .runs.gate_rules import GateRules, read_rules, rules_of
+
+    out = config.rootpath / (how.get("out") or config.getini("auepora_out") or "data/evaluation/results")
+    given = how.get("rules")
+    ground = GateRules()
+    if given is not None:
+        ground = rules_of(given) if isinstance(given, Mapping) else read_rules(config.rootpath / given)
+    own = {name: value for name, value in how.items() if name not in _OURS}
+    settings = {"alpha": ground.alpha, "if_unclear": ground.if_unclear}
+    rules = rules_of({**settings, **own}, "the test").over(ground)
+    baseline = how.get("baseline")
+    return gate_run(
+        _run(run, out),
+        rules,
+        baseline=None if baseline is None else _run(baseline, out),
+        **{name: how[name] for name in ("seed", "resamples", "allow_mismatch") if name in how},
+    )
+
+
+def _run(run: EvaluationRun | str | Path, out: Path) -> EvaluationRun | GatedRun:
+    """A run that is there already, or a stored one by its id or path."""
+    from .runs.gate_figures import GatedRun
+    from .runs.storage import EvaluationResultsStorage
+
+    return GatedRun.stored(EvaluationResultsStorage(out), str(run)) if isinstance(run, str | Path) else run

@@ -1,0 +1,167 @@
+"""The numbers of a run that a gate can ask about: its metrics, and what its calls took.
+
+What the calls took goes by its name in a results file: `latency_stats.p95` (milliseconds), `memory_mb.peak`,
+`cpu_percent.mean`, `total_tokens`, `total_requests`, `estimated_cost_usd`, `total_evaluation_time_seconds`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.scores import as_columns
+from ..core.scoring import Tally
+from ..core.types import EvaluationRun, MetricResult, TargetCategory
+from ..errors import AueporaError, DataError
+from ..io.results_json import latency_stats
+from ..metrics.parse import parse_metric
+from .storage import EvaluationResultsStorage, query_rows, read_results
+
+Limits = tuple[float, float]
+_API = ("total_tokens", "total_requests", "estimated_cost_usd", "input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of a run: its 95% interval, and its range had all that failed scored lowest, and highest."""
+
+    name: str
+    value: float
+    interval: Limits | None = None
+    unit: str = ""
+    higher_is_better: bool = False
+    if_failed: tuple[float | None, float | None] | None = None
+    scored: int | None = None
+    failed: int = 0
+    of_time: bool = False  # seconds, or what is done in a second
+
+
+@dataclass(frozen=True)
+class GatedRun:
+    """A run with what became of its calls, where that is known."""
+
+    run: EvaluationRun
+    tally: Tally | None = None
+    api_usage: Mapping[str, Any] | None = None
+    _figures: dict[str, Figure] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, run: EvaluationRun | GatedRun) -> GatedRun:
+        """A run that is in memory; its outputs tell what became of the calls."""
+        if isinstance(run, GatedRun):
+            return run
+        if not run.outputs:
+            return cls(run)
+        tally = Tally().add(run.outputs)
+        return cls(run, tally, tally.usage.as_dict(run.configuration))
+
+    @classmethod
+    def stored(cls, storage: EvaluationResultsStorage, name: str) -> GatedRun:
+        """A stored run, by its id or path."""
+        path = storage.find(name)
+        run = storage.load_scores(path)  # this also checks that the document is what it should be
+        results = read_results(path)
+        usage = results.get("performance_metrics", {}).get("api_usage")
+        return cls(run, query_rows(results, path).tally(), usage)
+
+    @property
+    def evaluation_id(self) -> str:
+        return self.run.evaluation_id
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Every figure by its name."""
+        if not self._figures:
+            self._figures.update({figure.name: figure for figure in self._each()})
+        return self._figures
+
+    def find(self, name: str) -> Figure | None:
+        """A figure by its name, or by another way to write the name of a metric (mean_latency)."""
+        found = self.figures().get(name)
+        return found if found is not None else self.figures().get(canonical(name))
+
+    def near(self, name: str) -> str:
+        """What to do about a name that is not there."""
+        metric = _metric_name(name)
+        if metric is not None:
+            return f"Score it: auepora rescore RUN --metrics {metric}"
+        known = list(self.figures())
+        near = difflib.get_close_matches(name[:80], known[:200], n=1)
+        if near:
+            return f"Did you mean {near[0]}?"
+        return f"The run has {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}."
+
+    def _each(self) -> Iterator[Figure]:
+        yield from (metric_figure(result) for result in self.run.results)
+        usage = self.run.resource_usage
+        for part in ("memory_mb", "cpu_percent"):
+            yield from _numbers(usage.get(part) if isinstance(usage, Mapping) else None, part)
+        if self.tally is not None:
+            yield from _numbers(latency_stats(self.tally.seconds), "latency_stats")
+        if isinstance(self.api_usage, Mapping):
+            yield from _numbers({name: self.api_usage.get(name) for name in _API})
+        if self.run.seconds:
+            yield Figure("total_evaluation_time_seconds", self.run.seconds, unit="s")
+
+
+def metric_figure(result: MetricResult) -> Figure:
+    """A metric's value with what stands beside it; DataError where that is not what it should be."""
+    details = result.details
+    counts = as_columns(result.scores).coverage() if len(result.scores) else details
+    interval, bounds = (details.get(name) for name in ("confidence_interval", "bounds_if_failed"))
+    if interval is not None and not (_two(interval) and None not in interval):
+        raise _edited(result, "confidence_interval")
+    if bounds is not None and not _two(bounds):
+        raise _edited(result, "bounds_if_failed")
+    for name in ("num_samples", "num_failed"):
+        if not isinstance(counts.get(name, 0), int):
+            raise _edited(result, name)
+    return Figure(
+        result.name,
+        result.value,
+        None if interval is None else (interval[0], interval[1]),
+        "s" if details.get("unit") == "s" else "",
+        details.get("higher_is_better", True) is not False,
+        None if bounds is None else (bounds[0], bounds[1]),
+        counts.get("num_samples"),
+        counts.get("num_failed", 0),
+        result.target is TargetCategory.LATENCY and details.get("bounds") == [0.0, None],
+    )
+
+
+def _two(pair: Any) -> bool:
+    """Whether this is two numbers, either of which may be None."""
+    return (
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and all(one is None or (isinstance(one, int | float) and not isinstance(one, bool)) for one in pair)
+    )
+
+
+def _edited(result: MetricResult, name: str) -> DataError:
+    what = f"its {name} is {result.details.get(name)!r:.60}, which no run writes."
+    return DataError(result.name[:200], what, fix="Was the file edited? auepora verify RUN tells.")
+
+
+def canonical(name: str) -> str:
+    """The name that a run keeps a metric under: mean_latency is mean_latency[end_to_end]."""
+    return _metric_name(name) or name
+
+
+def _metric_name(name: str) -> str | None:
+    """The same; None for what is no metric."""
+    try:
+        return parse_metric(name).name
+    except (AueporaError, ValueError):
+        return None
+
+
+def _numbers(record: Any, under: str = "") -> Iterator[Figure]:
+    """The numbers of a part of a results file; one that was not measured is NaN."""
+    if not isinstance(record, Mapping):
+        return
+    for key, value in record.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        yield Figure(f"{under}.{key}" if under else str(key), float(value) if number else math.nan)

@@ -1,0 +1,230 @@
+"""The rules of a gate that hold a run against a baseline, sample by sample, as a comparison does.
+
+Which tests share the chance of a false alarm? A gate of `no_regression` rules fails when any of them does, so
+their p-values are corrected together (Holm): runs that do not differ fail it at most alpha of the time. A
+gate of `margin` rules passes only when all of them do, so each is tested at alpha by itself: a run that is
+worse by its margin on any metric passes at most alpha of the time (an intersection-union test).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..stats.correction import holm
+from ..stats.power import POWER, minimum_detectable_effect, sample_size
+from .compare import pairings_of
+from .gate_absolute import not_measured
+from .gate_figures import GatedRun, canonical
+from .gate_losses import LOSERS, Change, count_drop, loss_verdict
+from .gate_rules import ALL, Rule
+from .gate_verdict import FAIL, MISSING, PASS, UNCLEAR, Verdict, shown, shown_interval
+from .mismatch import data_mismatches, snapshot_notes
+from .paired_tests import Tested, tested_all
+
+
+@dataclass
+class Paired:
+    """Two runs, paired on the metrics that the rules are about."""
+
+    candidate: GatedRun
+    baseline: GatedRun
+    tested: dict[str, Tested]
+    left_out: dict[str, str]
+    mismatches: list[str]
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, name: str) -> Tested | None:
+        return self.tested.get(name) or self.tested.get(canonical(name))
+
+    def why_not(self, name: str) -> str:
+        return self.left_out.get(name) or self.left_out.get(canonical(name), "")
+
+
+def paired_runs(
+    rules: Sequence[Rule],
+    candidate: GatedRun,
+    baseline: GatedRun,
+    *,
+    seed: int,
+    resamples: int,
+    allow_mismatch: bool,
+) -> Paired:
+    """Pair and test what the rules are about; other metrics may differ in whatever they like."""
+    runs = [baseline.run, candidate.run]
+    mismatches = data_mismatches(runs, allowed=allow_mismatch)
+    wanted = {name for rule in rules for name in (rule.name, canonical(rule.name))}
+    a, b = (replace(run, results=[one for one in run.results if one.name in wanted]) for run in runs)
+    pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+    tested = tested_all(pairings, seed=seed, resamples=resamples)
+    found = {one.pairing.a.name: one for one in tested}
+    return Paired(candidate, baseline, found, left_out, mismatches, snapshot_notes(*runs))
+
+
+def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], list[str]]:
+    """The rules with one for all metrics written out: one for each that the baseline measured; with notes."""
+    named = {(rule.kind, canonical(rule.name)) for rule in rules if rule.name != ALL}
+    found, notes = [], []
+    for rule in rules:
+        if rule.name != ALL:
+            found.append(rule)
+            continue
+        for figure in baseline.figures().values():
+            if figure.scored is None or (rule.kind, figure.name) in named:
+                continue
+            if figure.of_time:
+                notes.append(f"{figure.name} depends on the machine: it is judged only where a rule names it")
+                continue
+            if not math.isfinite(figure.value):
+                note = f"{figure.name} was not measured in the baseline either: nothing to hold it against"
+                notes.append(note)
+                continue
+            found.append(replace(rule, name=figure.name))
+    return found, list(dict.fromkeys(notes))
+
+
+def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> list[Verdict]:
+    """A verdict for each rule, in their order."""
+    family = list(dict.fromkeys(rule.name for rule in rules if rule.kind == "no_regression"))
+    tests = [(name, one) for name in family if (one := paired.of(name)) is not None]
+    adjusted = holm([one.test.p_value for _, one in tests])
+    p_values = {name: p for (name, _), p in zip(tests, adjusted, strict=True)}
+    found = []
+    for rule in rules:
+        tested = paired.of(rule.name)
+        if rule.kind == "max_count_drop":
+            found.append(count_drop(rule, paired.baseline, paired.candidate))
+        elif rule.kind == "max_loss":
+            change = None if tested is None else _change(tested)
+            found.append(loss_verdict(rule, paired.baseline, paired.candidate, change))
+        elif tested is None:
+            found.append(_not_paired(rule, paired))
+        elif rule.kind == "margin":
+            found.append(_margin(rule, tested, alpha))
+        else:
+            found.append(_regression(rule, tested, p_values, alpha))
+    return found
+
+
+def _regression(rule: Rule, tested: Tested, p_values: Mapping[str, float], alpha: float) -> Verdict:
+    p_value, tests = p_values[rule.name], len(p_values)
+    told = _told(tested)
+    if not _differs(tested):
+        return _verdict(rule, PASS, _unseen(tested), "", tested, p_value)
+    corrected = _p(p_value) + (f", Holm over {tests} metrics" if tests > 1 else "")
+    if p_value < alpha and _gain(tested) < 0:
+        return _verdict(rule, FAIL, f"surely worse: {told}, {corrected}", LOSERS, tested, p_value)
+    sure = "better" if p_value < alpha else "no sure loss"
+    why = f"{sure}: {told}, {corrected}"
+    if sure != "better" and tested.error > 0:
+        seen = minimum_detectable_effect(tested.error, 1, alpha=alpha / tests, power=POWER)
+        why += f"; a loss of {shown(seen, tested.pairing.known.unit)} shows four times in five"
+    return _verdict(rule, PASS, why, "", tested, p_value)
+
+
+def _margin(rule: Rule, tested: Tested, alpha: float) -> Verdict:
+    margin, told, unit = rule.limit or 0.0, _told(tested), tested.pairing.known.unit
+    p_value = tested.margin_p(margin)
+    if not _differs(tested):
+        # Nothing speaks against it. How much so few samples could have missed is said, not held against it.
+        return _verdict(rule, PASS, _unseen(tested), "", tested, p_value)
+    if p_value < alpha:
+        why = f"a loss of {shown(margin, unit)} or more is ruled out: {told}, one-sided {_p(p_value)}"
+        return _verdict(rule, PASS, why, "", tested, p_value)
+    if _gain(tested) <= -margin:
+        why = f"worse by the margin of {shown(margin, unit)} or more: {told}"
+        return _verdict(rule, FAIL, why, LOSERS, tested, p_value)
+    why = f"a loss of {shown(margin, unit)} cannot be ruled out: {told}, one-sided {_p(p_value)}"
+    return _verdict(rule, UNCLEAR, why, _enough(tested, margin, alpha), tested, p_value)
+
+
+def _enough(tested: Tested, margin: float, alpha: float) -> str:
+    """How many samples would rule the margin out, were there no difference."""
+    pairs = int(tested.pairing.both.sum())
+    needed = None
+    if tested.error > 0:
+        sd = tested.error * math.sqrt(pairs)
+        needed = sample_size(margin, sd, alpha=min(2 * alpha, 0.79), by="z")  # one-sided
+    if needed is None:
+        return "Measure more samples, or allow a wider margin."
+    if needed <= pairs:  # there are enough samples; it is the loss that stands in the way
+        return f"Allow a wider margin, or win it back. {LOSERS}"
+    return f"About {needed:,} samples would tell, if there is no difference; or allow a wider margin."
+
+
+def _not_paired(rule: Rule, paired: Paired) -> Verdict:
+    severity = rule.severity_of(None)
+    for run in (paired.candidate, paired.baseline):
+        figure = run.find(rule.name)
+        if figure is None:
+            return not_measured(rule, run, None)
+        if figure.scored is None:
+            why = f"{figure.name} is no metric: it has no scores to test"
+            return Verdict(rule, MISSING, why, "Use max_loss for it.", severity=severity)
+    why = f"{rule.name} cannot be compared: {paired.why_not(rule.name) or 'it is in no sample of both'}"
+    fix = "Name the metrics to be judged, or judge in Python, where your own metric is registered."
+    return Verdict(rule, MISSING, why, fix, severity=severity)
+
+
+def _verdict(rule: Rule, outcome: str, why: str, fix: str, tested: Tested, p_value: float) -> Verdict:
+    sides = (tested.interval_b, tested.interval)
+    side, difference = (None if one is None else (one.low, one.high) for one in sides)
+    return Verdict(
+        rule,
+        outcome,
+        why,
+        fix,
+        value=tested.value_b,
+        interval=side,
+        baseline=tested.value_a,
+        change=tested.difference,
+        change_interval=difference,
+        p_value=p_value,
+        unit=tested.pairing.known.unit,
+        severity=rule.severity_of(None),
+    )
+
+
+def _told(tested: Tested) -> str:
+    """The change with its interval, and what was counted as what."""
+    unit, pairing = tested.pairing.known.unit, tested.pairing
+    interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
+    words = f"{shown(tested.difference, unit, signed=True)}{shown_interval(interval, unit)}"
+    words += f" on {int(pairing.both.sum())} pairs"
+    failed = pairing.b.details.get("num_failed", 0)
+    if failed and math.isfinite(sum(pairing.known.bounds)):
+        words += f" ({failed} failed, counted as the worst)"
+    return words + (f" ({pairing.unmatched} without a partner)" if pairing.unmatched else "")
+
+
+def _unseen(tested: Tested) -> str:
+    """How large a loss could have gone unseen where no sample differs."""
+    low, high = tested.pairing.known.bounds
+    rows, _, clusters = tested.pairing.used()
+    words = f"no sample differs among {len(rows)} pairs"
+    if not math.isfinite(high - low) or not tested.pairing.is_mean:
+        return words
+    units = len(rows) if clusters is None else len(set(clusters))
+    unseen = (high - low) * (1 - 0.05 ** (1 / units))
+    return f"{words} (a loss of up to {shown(unseen)} can go unseen by so many)"
+
+
+def _change(tested: Tested) -> Change:
+    metric = tested.pairing.known
+    interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
+    return Change(tested.value_a, tested.value_b, metric.higher_is_better, metric.unit, interval)
+
+
+def _differs(tested: Tested) -> bool:
+    differences = tested.pairing.differences()[tested.pairing.both]
+    return bool((differences != 0).any())
+
+
+def _gain(tested: Tested) -> float:
+    """The change, upwards for the better."""
+    return tested.difference if tested.pairing.known.higher_is_better else -tested.difference
+
+
+def _p(p_value: float) -> str:
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"

@@ -1,0 +1,210 @@
+"""Does the gate keep its word? Many pairs of runs whose truth is known, judged, and the verdicts counted.
+
+    python benchmarks/gate.py              # 2,000 pairs of each kind (some minutes)
+    python benchmarks/gate.py --pairs 200  # quicker, and less sure
+
+No true difference: a gate of `no_regression` rules may fail at most alpha of the pairs, whatever the number
+of metrics, and also where samples come in clusters. A true loss: it has to fail as many as were planned, with
+the number of samples that `sample_size` asks for. A gate of `margin` rules may pass at most alpha of the runs
+that are worse by the margin, and has to pass as many as were planned of those that do not differ. Bars allow
+for the error of counting: 2.6 standard errors, which a true rate exceeds once in two hundred.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.scores import Scores
+from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs, TargetCategory
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.runs.gate import gate_run
+from auepora_eval.stats.power import sample_size
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+ALPHA, POWER = 0.05, 0.8
+NAMES = ("made@1", "made@2", "made@3", "made@4", "made@5")
+HITS = "made@3"  # of zeros and ones
+_ERRORS = 2.6
+
+
+@dataclass
+class Made(SampleMetric):
+    """A score that is made up. It has no interval of its own, which no rule here looks at."""
+
+    number: int
+    target = TargetCategory.GENERATION_CORRECTNESS
+
+    def __post_init__(self) -> None:
+        self.name = f"made@{self.number}"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        raise NotImplementedError("its scores are given")
+
+    def interval(self, rows: Array, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> None:
+        return None
+
+
+class Kind(NamedTuple):
+    """A kind of pair: how it is judged, how it is made, which outcome is counted, the bar for its share."""
+
+    name: str
+    rules: dict[str, Any]
+    make: Callable[[np.random.Generator], tuple[EvaluationRun, EvaluationRun]]
+    counted: str
+    at_most: float | None = None
+    at_least: float | None = None
+
+
+class Counted(NamedTuple):
+    """How often the outcome came, of how many pairs."""
+
+    kind: Kind
+    found: int
+    pairs: int
+
+    @property
+    def share(self) -> float:
+        return self.found / self.pairs
+
+    def held(self) -> bool:
+        """Whether the share keeps its bar, but for the error of counting."""
+        if self.kind.at_most is not None:
+            bar = self.kind.at_most
+            return self.share <= bar + _ERRORS * math.sqrt(bar * (1 - bar) / self.pairs)
+        bar = self.kind.at_least or 0.0
+        return self.share >= bar - _ERRORS * math.sqrt(bar * (1 - bar) / self.pairs)
+
+
+def kinds() -> Iterator[Kind]:
+    """The kinds of pairs."""
+    everything: dict[str, Any] = {"no_regression": list(NAMES)}
+    one: dict[str, Any] = {"no_regression": ["made@1"]}
+    yield Kind("no difference, one metric", one, lambda rng: _pair(rng, 150, ("made@1",)), "failed", ALPHA)
+    yield Kind("no difference, five metrics", everything, lambda rng: _pair(rng, 150), "failed", ALPHA)
+    yield Kind(
+        "no difference, five metrics, 50 clusters of 4",
+        everything,
+        lambda rng: _pair(rng, 200, cluster=4),
+        "failed",
+        ALPHA,
+    )
+    loss = 0.05
+    for metrics, rules in ((("made@1",), one), (NAMES, everything)):
+        # With several metrics Holm asks of the best one what a single one would have at alpha / metrics.
+        size = sample_size(loss, _SPREAD, alpha=ALPHA / len(metrics), power=POWER) or 0
+        yield Kind(
+            f"a loss of {loss} in one of {len(metrics)}, {size} samples",
+            rules,
+            lambda rng, size=size, metrics=metrics: _pair(rng, size, metrics, loss=loss),  # type: ignore[misc]
+            "failed",
+            at_least=POWER,
+        )
+    margin = {"margin": {"made@1": loss}}
+    # One-sided at alpha is two-sided at twice that.
+    size = sample_size(loss, _SPREAD, alpha=2 * ALPHA, power=POWER) or 0
+    yield Kind(
+        f"worse by the margin, {size} samples",
+        margin,
+        lambda rng: _pair(rng, size, ("made@1",), loss=loss),
+        "passed",
+        ALPHA,
+    )
+    yield Kind(
+        f"no difference, margin {loss}, {size} samples",
+        margin,
+        lambda rng: _pair(rng, size, ("made@1",)),
+        "passed",
+        at_least=POWER,
+    )
+    three = {"margin": dict.fromkeys(("made@1", "made@2", "made@4"), loss)}
+    yield Kind(
+        "worse by one margin of three",
+        three,
+        lambda rng: _pair(rng, 200, tuple(three["margin"]), loss=loss),
+        "passed",
+        ALPHA,
+    )
+
+
+_SPREAD = 0.2  # standard deviation of a sample's difference
+
+
+def _pair(
+    rng: np.random.Generator,
+    size: int,
+    metrics: tuple[str, ...] = NAMES,
+    *,
+    loss: float = 0.0,
+    cluster: int = 1,
+) -> tuple[EvaluationRun, EvaluationRun]:
+    """Two runs on samples that are as hard for both; the second loses so much of the first metric.
+
+    The metrics of a run go up and down together, and so do the samples of a cluster.
+    """
+    hard = rng.uniform(0.3, 0.7, size)
+    sides = []
+    for side in range(2):
+        luck = np.repeat(rng.normal(0, 1, math.ceil(size / cluster)), cluster)[:size]
+        columns = {}
+        for name in metrics:
+            own = 0.8 * luck + 0.6 * rng.normal(0, 1, size)  # of variance 1
+            values = hard + own * _SPREAD / math.sqrt(2)
+            values = values - loss if side and name == metrics[0] else values
+            columns[name] = (values > 0.5).astype(np.float64) if name == HITS else values
+        sides.append(columns)
+    return _run("old", sides[0], cluster), _run("new", sides[1], cluster)
+
+
+def _run(name: str, columns: dict[str, Array], cluster: int) -> EvaluationRun:
+    results = []
+    for metric_name, values in columns.items():
+        scores = Scores([f"s{number}" for number in range(len(values))], values)
+        if cluster > 1:
+            scores.clusters = [f"c{number // cluster}" for number in range(len(values))]
+        results.append(parse_metric(metric_name).summarise(scores))
+    return EvaluationRun(name, name, "made", "same", results, [], [])
+
+
+def counted(kind: Kind, pairs: int, *, seed: int, resamples: int = 1_000) -> Counted:
+    """Judge so many pairs of a kind."""
+    found = 0
+    for number in range(pairs):
+        before, now = kind.make(np.random.default_rng([seed, number]))
+        report = gate_run(now, kind.rules, baseline=before, seed=number, resamples=resamples)
+        found += report.outcome == kind.counted
+    return Counted(kind, found, pairs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=2_000, help="pairs of each kind (2,000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed (0)")
+    args = parser.parse_args()
+    METRICS.add("made")(Made)
+    held = []
+    for kind in kinds():
+        start = time.process_time()
+        result = counted(kind, args.pairs, seed=args.seed)
+        spent = time.process_time() - start
+        bar = f"at most {kind.at_most}" if kind.at_most is not None else f"at least {kind.at_least}"
+        word = "held" if result.held() else "MISSED"
+        print(f"{kind.name}: {result.found} of {result.pairs} {kind.counted}, {result.share:.4f}", end="")
+        print(f" ({bar}: {word}; {1000 * spent / args.pairs:.0f} ms of CPU a gate)", flush=True)
+        held.append(result.held())
+    return int(not all(held))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,180 @@
+"""auepora gate: exit codes, what it prints, and what it leaves for CI systems."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.runs.gated import a_run
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A baseline that hits 30 of 40; one that hits as many, one that hits 15, one that failed on 4."""
+    folder = tmp_path_factory.mktemp("runs")
+    storage = EvaluationResultsStorage(folder)
+    before = [1.0] * 30 + [0.0] * 10
+    storage.save_run(a_run("old", {"hit@5": before}))
+    storage.save_run(a_run("same", {"hit@5": before}))
+    storage.save_run(a_run("worse", {"hit@5": [1.0] * 15 + [0.0] * 25}))
+    storage.save_run(a_run("shaky", {"hit@5": [None] * 4 + [1.0] * 26 + [0.0] * 10}, failed=4))
+    return folder
+
+
+@pytest.fixture
+def gate(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(["gate", *words, "--out", str(runs), "--resamples", "500"]) == code
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return shown.out, shown.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("same", "--min", "hit@5=0.75"), 0),
+        (("same", "--min", "hit@5=0.76"), 1),
+        (("same", "--min", "hit@5=0.75", "--on", "bound"), 1),
+        (("same", "--min", "mrr=0.1"), 3),
+        (("same", "--baseline", "old"), 0),
+        (("worse", "--baseline", "old"), 1),
+        (("worse", "--baseline", "old", "--margin", "0.5"), 3),
+        (("worse", "--baseline", "old", "--margin", "0.6"), 0),
+        (("worse", "--baseline", "old", "--margin", "hit@5=0.1"), 1),
+        (("worse", "--baseline", "old", "--max-loss", "hit@5=0.4"), 1),
+        (("worse", "--baseline", "old", "--max-loss", "hit@5=0.6"), 0),
+        (("shaky", "--min", "hit@5=0.7"), 3),
+        (("shaky", "--min", "hit@5=0.7", "--if-unclear", "pass"), 0),
+        (("shaky", "--min", "hit@5=0.7", "--if-unclear", "fail"), 1),
+        (("shaky", "--max-failed", "0.09"), 3),
+        (("shaky", "--max-failed", "0.1"), 0),
+        (("shaky", "--baseline", "old", "--no-regression", "hit@5", "--max-count-drop", "0.05"), 1),
+        (("same", "--max-failed", "0", "--min-samples", "41"), 3),
+    ],
+)
+def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
+    assert gate(*words, code=code)[0].startswith("gate ")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("same",), "there is no rule"),
+        (("nobody", "--min", "hit@5=1"), "there is no run 'nobody'"),
+        (("same", "--margin", "0.1"), "needs a baseline"),
+        (("same", "--min", "0.8"), "is not NAME=NUMBER"),
+        (("same", "--min", "=0.8"), "is not NAME=NUMBER"),
+        (("same", "--min", "hit@5=many"), "'many' is not a number"),
+        (("same", "--max", "hit@5=nan"), "'nan' is not a number"),
+        (("same", "--baseline", "old", "--margin", "-1"), "the flags: margin"),
+        (("same", "--max-failed", "2"), "is not between 0 and 1"),
+        (("same", "--rules", "/nowhere/gate.yaml"), "gate.yaml"),
+    ],
+)
+def test_what_cannot_be_done_is_said(gate: Run, words: tuple[str, ...], says: str) -> None:
+    assert says in gate(*words, code=2)[1]
+
+
+def test_rules_of_a_file_with_flags_on_top(gate: Run, tmp_path: Path) -> None:
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("min: {hit@5: 0.9}\nalpha: 0.01\nif_unclear: pass\n", encoding="utf-8")
+    gate("same", "--rules", str(rules), code=1)
+    document = json.loads(gate("same", "--rules", str(rules), "--min", "hit@5=0.7", "--json")[0])
+    assert (document["alpha"], document["if_unclear"], len(document["verdicts"])) == (0.01, "pass", 1)
+    rules.write_text("minimum: {hit@5: 0.9}\n", encoding="utf-8")
+    assert "Did you mean" in gate("same", "--rules", str(rules), code=2)[1]
+
+
+def test_what_a_stored_run_took_can_be_limited(gate: Run, runs: Path) -> None:
+    run = a_run("counted", {"hit@5": [1.0, 0.0]}, resource_usage={"memory_mb": {"peak": 120.0}})
+    for place, output in enumerate(run.outputs):
+        output.extra |= {"input_tokens": 40, "output_tokens": 10}
+        output.timings["end_to_end"] = 0.1 + place
+    EvaluationResultsStorage(runs).save_run(run)
+    limits = {"total_tokens": 100, "memory_mb.peak": 119, "latency_stats.max": 1101, "total_requests": 1}
+    words = [word for name, limit in limits.items() for word in ("--max", f"{name}={limit}")]
+    verdicts = json.loads(gate("counted", *words, "--json", code=1)[0])["verdicts"]
+    assert [one["outcome"] for one in verdicts] == ["pass", "fail", "pass", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("bounds_if_failed", True), ("bounds_if_failed", [1]), ("confidence_interval", ["a", 1])],
+)
+def test_a_file_that_was_edited_is_refused(gate: Run, runs: Path, name: str, value: object) -> None:
+    document = json.loads((runs / "same.results.json").read_text(encoding="utf-8"))
+    entry = document["retrieval_metrics"]["hit@5"]
+    (entry if name in entry else entry["details"])[name] = value
+    path = runs.parent / "edited.results.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert "Was the file edited?" in gate(str(path), "--min", "hit@5=0.5", code=2)[1]
+
+
+def test_what_is_wrong_is_said_below_the_table(gate: Run) -> None:
+    out, _ = gate("worse", "--baseline", "old", code=1)
+    flat = " ".join(out.split())
+    assert "gate FAILED: worse against old (1 FAIL, 1 pass)" in flat
+    assert "no_regression hit@5: surely worse: -0.375" in flat
+    assert "See what lost: auepora compare" in flat
+
+
+def test_a_pull_request_gets_markdown(gate: Run) -> None:
+    out, _ = gate("worse", "--baseline", "old", "--markdown", code=1)
+    assert out.startswith("### gate FAILED: worse against old")
+    assert "| Rule | Found |" in out
+
+
+def test_a_ci_system_gets_junit(gate: Run, tmp_path: Path) -> None:
+    path = tmp_path / "gate.xml"
+    gate("worse", "--baseline", "old", "--junit", str(path), code=1)
+    suite = ElementTree.parse(path).getroot()[0]  # noqa: S314 - our own
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert "exists already" in gate("same", "--baseline", "old", "--junit", str(path), code=4)[1]
+    gate("same", "--baseline", "old", "--junit", str(path), "--force")
+    assert ElementTree.parse(path).getroot()[0].get("failures") == "0"  # noqa: S314
+
+
+def test_github_gets_annotations_and_a_summary(
+    gate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    out, err = gate("worse", "--baseline", "old", "--json", code=1)
+    assert json.loads(out)["exit_code"] == 1
+    assert [line for line in err.splitlines() if line.startswith("::error title=auepora gate")]
+    assert summary.read_text(encoding="utf-8").startswith("# before\n### gate FAILED")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "folder"))
+    assert "summary cannot be written" in gate("same", "--baseline", "old")[1]
+
+
+def test_a_hostile_run_gives_github_no_commands(
+    gate: Run, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (runs / "worse.results.json").read_text(encoding="utf-8")
+    hostile = text.replace('"hit@5"', json.dumps("::error::x\n::stop-commands::y ##[add-path]z"))
+    copy = runs.parent / "hostile.results.json"
+    copy.write_text(hostile.replace('"worse"', json.dumps("\n::add-mask::w")), encoding="utf-8")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    name = "::error::x\n::stop-commands::y ##[add-path]z"
+    shown = [*gate(str(copy), "--min", "hit@5=0.5", code=3), *gate(str(copy), "--min", f"{name}=0.9", code=1)]
+    shown += gate(str(copy), "--min", f"{name}=0.9", "--markdown", code=1)
+    for line in "\n".join(shown).splitlines():
+        assert not line.lstrip().startswith("::") or line.startswith("::error title=auepora gate")
+        assert "##[" not in line

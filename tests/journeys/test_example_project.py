@@ -1,0 +1,62 @@
+"""The project in examples/: a good change passes its tests, a bad one fails the build."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+PROJECT = Path(__file__).parents[2] / "examples" / "tool_library"
+GOOD = ("STEM = False", "STEM = True")
+BAD = ("LONGEST_QUESTION = 40", "LONGEST_QUESTION = 8")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__", "runs")
+    return Path(shutil.copytree(PROJECT, tmp_path / "project", ignore=ignored))
+
+
+def built(project: Path, change: tuple[str, str]) -> subprocess.CompletedProcess[str]:
+    """Change the system, then run its tests and keep the run, as its CI does."""
+    text = (project / "rag.py").read_text(encoding="utf-8")
+    assert text.count(change[0]) == 1
+    (project / "rag.py").write_text(text.replace(*change), encoding="utf-8")
+    words = [sys.executable, "evaluate.py", "this-change"]
+    subprocess.run(words, cwd=project, check=True, timeout=120)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"]
+    return subprocess.run(words, cwd=project, capture_output=True, text=True, check=False, timeout=120)
+
+
+def gated(project: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The step of the workflow that is a command."""
+    monkeypatch.chdir(project)
+    runs = ["runs/this-change.results.json", "--baseline", "baselines/baseline.results.json"]
+    return main(["gate", *runs, "--rules", "gate.yaml", "--no-regression", "all", "--junit", "gate.xml"])
+
+
+def test_a_good_change_passes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = built(project, GOOD)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+    assert gated(project, monkeypatch) == 0
+
+
+def test_a_bad_change_fails_the_build(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = built(project, BAD)
+    assert done.returncode == 1, done.stdout
+    assert "gate FAILED: this-change against baseline" in done.stdout
+    assert "margin recall@3: worse by the margin of 0.05 or more" in done.stdout
+    assert gated(project, monkeypatch) == 1
+
+
+def test_the_workflow_does_what_is_tested_here() -> None:
+    text = (PROJECT / ".github" / "workflows" / "evaluate.yml").read_text(encoding="utf-8")
+    for words in ("pytest", "python evaluate.py this-change", "auepora gate runs/this-change.results.json"):
+        assert words in text
+    assert "--rules gate.yaml --no-regression all" in text

@@ -1,0 +1,34 @@
+"""Runs made of scores, for tests of the gate: {"recall@5": [1.0, 0.5, None]}, None for a failed answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from auepora_eval.core.scores import Note, Scores
+from auepora_eval.core.types import EvaluationRun
+from auepora_eval.metrics.parse import parse_metric
+from tests.builders import a_failure, a_sample, an_output
+
+
+def a_run(
+    name: str, scores: Mapping[str, Sequence[float | None]], *, failed: int = 0, **fields: Any
+) -> EvaluationRun:
+    """A run with these scores; the outputs of its first `failed` samples are failures."""
+    size = len(next(iter(scores.values())))
+    ids = [f"s{number}" for number in range(size)]
+    results = []
+    for metric_name, values in scores.items():
+        metric = parse_metric(metric_name)
+        notes = {place: Note("no luck", failed=True) for place, one in enumerate(values) if one is None}
+        columns = Scores(ids, [math.nan if one is None else one for one in values], notes=notes)
+        if notes:
+            sample = a_sample()
+            bounds = (metric.score_if_failed(sample, high=high) for high in (False, True))
+            low, high = (Scores.of([one] * len(notes)).rows() for one in bounds)
+            columns.if_failed = (low, high)
+        results.append(metric.summarise(columns))
+    outputs = [a_failure() if place < failed else an_output() for place in range(size)]
+    samples = [a_sample(each, relevant="a") for each in ids]
+    return EvaluationRun(name, f"{name} system", "made", "same data", results, samples, outputs, **fields)

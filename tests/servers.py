@@ -9,13 +9,19 @@ Everything ends with the block: connections are shut, threads joined; no mode la
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+import ssl
 import struct
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 LONGEST = 20.0
@@ -34,6 +40,7 @@ class ChatServer:
     retry_after: str = "7"
     mode_of: Callable[[dict[str, Any]], str] | None = None  # by what is asked, rather than by when
     bare: bool = False  # what is said is the whole reply, not a chat completion
+    certificate: Path | None = None  # its key is in the same file
     address: tuple[str, int] = ("", 0)
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -45,7 +52,7 @@ class ChatServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.address[1]}/v1"
+        return f"http{'s' if self.certificate else ''}://127.0.0.1:{self.address[1]}/v1"
 
     def next_mode(self) -> str:
         """The mode of the request that was just noted; the last mode goes on for ever."""
@@ -54,6 +61,19 @@ class ChatServer:
         if number > MOST_REQUESTS:
             return "500"
         return self.modes[min(number, len(self.modes)) - 1]
+
+
+def untrusted_certificate(folder: Path) -> Path | None:
+    """A certificate for 127.0.0.1 that nobody signed, with its key; None where there is no openssl."""
+    if shutil.which("openssl") is None:
+        return None
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    about = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1", "-nodes")
+    made = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", key, "-out", certificate)
+    subprocess.run(["openssl", "req", "-x509", *about, *made], check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text(key.read_text() + certificate.read_text())
+    return both
 
 
 def completion(text: str, **fields: Any) -> dict[str, Any]:
@@ -128,6 +148,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _mode_429(self, body: dict[str, Any]) -> None:
         self._error(429, "slow down", {"Retry-After": self.server.told.retry_after})
 
+    def _mode_429_bare(self, body: dict[str, Any]) -> None:
+        self._error(429, "slow down")
+
+    def _mode_429_date(self, body: dict[str, Any]) -> None:
+        """Asks for a pause of one to two seconds: the dates of HTTP have no fractions."""
+        self._error(429, "slow down", {"Retry-After": formatdate(time.time() + 2, usegmt=True)})
+
+    def _mode_429_huge(self, body: dict[str, Any]) -> None:
+        self._error(429, "come back in thirty years", {"Retry-After": "999999999"})
+
     def _mode_429_quota(self, body: dict[str, Any]) -> None:
         self._send(429, b'{"error": {"message": "no money", "code": "insufficient_quota"}}')
 
@@ -153,6 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _mode_wrong_shape(self, body: dict[str, Any]) -> None:
         self._send(200, b'{"choices": []}')
 
+    def _mode_cut_JSON(self, body: dict[str, Any]) -> None:  # noqa: N802 - named by its mode
+        """A whole reply, by its length, whose JSON ends in the middle."""
+        content = self._reply(body)
+        self._send(200, content[: len(content) // 2])
+
     def _mode_no_text(self, body: dict[str, Any]) -> None:
         choice = {"message": {"content": None, "refusal": "I would rather not"}}
         self._send(200, json.dumps(completion("", choices=[choice])).encode())
@@ -177,12 +212,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _mode_too_large(self, body: dict[str, Any]) -> None:
-        """No length is given, and it does not end."""
+        """No length is given, and it does not end: 100 MB."""
         self.send_response(200)
         self.end_headers()
-        for _ in range(200):
-            self.wfile.write(b" " * 100_000)
+        self._pour()
+
+    def _mode_100_MB(self, body: dict[str, Any]) -> None:  # noqa: N802 - named by its mode
+        """The length is given, and all of it is sent."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(10**8))
+        self.end_headers()
+        self._pour()
+
+    def _pour(self) -> None:
         self.close_connection = True
+        for _ in range(1000):
+            self.wfile.write(b" " * 100_000)
 
     def _mode_long_promise(self, body: dict[str, Any]) -> None:
         self.send_response(200)
@@ -197,10 +242,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _mode_slow_head(self, body: dict[str, Any]) -> None:
         self._drip(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x")
 
-    def _drip(self, start: bytes, drop: bytes) -> None:
+    def _mode_drip(self, body: dict[str, Any]) -> None:
+        self._drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" ", every=1.0)
+
+    def _drip(self, start: bytes, drop: bytes, *, every: float = 0.02) -> None:
         self.wfile.write(start)
-        for _ in range(int(LONGEST / 0.02)):
-            if self.server.told.stopping.wait(0.02):
+        for _ in range(int(LONGEST / every)):
+            if self.server.told.stopping.wait(every):
                 break
             self.wfile.write(drop)
             self.wfile.flush()
@@ -221,6 +269,11 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, told: ChatServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.told = told
+        if told.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(told.certificate)
+            # The handshake is made by the thread of the connection: one that fails must not stop the others.
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that left is no error of the server's."""

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .common import at_least, price
+from .common import at_least, price, seconds
 
 if TYPE_CHECKING:
     from ..core.executor import Executor
@@ -24,6 +24,8 @@ CALL_SETTINGS: tuple[str, ...] = (
     "breaker",
     "adaptive",
     "warm_up",
+    "longest_wait",
+    "min_coverage",
     "api_key_env",
     "plain_http",
     "prompt",
@@ -39,6 +41,12 @@ def add_call_flags(parser: ArgumentParser) -> None:
     whole, above = at_least(0), at_least(1)
     group.add_argument(
         "--retries", type=whole, metavar="N", help="further attempts after a 429, 5xx, timeout (endpoints: 4)"
+    )
+    group.add_argument(
+        "--longest-wait",
+        type=seconds,
+        metavar="S",
+        help="the longest pause before another attempt (30; where the server asks for one: 120)",
     )
     group.add_argument("--rpm", type=above, metavar="N", help="the most requests a minute")
     group.add_argument("--tpm", type=above, metavar="N", help="the most tokens a minute")
@@ -91,7 +99,9 @@ def call_policy(settings: Mapping[str, Any]) -> CallPolicy:
 
     usual = _ENDPOINT_RETRIES if is_endpoint(settings["system"]) else 0
     retries = settings.get("retries")
+    longest = settings.get("longest_wait")
     return CallPolicy(
+        **({} if longest is None else {"longest_wait": longest, "longest_retry_after": longest}),
         timeout=None if _ends_processes(settings) else settings.get("timeout"),
         retries=usual if retries is None else retries,
         requests_per_minute=settings.get("rpm"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Coroutine
 from dataclasses import replace
 from numbers import Integral, Real
 from time import perf_counter
@@ -15,7 +16,7 @@ from ..errors import DataError, RunStoppedError
 from .blinding import as_shown
 from .executor import awaited, within
 from .fingerprint import plain
-from .limits import Limits, attempts_of
+from .limits import Gate, Limits, attempts_of
 from .policy import CallPolicy, kind_of
 from .rag_interface import RAGSystemProtocol, as_outputs
 from .redaction import without_secrets
@@ -37,7 +38,8 @@ class SystemCall:
         self._timeout = None if getattr(system, "keeps_time", False) is True else self.policy.timeout
 
     def __call__(self, sample: EvaluationSample) -> Any:
-        return self._call_async(sample) if self.is_async else self._call(sample)
+        attempts = self._attempts(sample)
+        return attempts if self.is_async else _ended_at_once(attempts)
 
     def __reduce__(self) -> Any:
         # What is counted is counted where the run is; only the attempts themselves are made elsewhere.
@@ -63,16 +65,20 @@ class SystemCall:
             calls = attempts_of(result) if isinstance(result, SystemOutputs) else 1
             self.limits.failed(words, calls=calls)
 
-    def _call(self, sample: EvaluationSample) -> SystemOutputs:
+    async def _attempts(self, sample: EvaluationSample) -> SystemOutputs:
+        """The call, tried as often as the policy says. Only where the system is async does it ever wait."""
         trial = _Trial(sample, self.limits)
         gate = self.limits.gate
         while True:
-            ticket = gate.enter().result() if gate else 0
+            ticket = await self._admitted(gate) if gate else 0
             error: BaseException | None = None
+            start = perf_counter()
             try:
-                self._sleep(self.limits.reserve())
-                start = perf_counter()
-                output = checked_output(self._raw(sample), perf_counter() - start)
+                if (pause := self.limits.reserve()) > 0:
+                    await self._pause(pause)
+                    start = perf_counter()
+                raw = self._asked_async(sample) if self.is_async else self._asked(sample)
+                output = checked_output(await raw if self.is_async else raw, perf_counter() - start)
             except RunStoppedError:
                 raise
             except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
@@ -85,38 +91,19 @@ class SystemCall:
             wait = trial.failed(error, perf_counter() - start)
             if wait is None:
                 return trial.given_up(error, perf_counter() - start)
-            self._sleep(wait)
+            await self._pause(wait)
 
-    async def _call_async(self, sample: EvaluationSample) -> SystemOutputs:
-        trial = _Trial(sample, self.limits)
-        gate, sleep = self.limits.gate, self.policy.clock.sleep_async
-        while True:
-            ticket = await asyncio.wrap_future(gate.enter()) if gate else 0
-            error: BaseException | None = None
-            try:
-                if pause := self.limits.reserve():
-                    await sleep(pause)
-                start = perf_counter()
-                output = checked_output(await self._raw_async(sample), perf_counter() - start)
-            except RunStoppedError:
-                raise
-            except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
-                error = caught
-            finally:
-                if gate:
-                    gate.leave(ticket, error)
-            if error is None:
-                return trial.answered(output)
-            wait = trial.failed(error, perf_counter() - start)
-            if wait is None:
-                return trial.given_up(error, perf_counter() - start)
-            await sleep(wait)
+    async def _admitted(self, gate: Gate) -> int:
+        ticket = gate.enter()
+        return await asyncio.wrap_future(ticket) if self.is_async else ticket.result()
 
-    def _sleep(self, seconds: float) -> None:
-        if seconds > 0:
+    async def _pause(self, seconds: float) -> None:
+        if self.is_async:
+            await self.policy.clock.sleep_async(seconds)
+        else:
             self.policy.clock.sleep(seconds)
 
-    def _raw(self, sample: EvaluationSample) -> Any:
+    def _asked(self, sample: EvaluationSample) -> Any:
         if self._timeout is None:
             return self._finished(sample)
         return within(self._timeout, lambda: self._finished(sample))
@@ -125,7 +112,7 @@ class SystemCall:
         raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
         return awaited(raw) if inspect.isawaitable(raw) else raw
 
-    async def _raw_async(self, sample: EvaluationSample) -> Any:
+    async def _asked_async(self, sample: EvaluationSample) -> Any:
         run: Any = self.system.run(as_shown(sample), top_k=self.top_k)
         if self._timeout is None:
             return await run
@@ -137,6 +124,16 @@ class SystemCall:
             if clock.expired():
                 raise TimeoutError(f"no answer within {self._timeout:g} s") from None
             raise
+
+
+def _ended_at_once(call: Coroutine[Any, Any, SystemOutputs]) -> SystemOutputs:
+    """What a coroutine returns that waits for nothing: no event loop is needed to run it."""
+    try:
+        call.send(None)
+    except StopIteration as ended:
+        output: SystemOutputs = ended.value
+        return output
+    raise RuntimeError("a call that should have blocked has waited instead")
 
 
 class _Trial:
@@ -214,19 +211,18 @@ def checked_output(raw: Any, seconds: float) -> SystemOutputs:
 
 
 def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
-    rank, score = _rank(hit), float(hit.score)
+    doc, rank = hit.doc, hit.rank
+    if not isinstance(doc.doc_id, str) or not isinstance(doc.text, str):
+        raise DataError("retrieved", f"the document {doc.doc_id!r:.60} must have a text as id and as text.")
+    if type(rank) is not int:
+        rank = _rank(hit)
+    score = float(hit.score)
     if type(hit) is RetrievedDocument:  # `replace` takes ten times as long, and this is done for every hit
-        return RetrievedDocument(hit.doc, score, rank)
+        return RetrievedDocument(doc, score, rank)
     return replace(hit, rank=rank, score=score)
 
 
 def _rank(hit: RetrievedDocument) -> int:
-    if not isinstance(hit.doc.doc_id, str) or not isinstance(hit.doc.text, str):
-        raise DataError(
-            "retrieved", f"the document {hit.doc.doc_id!r:.60} must have a text as id and as text."
-        )
-    if type(hit.rank) is int:
-        return hit.rank
     if isinstance(hit.rank, bool) or not isinstance(hit.rank, Integral):
         raise DataError(
             "retrieved", f"the rank {hit.rank!r:.60} is not a whole number.", fix="Use 1, 2, 3, ..."

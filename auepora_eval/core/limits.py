@@ -23,6 +23,7 @@ class Limits:
         self._lock = threading.Lock()
         self._usage = ApiUsage()
         self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
+        self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
         self._stopped = ""
 
@@ -36,6 +37,8 @@ class Limits:
         with self._lock:
             self._refuse_if_spent()
             self.calls += 1
+            if not self._paced:
+                return 0.0
             now = self.policy.clock.now()
             return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self._usual_tokens()))
 
@@ -49,6 +52,9 @@ class Limits:
         with self._lock:
             self.calls += calls
             self._failures_in_a_row = 0
+            if not self._paced:
+                self._usage.add(output)
+                return
             usual = self._usual_tokens()
             before = self._usage.sums["total_tokens"]
             self._usage.add(output)
@@ -68,12 +74,14 @@ class Limits:
     def _refuse_if_spent(self) -> None:
         policy = self.policy
         if not self._stopped:
-            tokens, cost = self._usage.sums["total_tokens"], self._cost()
             if policy.max_calls is not None and self.calls >= policy.max_calls:
                 self._stopped = f"the budget of {policy.max_calls:,} calls is spent"
-            elif policy.max_tokens is not None and tokens >= policy.max_tokens:
-                self._stopped = f"{tokens:,} tokens were used, of a budget of {policy.max_tokens:,}"
-            elif policy.max_cost is not None and cost >= policy.max_cost:
+            elif (
+                policy.max_tokens is not None
+                and (used := self._usage.sums["total_tokens"]) >= policy.max_tokens
+            ):
+                self._stopped = f"{used:,} tokens were used, of a budget of {policy.max_tokens:,}"
+            elif policy.max_cost is not None and (cost := self._cost()) >= policy.max_cost:
                 self._stopped = f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
         if self._stopped:
             raise RunStoppedError(f"stopped: {self._stopped}. What is finished is kept.")

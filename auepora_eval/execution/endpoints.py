@@ -8,6 +8,7 @@ Each call is one attempt: what is done about those that fail is the business of 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -128,7 +129,12 @@ class Fields:
         """The fields that a configuration names; those that it does not name keep their names."""
         for key, value in names.items():
             if key not in cls.__dataclass_fields__:
-                fix = f"The fields are {', '.join(cls.__dataclass_fields__)}."
+                near = difflib.get_close_matches(str(key)[:80], cls.__dataclass_fields__, n=1)
+                fix = (
+                    f"Did you mean {near[0]}?"
+                    if near
+                    else f"The fields are {', '.join(cls.__dataclass_fields__)}."
+                )
                 raise DataError(f"http: {key!s:.80}", "there is no such field.", fix=fix)
             if not isinstance(value, str) or not value:
                 raise DataError(f"http: {key}", "must be the name of a field.")

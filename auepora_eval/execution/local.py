@@ -110,12 +110,15 @@ class _Crew(Generic[Item]):
         self._received: list[tuple[int, Any]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._working = 0  # tasks that will look into the queue before they end
+        self._called = False
 
     def send(self, place: int, item: Item) -> None:
         """From the thread that takes the results."""
         self._todo.append((place, item))
-        # No lock: a worker that ends looks once more after it has said so (`_ended`).
-        if self._working < self._executor.concurrency:
+        # No lock: a worker that ends looks once more after it has said so (`_ended`), and who starts some
+        # takes the note away before it looks. One wake-up for many items: each costs a system call.
+        if not self._called and self._working < self._executor.concurrency:
+            self._called = True
             self._loop.call_soon_threadsafe(self._start)
 
     def receive(self) -> tuple[int, Any]:
@@ -126,7 +129,8 @@ class _Crew(Generic[Item]):
         return self._received.pop()
 
     def _start(self) -> None:
-        if self._todo and self._working < self._executor.concurrency:
+        self._called = False
+        for _ in range(min(len(self._todo), self._executor.concurrency - self._working)):
             self._working += 1
             task = self._loop.create_task(self._work())
             self._tasks.add(task)

@@ -19,6 +19,7 @@ _MAX_BYTES = 1_000_000
 _MINIMA = {"top_k": 1, "concurrency": 1, "timeout": 0.001, "max_failures": 0, "limit": 1, "seed": 0}
 _MINIMA |= {"price_input": 0, "price_output": 0, "retries": 0, "rpm": 1, "tpm": 1, "budget_calls": 1}
 _MINIMA |= {"budget_tokens": 1, "budget_cost": 0, "breaker": 1, "warm_up": 0}
+_MINIMA |= {"longest_wait": 0.001, "min_coverage": 0}
 _KINDS: dict[str, tuple[type, ...]] = {
     "dataset": (str,),
     "format": (str,),
@@ -42,12 +43,22 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "budget_cost": (int, float),
     "breaker": (int,),
     "warm_up": (int,),
+    "longest_wait": (int, float),
+    "min_coverage": (int, float),
+    "cache": (str,),
     "adaptive": (bool,),
     "plain_http": (bool,),
     "api_key_env": (str,),
     "prompt": (str,),
     "http": (dict,),
     "address": (str,),
+    "stop_when": (str,),
+    "stop_on": (list, str),
+    "min": (list, str),
+    "max": (list, str),
+    "baseline": (str,),
+    "margin": (list, str),
+    "alpha": (int, float),
     "out": (str,),
     "id": (str,),
 }
@@ -86,6 +97,14 @@ def load_config(path: str | Path) -> dict[str, Any]:
 
 def read_config(path: str | Path) -> dict[str, Any]:
     """Everything in a configuration file, YAML or JSON, checked."""
+    settings = config_document(path)
+    refuse_wrong_config(settings, Path(path).name)
+    checked: dict[str, Any] = settings
+    return checked
+
+
+def config_document(path: str | Path) -> Any:
+    """What a configuration file says, not checked yet."""
     path = Path(path)
     with opened(path) as file:
         content = file.read(_MAX_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
@@ -93,10 +112,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         raise DataError(path.name, "a plan of over 1 MB is not a plan.", fix="Is it the right file?")
     # A plan may have any name; only one that says JSON is read as such.
     is_json = path.name.lower().removesuffix(".gz").endswith(".json")
-    settings = parse_document(content, path.name) if is_json else parse_yaml(content, path.name)
-    refuse_wrong_config(settings, path.name)
-    checked: dict[str, Any] = settings
-    return checked
+    return parse_document(content, path.name) if is_json else parse_yaml(content, path.name)
 
 
 def refuse_wrong_config(settings: Any, where: str) -> None:
@@ -107,11 +123,17 @@ def refuse_wrong_config(settings: Any, where: str) -> None:
         raise DataError(where, "a plan is a list of 'key: value' lines.", fix="Begin with 'dataset: FILE'.")
     for key, value in settings.items():
         if key not in BLOCKS:
-            _check(f"{where}: {key:.80}", key, value)
+            refuse_wrong_setting(f"{where}: {key:.80}", key, value)
     refuse_errors(DataFormatValidator().validate_config(settings), where)
 
 
-def _check(where: str, key: str, value: Any) -> None:
+def is_setting(key: str) -> bool:
+    """Whether a plan has a setting of that name."""
+    return key in _KINDS
+
+
+def refuse_wrong_setting(where: str, key: str, value: Any) -> None:
+    """DataError if a plan has no such setting, or if it cannot have this value."""
     if key not in _KINDS:
         near = difflib.get_close_matches(key[:80], (*_KINDS, *BLOCKS), n=1)
         hint = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(_KINDS)}."

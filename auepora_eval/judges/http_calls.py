@@ -266,7 +266,13 @@ class Endpoint:
         with self._lock:
             self._context = self._context or ssl.create_default_context()
         wire.settimeout(deadline.left())
-        return self._context.wrap_socket(wire, server_hostname=self._host)
+        try:
+            return self._context.wrap_socket(wire, server_hostname=self._host)
+        except (ssl.SSLCertVerificationError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            raise  # the first has words of its own; the others broke off, which may pass
+        except ssl.SSLError as error:
+            what = f"no encrypted connection: {self._quoted(error.reason or error)}"
+            raise _Trouble("tls", what, again=False, fix="Does it speak https, and on this port?") from None
 
 
 _NO_PROXY = "Proxies named in the environment are not used."

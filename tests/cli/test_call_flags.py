@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from auepora_eval.cli.call_flags import call_executor, call_policy
+from auepora_eval.cli import run_command
+from auepora_eval.cli.call_flags import add_call_flags, call_executor, call_policy
+from auepora_eval.cli.common import exit_code
 from auepora_eval.cli.main import main
+from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.scoring import Tally
+from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
+from auepora_eval.errors import ScoringError
+from auepora_eval.io.config import _KINDS
+from tests.builders import a_dataset, a_sample
 from tests.servers import chat_server
 
 LINES = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(8)]
@@ -29,6 +42,98 @@ def test_endpoints_are_tried_again_unasked_and_python_is_not() -> None:
     assert call_policy({**endpoint, "retries": 0}).retries == 0
     assert call_policy({"system": "mine.py:answer", "concurrency": 4}).retries == 0
     assert call_policy({**endpoint, "adaptive": True}).adaptive == 4
+
+
+# What a plan may say of calls, what then holds, and a flag that says otherwise.
+KEYS: list[tuple[str, object, str, object]] = [
+    ("timeout", 7.5, "timeout", 9.0),
+    ("retries", 2, "retries", 3),
+    ("longest_wait", 4, "longest_retry_after", 5.0),
+    ("rpm", 60, "requests_per_minute", 61),
+    ("tpm", 900, "tokens_per_minute", 901),
+    ("budget_calls", 10, "max_calls", 11),
+    ("budget_tokens", 100, "max_tokens", 101),
+    ("budget_cost", 0.5, "max_cost", 0.25),
+    ("breaker", 20, "breaker_after", 21),
+]
+
+
+def settled(*words: str) -> dict[str, Any]:
+    """The settings of `auepora run` with these words."""
+    parser = ArgumentParser()
+    run_command.add_arguments(parser)
+    return run_command._settings(parser.parse_args([*words, "--price-input", "1", "--price-output", "2"]))
+
+
+@pytest.mark.parametrize(("key", "planned", "name", "flagged"), KEYS, ids=[row[0] for row in KEYS])
+def test_a_flag_comes_before_the_plan_and_the_plan_before_the_default(
+    here: Path, key: str, planned: object, name: str, flagged: object
+) -> None:
+    base = "dataset: d.jsonl\nsystem: http:http://127.0.0.1:1/ask\n"
+    (here / "base.config.yaml").write_text(base, encoding="utf-8")
+    (here / "plan.config.yaml").write_text(f"{base}{key}: {planned}\n", encoding="utf-8")
+    default = getattr(call_policy(settled("--config", "base.config.yaml")), name)
+    assert default not in (planned, flagged)
+    assert getattr(call_policy(settled("--config", "plan.config.yaml")), name) == planned
+    flag = f"--{key.replace('_', '-')}"
+    words = ("--config", "plan.config.yaml", flag, str(flagged))
+    assert getattr(call_policy(settled(*words)), name) == flagged
+
+
+def test_every_flag_about_calls_may_stand_in_a_plan() -> None:
+    parser = ArgumentParser()
+    add_call_flags(parser)
+    flags = {action.dest for action in parser._actions} - {"help"}
+    flags |= {"timeout", "concurrency", "executor", "max_failures", "cache", "min_coverage", "http"}
+    assert flags <= set(_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("retris: 3", "retris: there is no such setting. Did you mean retries?"),
+        ("budget_call: 3", "there is no such setting. Did you mean budget_calls?"),
+        ("warmup: 1", "there is no such setting. Did you mean warm_up?"),
+        ("min_coverage: 2", "min_coverage"),
+        ("rpm: 0", "rpm: 0 is out of range. Use at least 1."),
+        ("adaptive: 3", "expected true or false"),
+        ("http: {anwser: said}", "http: anwser: there is no such field. Did you mean answer?"),
+        ("http: {zzzz: said}", "The fields are query, top_k, answer"),
+    ],
+)
+def test_a_plan_that_is_wrong_about_calls_is_refused(
+    here: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = f"dataset: d.jsonl\nsystem: http:http://127.0.0.1:1/ask\n{line}\n"
+    (here / "plan.config.yaml").write_text(plan, encoding="utf-8")
+    assert main(["run", "--config", "plan.config.yaml", "--out", "out"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_paths_in_a_plan_are_meant_from_where_it_lies(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plans = here / "plans"
+    plans.mkdir()
+    (here / "d.jsonl").rename(plans / "d.jsonl")
+    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\ncache: answers\n"
+    (plans / "plan.config.yaml").write_text(plan, encoding="utf-8")
+    for name, used in (("a", 0), ("b", 8)):
+        assert main(["run", "--config", "plans/plan.config.yaml", "--out", "out", "--id", name]) == 0
+        assert f"cache: {used} of 8 answers were there" in capsys.readouterr().err
+    assert (plans / "answers").is_dir()
+    assert main(["run", "--config", "plans/plan.config.yaml", "--out", "out", "--cache", "other"]) == 0
+    assert "cache: 0 of 8 answers were there" in capsys.readouterr().err
+    assert (here / "other").is_dir()
+
+
+def test_a_plan_says_how_much_may_fail(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = "def answer(query):\n    return 1 / int(query[2:]) and 'a'\n"  # the first of eight fails
+    (here / "broken.py").write_text(broken, encoding="utf-8")
+    plan = "dataset: d.jsonl\nsystem: broken.py:answer\nmetrics: [exact_match]\nmin_coverage: 0.8\n"
+    (here / "plan.config.yaml").write_text(plan, encoding="utf-8")
+    assert main(["run", "--config", "plan.config.yaml", "--out", "out"]) == 0
+    assert main(["run", "--config", "plan.config.yaml", "--out", "out", "--min-coverage", "0.9"]) == 3
+    said = "1 of 8 samples failed (the calls): coverage 87.5%, less than the 90.0% asked for"
+    assert said in capsys.readouterr().err
 
 
 def test_a_hung_process_is_ended_where_it_makes_one_attempt_only() -> None:
@@ -88,3 +193,27 @@ def test_a_budget_ends_the_run_and_what_is_finished_is_gone_on_with(
     assert "kept: 3 outputs" in said
     assert main(["run", "--resume", "r", "--out", "out", "--budget-calls", "5"]) == 0
     assert "8/8" in capsys.readouterr().out
+
+
+@dataclass
+class Choosy(SampleMetric):
+    """Cannot score every other sample."""
+
+    name = "choosy"
+    target = TargetCategory.GENERATION_CORRECTNESS
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        if int(sample.sample_id) % 2:
+            raise ScoringError("the judge is out")
+        return 1.0
+
+
+@pytest.mark.parametrize(("minimum", "code"), [(None, 3), (0.5, 0), (0.51, 3), (0.0, 0)])
+def test_what_a_metric_could_not_score_is_missing_too(
+    minimum: float | None, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = a_dataset(*(a_sample(str(n)) for n in range(4)))
+    run = AueporaEvaluator(lambda query: "fine", EvaluationPlan([Choosy()])).run(dataset)
+    assert exit_code(run, Tally().add(run.outputs), minimum) == code
+    said = "2 of 4 samples failed (choosy): coverage 50.0%"
+    assert (said in capsys.readouterr().err) is (code == 3)

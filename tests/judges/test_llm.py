@@ -212,8 +212,9 @@ def test_nothing_listens() -> None:
 def test_https_to_a_server_without_it() -> None:
     with chat_server() as server:
         model = ChatModel(server.url.replace("http:", "https:"), "m", retries=1, clock=NoWaiting().clock())
-        with pytest.raises(CallError, match="the connection broke"):
+        with pytest.raises(CallError, match="no encrypted connection") as caught:
             model.complete(HELLO)
+    assert (caught.value.kind, caught.value.attempts) == ("tls", 1)
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/v1", "http://[fe80::1]/v1"])

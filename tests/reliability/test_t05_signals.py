@@ -13,6 +13,7 @@ import pytest
 
 from auepora_eval.runs.journal import JOURNAL, stored_places
 
+LONGEST = 80.0  # seconds; a process that is to end
 TIMES = int(os.environ.get("AUEPORA_SIGNALS", "1"))  # each kind; `make soak` does 50
 SYSTEM = """
 import os, time
@@ -50,7 +51,7 @@ def begun(here: Path, name: str, *words: str, pace: str = "0.03") -> subprocess.
         # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
-    for _ in range(400):
+    for _ in range(1200):
         if (here / "log").exists() and (here / "log").read_text().count("asked") > 10:
             break
         time.sleep(0.05)
@@ -72,7 +73,7 @@ def test_t05_once(here: Path, number: int, code: int, words: tuple[str, ...]) ->
         running = begun(here, f"x{turn}", *words)
         clock = time.perf_counter()
         running.send_signal(number)
-        _, err = running.communicate(timeout=30)
+        _, err = running.communicate(timeout=LONGEST)
         slowest = max(slowest, time.perf_counter() - clock)
         assert running.returncode == code, err
         assert f"resume: auepora run --resume x{turn} --out runs" in err
@@ -109,26 +110,26 @@ def test_t05_once(here: Path, number: int, code: int, words: tuple[str, ...]) ->
 
 
 def test_t05_twice_stops_now(here: Path) -> None:
-    running = begun(here, "x", "--concurrency", "20", pace="8")
+    running = begun(here, "x", "--concurrency", "20", pace="40")
     clock = time.perf_counter()
     running.send_signal(signal.SIGINT)
     time.sleep(0.3)
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=LONGEST)
     seconds = time.perf_counter() - clock
-    print(f"\nT-05 twice: {seconds:.1f} s, with calls of 8 s under way")
+    print(f"\nT-05 twice: {seconds:.1f} s, with calls of 40 s under way")
     assert running.returncode == 130, err
-    assert seconds < 7
+    assert seconds < 9  # it waits neither for them, nor ten seconds
     assert "Traceback" not in err
     assert (here / "runs" / "x.run" / JOURNAL).exists()
 
 
 def test_t05_calls_that_do_not_end_are_left_after_ten_seconds(here: Path) -> None:
-    running = begun(here, "x", "--concurrency", "20", pace="60")
+    running = begun(here, "x", "--concurrency", "20", pace="90")
     clock = time.perf_counter()
     running.send_signal(signal.SIGTERM)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=LONGEST)
     seconds = time.perf_counter() - clock
-    print(f"\nT-05 hung: {seconds:.1f} s, with calls of 60 s under way")
+    print(f"\nT-05 hung: {seconds:.1f} s, with calls of 90 s under way")
     assert running.returncode == 143, err
-    assert seconds < 16  # ten, and the time that a busy machine takes to end a process
+    assert seconds < 25  # ten, and the time that a busy machine takes to end a process

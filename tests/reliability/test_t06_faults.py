@@ -1,143 +1,291 @@
-"""T-06: an endpoint that misbehaves for some samples for ever. They fail on record, the others are scored."""
+"""T-06: an endpoint that misbehaves for some samples for ever. They fail on record, the others are scored.
+
+Each push has the faults at a quarter of the samples, and some at none and at all of them. AUEPORA_FAULTS=all
+(`make soak`) has every fault at 0, 25 and 100%, with retries where calls hang too, on both kinds of endpoint.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallPolicy
-from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.execution.systems import load_system
-from auepora_eval.metrics.parse import parse_metrics
-from tests.builders import a_dataset, a_sample
-from tests.servers import ChatServer, chat_server
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.servers import ChatServer, chat_server, untrusted_certificate
 
-SIZE, CONCURRENCY, TIMEOUT, RETRIES = 40, 8, 1.0, 1
+FULL = os.environ.get("AUEPORA_FAULTS") == "all"
+CONCURRENCY = 8
 PATIENT = 20.0  # where nothing hangs: a busy machine must not be taken for a slow server
-# What the server does, what it is called in the records, and whether it is tried again.
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the server does, what it is called in the records, and whether it is tried again."""
+
+    mode: str
+    kind: str
+    again: bool = True
+    longest_wait: float = 0.5  # seconds; the server may ask for more
+    least_seconds: float = 0.0  # where a pause that was asked for is kept to
+
+    @property
+    def hangs(self) -> bool:
+        return self.kind == "timeout"
+
+    @property
+    def size(self) -> int:
+        return 40 if FULL or not self.hangs else 8
+
+    @property
+    def retries(self) -> int:
+        return 1 if FULL or not self.hangs else 0
+
+    @property
+    def timeout(self) -> float:
+        return 3.0 if self.hangs else PATIENT
+
+    @property
+    def attempts(self) -> int:
+        return 1 + self.retries if self.again else 1
+
+
 FAULTS = [
-    ("429", "rate_limited", True),
-    ("429 quota", "rate_limited", False),
-    ("500", "http_5xx", True),
-    ("502", "http_5xx", True),
-    ("garbage", "bad_output", True),
-    ("wrong shape", "bad_output", True),
-    ("half closed", "connection", True),
-    ("reset", "connection", True),
-    ("too large", "too_large", False),
-    ("slow", "timeout", True),
-    ("slow head", "timeout", True),
-    ("hung", "timeout", True),
-    ("redirect", "redirect", False),
-    ("401", "http_4xx", False),
-    ("no text", "refused", False),
+    Fault("429", "rate_limited", longest_wait=5, least_seconds=1),
+    Fault("429 bare", "rate_limited"),
+    Fault("429 date", "rate_limited", longest_wait=5, least_seconds=1),
+    Fault("429 huge", "rate_limited"),
+    Fault("429 quota", "rate_limited", again=False),
+    Fault("500", "http_5xx"),
+    Fault("502", "http_5xx"),
+    Fault("garbage", "bad_output"),
+    Fault("cut JSON", "bad_output"),
+    Fault("wrong shape", "bad_output"),
+    Fault("100 MB", "too_large", again=False),
+    Fault("too large", "too_large", again=False),
+    Fault("drip", "timeout"),
+    Fault("slow", "timeout"),
+    Fault("slow head", "timeout"),
+    Fault("half closed", "connection"),
+    Fault("reset", "connection"),
+    Fault("hung", "timeout"),
+    Fault("untrusted", "tls", again=False),
+    Fault("not TLS", "tls", again=False),
+    Fault("redirect", "redirect", again=False),
+    Fault("401", "http_4xx", again=False),
+    Fault("no text", "refused", again=False),
+]
+CHAT_ONLY = ("no text",)  # a refusal is a part of that protocol
+BY_NAME = {fault.mode: fault for fault in FAULTS}
+SHORT = [
+    *((fault, 25, "openai") for fault in FAULTS if fault.mode != "slow"),
+    *((BY_NAME[mode], 25, "http") for mode in ("429 bare", "wrong shape", "reset")),
+    *((BY_NAME[mode], share, "openai") for mode in ("500", "hung") for share in (0, 100)),
+]
+ALL = [
+    (fault, share, protocol)
+    for protocol in ("openai", "http")
+    for fault in FAULTS
+    for share in (0, 25, 100)
+    if protocol == "openai" or fault.mode not in CHAT_ONLY
 ]
 
 
 def number_in(body: dict[str, Any]) -> int:
-    said = json.dumps(body["messages"])
+    said = body["query"] if "query" in body else json.dumps(body["messages"])
     return int(said.partition("query number ")[2].partition("\\")[0].partition('"')[0])
 
 
-def a_world() -> Any:
-    return a_dataset(*(a_sample(f"s{n}", f"query number {n}", reference="right") for n in range(SIZE)))
+def is_bad(number: int, share: int) -> bool:
+    return share == 100 or (share == 25 and number % 4 == 0)
 
 
-def answered(server: ChatServer, *, timeout: float = TIMEOUT) -> tuple[EvaluationRun, float]:
-    evaluator = AueporaEvaluator(
-        load_system(f"openai:{server.url}#m", {"timeout": timeout}),
-        EvaluationPlan(parse_metrics("exact_match")),
-        executor=EXECUTORS.get("threads")(concurrency=CONCURRENCY),
-        policy=CallPolicy(timeout=timeout, retries=RETRIES, backoff=0.01),
-    )
-    start = time.perf_counter()
-    return evaluator.run(a_world()), time.perf_counter() - start
-
-
-@pytest.mark.parametrize(("mode", "kind", "again"), FAULTS, ids=[fault[0] for fault in FAULTS])
-def test_a_quarter_of_the_samples(mode: str, kind: str, again: bool) -> None:
-    def mode_of(body: dict[str, Any]) -> str:
-        return mode if number_in(body) % 4 == 0 else "ok"
-
-    with chat_server(says=lambda body: "right", mode_of=mode_of, retry_after="0") as server:
-        run, seconds = answered(server, timeout=TIMEOUT if kind == "timeout" else PATIENT)
-        paths, requests = set(server.paths), len(server.requests)
-    bad = [output for output in run.outputs if output.error is not None]
-    kinds = Counter(record["kind"] for output in bad for record in output.extra["attempts"])
-    attempts = RETRIES + 1 if again else 1
-    assert [s.sample_id for s, o in zip(run.samples, run.outputs, strict=True) if o.error] == [
-        f"s{n}" for n in range(0, SIZE, 4)
+def a_dataset_file(folder: Path, size: int) -> Path:
+    lines = [
+        {"sample_id": f"s{n}", "query": f"query number {n}", "reference_answer": {"text": "right"}}
+        for n in range(size)
     ]
-    assert kinds == {kind: 10 * attempts}
-    # A connection that is reset when it is used again may have been closed while idle: it is asked once more.
-    assert requests == 30 + 10 * attempts or (mode == "reset" and requests <= 30 + 20 * attempts)
-    result = run.result("exact_match")
+    path = folder / "d.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def a_server(protocol: str, mode_of: Any, **fields: Any) -> Iterator[ChatServer]:
+    bare = protocol == "http"
+
+    def says(body: dict[str, Any]) -> Any:
+        return {"answer": "right"} if bare else "right"
+
+    with chat_server(says=says, bare=bare, mode_of=mode_of, retry_after="1", **fields) as server:
+        yield server
+
+
+def name_of(protocol: str, url: str) -> str:
+    return f"openai:{url}#m" if protocol == "openai" else f"http:{url}/ask"
+
+
+TWO_SERVERS = """
+from auepora_eval.execution.systems import load_system
+
+good, bad = (load_system(name, {{"timeout": 20.0}}) for name in ({good!r}, {bad!r}))
+
+
+class Mixed:
+    def run(self, sample, *, top_k=5):
+        number = int(sample.query.rpartition(" ")[2])
+        is_bad = {share} == 100 or ({share} == 25 and number % 4 == 0)
+        return (bad if is_bad else good).run(sample, top_k=top_k)
+"""
+
+
+@contextmanager
+def a_system(fault: Fault, share: int, protocol: str, folder: Path) -> Iterator[tuple[str, list[ChatServer]]]:
+    """The name of a system that has this fault at that share of the samples, and the servers behind it."""
+    if fault.kind != "tls":
+
+        def mode_of(body: dict[str, Any]) -> str:
+            return fault.mode if is_bad(number_in(body), share) else "ok"
+
+        with a_server(protocol, mode_of) as server:
+            yield name_of(protocol, server.url), [server]
+        return
+    # Encryption is a matter of the connection, not of the request: there are two servers.
+    certificate = None
+    if fault.mode == "untrusted" and (certificate := untrusted_certificate(folder)) is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    with (
+        a_server(protocol, lambda body: "ok") as good,
+        a_server(protocol, lambda body: "ok", certificate=certificate) as bad,
+    ):
+        wrong = bad.url.replace("http:", "https:")
+        names = {"good": name_of(protocol, good.url), "bad": name_of(protocol, wrong)}
+        (folder / "mixed.py").write_text(TWO_SERVERS.format(**names, share=share), encoding="utf-8")
+        yield f"{folder / 'mixed.py'}:Mixed", [good, bad]
+
+
+# A hook cannot be taken away again: it looks only while there is a list.
+_connected: list[Any] | None = None
+
+
+def _note(event: str, arguments: Any) -> None:
+    if _connected is not None and event == "socket.connect":
+        _connected.append(arguments[1])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _watched() -> Iterator[None]:
+    global _connected  # noqa: PLW0603
+    sys.addaudithook(_note)
+    _connected = []
+    yield
+    _connected = None
+
+
+@dataclass
+class Told:
+    code: int
+    out: str
+    err: str
+    run: EvaluationRun
+    seconds: float
+
+
+def told(folder: Path, system: str, fault: Fault, capsys: pytest.CaptureFixture[str], *flags: str) -> Told:
+    """`auepora run` from beginning to end, and what is stored of it."""
+    words = ["run", "--dataset", str(a_dataset_file(folder, fault.size)), "--system", system, "--id", "r"]
+    words += ["--metrics", "exact_match", "--concurrency", str(CONCURRENCY), "--out", str(folder / "runs")]
+    words += ["--timeout", str(fault.timeout), "--retries", str(fault.retries)]
+    words += ["--longest-wait", str(fault.longest_wait)]
+    start = time.perf_counter()
+    code = main([*words, *flags])
+    seconds = time.perf_counter() - start
+    said = capsys.readouterr()
+    return Told(code, said.out, said.err, EvaluationResultsStorage(folder / "runs").load_run("r"), seconds)
+
+
+@pytest.mark.parametrize(
+    ("fault", "share", "protocol"),
+    ALL if FULL else SHORT,
+    ids=lambda value: value.mode if isinstance(value, Fault) else str(value),
+)
+def test_t06(
+    fault: Fault, share: int, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _connected is not None
+    _connected.clear()
+    with a_system(fault, share, protocol, tmp_path) as (system, servers):
+        ended = told(tmp_path, system, fault, capsys)
+    run = ended.run
+    expected = [f"s{n}" for n in range(fault.size) if is_bad(n, share)]
+    bad = [output for output in run.outputs if output.error is not None]
+    failed = [s.sample_id for s, o in zip(run.samples, run.outputs, strict=True) if o.error is not None]
+    kinds = Counter(record["kind"] for output in bad for record in output.extra["attempts"])
+    assert failed == expected
+    assert kinds == Counter({fault.kind: len(bad) * fault.attempts} if bad else {})
+    assert all(len(output.extra["attempts"]) == fault.attempts for output in bad)
+    _check_figures(ended, fault.size, len(bad))
+    bound = fault.size * fault.attempts * min(fault.timeout, 3.0) / CONCURRENCY + 10
+    assert (fault.least_seconds if bad else 0) <= ended.seconds < bound
+    # Nobody was asked but the servers that were named: no redirect was followed, no other address tried.
+    assert {tuple(address) for address in _connected} <= {server.address for server in servers}
+    with capsys.disabled():
+        scored = fault.size - len(bad)
+        about = f"{len(bad)} failed ({fault.kind}, attempts: {fault.attempts})" if bad else "0 failed"
+        print(
+            f"\nT-06 {protocol} {fault.mode} {share}%: {scored} of {fault.size} scored, {about}, "
+            f"exit {ended.code}, {ended.seconds:.2f} s (bound {bound:.0f})",
+            end="",
+        )
+
+
+def _check_figures(ended: Told, size: int, failed: int) -> None:
+    """The printed mean shows what it stands on, and the exit code says whether that is enough."""
+    result = ended.run.result("exact_match")
+    assert (result.details["num_samples"], result.details["num_failed"]) == (size - failed, failed)
+    assert f"{size - failed}/{size}" in ended.out
+    assert ended.code == (3 if failed else 0)
+    if failed == size:
+        assert math.isnan(result.value)
+        assert "every call failed; nothing was measured" in ended.err
+        return
     assert result.value == 1.0
-    assert (result.details["num_samples"], result.details["num_failed"]) == (30, 10)
-    assert result.details["bounds_if_failed"] == [0.75, 1.0]
-    assert seconds < SIZE * attempts * TIMEOUT / CONCURRENCY + 10
-    assert paths == {"/v1/chat/completions"}  # no redirect was followed
-    print(f"T-06 {mode}: 30 of 40 scored, 10 failed ({kind}, {attempts} attempts), {seconds:.2f} s")
+    if failed:
+        assert result.details["bounds_if_failed"] == [1 - failed / size, 1.0]
+        assert f"{1 - failed / size:.4f} to 1.0000" in ended.out
+        assert "× CallError: http" in ended.out
+        assert f"coverage {1 - failed / size:.1%}, less than the 99.0% asked for" in ended.err
+
+
+@pytest.mark.parametrize(("minimum", "code"), [("0.75", 0), ("0.76", 3), ("0", 0), ("1", 3)])
+def test_the_coverage_that_is_enough_is_the_users_choice(
+    minimum: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with a_system(BY_NAME["401"], 25, "openai", tmp_path) as (system, _):
+        ended = told(tmp_path, system, BY_NAME["401"], capsys, "--min-coverage", minimum)
+    assert ended.code == code
+    assert ("--min-coverage" in ended.err) is (code == 3)
 
 
 def test_every_call_fails_and_the_breaker_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    dataset = tmp_path / "d.jsonl"
-    lines = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(40)]
-    dataset.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     with chat_server(["500"]) as server:
-        asked = [
-            "run",
-            "--dataset",
-            str(dataset),
-            "--system",
-            f"openai:{server.url}#m",
-            "--out",
-            str(tmp_path),
-        ]
-        code = main([*asked, "--metrics", "exact_match", "--retries", "0", "--breaker", "5"])
+        words = ["run", "--dataset", str(a_dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
+        words += ["--system", name_of("openai", server.url), "--metrics", "exact_match"]
+        code = main([*words, "--retries", "0", "--breaker", "5"])
         requests = len(server.requests)
     said = capsys.readouterr()
     assert code == 1
     assert requests == 5
     assert "5 samples failed in a row" in said.err
     assert "500 Internal Server Error: the server had a bad day" in said.err
-
-
-def test_the_summary_groups_the_failures_and_tells_how_many_were_scored(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dataset = tmp_path / "d.jsonl"
-    lines = [
-        {"sample_id": f"s{n}", "query": f"query number {n}", "reference_answer": {"text": "right"}}
-        for n in range(SIZE)
-    ]
-    dataset.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-
-    def mode_of(body: dict[str, Any]) -> str:
-        return "500" if number_in(body) % 4 == 0 else "ok"
-
-    with chat_server(says=lambda body: "right", mode_of=mode_of) as server:
-        asked = [
-            "run",
-            "--dataset",
-            str(dataset),
-            "--system",
-            f"openai:{server.url}#m",
-            "--out",
-            str(tmp_path),
-        ]
-        code = main([*asked, "--metrics", "exact_match", "--retries", "0", "--concurrency", "4"])
-    said = capsys.readouterr()
-    assert code == 0
-    assert "30/40" in said.out
-    assert "0.7500 to 1.0000" in said.out
-    assert "10 × CallError" in said.out

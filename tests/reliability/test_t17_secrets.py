@@ -102,7 +102,7 @@ def test_what_a_systems_own_exceptions_say_of_keys_is_not_kept(
     asked = ["run", "--dataset", dataset, "--system", f"leaky.py:{attribute}", "--executor", executor]
     code = main([*asked, "--out", str(out), "--metrics", "exact_match", "--id", "r"])
     said = capsys.readouterr()
-    assert code == 1  # every call failed
+    assert code == 3  # every call failed
     assert "***" in said.out
     assert hits(out, said.out, said.err) == []
 
@@ -131,3 +131,20 @@ def test_only_variables_that_are_named_like_keys_are_taken_for_secrets(
     monkeypatch.setenv("GITHUB_TOKEN", "short")
     text = f"querty-layout short {CANARY}"
     assert without_secrets(text) == "querty-layout short ***"
+
+
+def test_the_log_and_the_spans_of_a_run_hold_no_key(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaky.py").write_text(SYSTEM, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"team={quote(CANARY, safe='')}")
+    out = tmp_path / "out"
+    asked = ["run", "--dataset", dataset, "--system", "leaky.py:chained", "--retries", "1", "--out", str(out)]
+    asked += ["--metrics", "exact_match", "--id", "r", "--spans", str(out / "spans.jsonl"), "--spans-content"]
+    main([*asked, "--log-level", "debug"])
+    said = capsys.readouterr()
+    assert "attempt.failed" in (out / "r.run" / "log.jsonl").read_text(encoding="utf-8")
+    assert "attempt.failed" in said.err
+    assert "resourceSpans" in (out / "spans.jsonl").read_text(encoding="utf-8")
+    assert hits(out, said.out, said.err) == []

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .metrics.parse import parse_metric, parse_metrics
     from .reporting.tables import results_to_dict, results_to_markdown
     from .runs.compare import compare_runs
+    from .runs.gate import gate_run
+    from .runs.power import power_from_numbers, power_from_runs
     from .runs.storage import EvaluationResultsStorage
 
 _HOME = {
@@ -56,9 +58,12 @@ _HOME = {
     "TargetCategory": "core.types",
     "as_system": "core.rag_interface",
     "compare_runs": "runs.compare",
+    "gate_run": "runs.gate",
     "load_dataset": "io.loader",
     "parse_metric": "metrics.parse",
     "parse_metrics": "metrics.parse",
+    "power_from_numbers": "runs.power",
+    "power_from_runs": "runs.power",
     "results_to_dict": "reporting.tables",
     "results_to_markdown": "reporting.tables",
 }
@@ -86,9 +91,12 @@ __all__ = [
     "TargetCategory",
     "as_system",
     "compare_runs",
+    "gate_run",
     "load_dataset",
     "parse_metric",
     "parse_metrics",
+    "power_from_numbers",
+    "power_from_runs",
     "results_to_dict",
     "results_to_markdown",
 ]

@@ -64,8 +64,9 @@ def commands_page() -> str:
 
 EXIT_CODES = {
     "0": "done",
-    "1": "the check says no: more calls failed than `--max-failures` allows, or all of them",
+    "1": "the check says no: more failures than `--max-failures` allows; a budget or the breaker ended it",
     "2": "it could not be done: usage, unreadable or malformed input, a missing extra",
+    "3": "incomplete: so many samples failed that the values do not stand for all (`--min-coverage`)",
     "4": "storage: the disk is full or read-only, the run exists already",
     "130, 143": "interrupted, terminated; finished outputs are kept",
 }

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from ..runs.compare import Comparison
 
 DEFAULT_OUT = "data/evaluation/results"
+MIN_COVERAGE = 0.99
+EXIT_INCOMPLETE = 3
+_ROOM_FOR_P = (
+    100  # columns; on a narrower screen the table of a comparison goes without p, the verdict says it
+)
 
 
 def at_least(minimum: int) -> type[int]:
@@ -61,6 +66,17 @@ def share(text: str) -> float:
     return value
 
 
+def covered(text: str) -> float:
+    """An argparse type: a share, from none to all."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError(f"{text} is not from 0 to 1")
+    return value
+
+
 def price(text: str) -> float:
     """An argparse type: a price, of nothing or more."""
     try:
@@ -91,6 +107,8 @@ def add_run_output(parser: ArgumentParser) -> None:
     for name in ("input", "output"):
         about = f"price of 1,000 {name} tokens in US dollars, for outputs that tell their {name}_tokens"
         parser.add_argument(f"--price-{name}", type=price, metavar="USD", help=about)
+    about = f"exit code 3 if a smaller share of the samples did not fail ({MIN_COVERAGE:g})"
+    parser.add_argument("--min-coverage", type=covered, metavar="SHARE", help=about)
     parser.add_argument("--id", metavar="ID", help="id of the run (default: made from system, data and time)")
     parser.add_argument("--force", action="store_true", help="replace a run of the same id")
     add_out(parser)
@@ -149,6 +167,10 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
     say_failures(tally.failures)
+    if run.stopping is not None:
+        from ..reporting.stopping_words import stopping_in_words
+
+        echo.say_words(stopping_in_words(run.stopping))
 
 
 def say_results(results: Sequence[MetricResult]) -> None:
@@ -167,13 +189,16 @@ def say_results(results: Sequence[MetricResult]) -> None:
 
 
 def say_comparison(comparison: Comparison) -> None:
-    """Print a comparison: the table, and the verdict in words."""
-    from ..reporting.tables import comparison_in_words, comparison_rows
+    """Print a comparison: what it means in plain words, then the table."""
+    from ..reporting.plain_words import comparison_in_plain_words
+    from ..reporting.tables import comparison_rows
 
     a, b = comparison.baseline_system, comparison.candidate_system
-    echo.say(f"{b} against {a}, sample by sample")
-    # Short headings: the whole table fits a terminal of 80 columns.
-    headings = (
+    echo.say(f"{b} against {a}, sample by sample\n")
+    for sentence in comparison_in_plain_words(comparison):
+        echo.say_words(sentence)
+    echo.say()
+    headings = [
         "Metric",
         echo.one_line(a, 8),
         echo.one_line(b, 8),
@@ -181,9 +206,12 @@ def say_comparison(comparison: Comparison) -> None:
         "95% interval",
         "p Holm",
         "Verdict",
-    )
-    echo.say_table(headings, comparison_rows(comparison), numeric=range(1, 6))
-    echo.say_words(comparison_in_words(comparison))
+    ]
+    rows = [list(row) for row in comparison_rows(comparison)]
+    if echo.console().width < _ROOM_FOR_P:
+        del headings[5]
+        rows = [[*row[:5], *row[6:]] for row in rows]
+    echo.say_table(headings, rows, numeric=range(1, len(headings) - 1))
     for text in comparison.notes:
         echo.note(f"note: {text}.")
     for name, reason in comparison.not_compared.items():
@@ -200,12 +228,24 @@ def say_failures(counts: Counter[tuple[str, str]]) -> None:
         echo.say(f"  ... and {counts.total() - sum(n for _, n in counts.most_common(5))} others")
 
 
-def exit_code(tally: Tally) -> int:
-    """1 if not a single call succeeded: finished is not the same as good."""
-    if tally.total and tally.failed == tally.total:
+def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:
+    """3 if so many samples failed that the values do not stand for all: finished is not the same as good."""
+    least = MIN_COVERAGE if minimum is None else minimum
+    counts = {"the calls": (tally.failed, tally.total)}
+    for result in run.results:
+        counts[result.name] = (
+            int(result.details.get("num_failed", 0)),
+            int(result.details.get("num_total", 0)),
+        )
+    name, (failed, total) = max(counts.items(), key=lambda item: item[1][0] / (item[1][1] or 1))
+    if not total or 1 - failed / total >= least:
+        return 0
+    if tally.failed == tally.total:
         echo.note("auepora: every call failed; nothing was measured.")
-        return 1
-    return 0
+    else:
+        words = f"{failed} of {total} samples failed ({name}): coverage {1 - failed / total:.1%}"
+        echo.note(f"auepora: {words}, less than the {least:.1%} asked for (--min-coverage).")
+    return EXIT_INCOMPLETE
 
 
 def say_stored(path: Path) -> None:

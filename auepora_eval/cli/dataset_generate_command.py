@@ -18,14 +18,14 @@ Example:
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, at_least
+from .common import add_json, at_least, covered
 from .model_tasks import add_model_flags, refuse_model_flags, save_model_tasks, say_model_report
 
 if TYPE_CHECKING:
@@ -73,7 +73,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="twins of the questions: noise,unanswerable,counterfactual,paraphrase,typo, or none",
     )
     parser.add_argument(
-        "--variant-share", type=_share, default=0.25, metavar="X", help="share of questions with twins (0.25)"
+        "--variant-share",
+        type=covered,
+        default=0.25,
+        metavar="X",
+        help="share of questions with twins (0.25)",
     )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     add_model_flags(parser)
@@ -226,16 +230,6 @@ def _percent(share: float | None) -> str:
 def _names(text: str) -> tuple[str, ...]:
     """An argparse type: names with commas between them; none is an empty list."""
     return () if text == "none" else tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{text} is not from 0 to 1")
-    return value
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from ..errors import AueporaError, MissingDependencyError, RunStoppedError, StorageError
 from . import echo
+from .log_level import add_log_level, events_on_stderr
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 1, 2, 4, 130, 143
 
@@ -25,7 +26,11 @@ COMMANDS = (
     "run",
     "score",
     "rescore",
+    "import-traces",
     "compare",
+    "power",
+    "experiment",
+    "gate",
     "report",
     "metrics",
     "list",
@@ -33,6 +38,7 @@ COMMANDS = (
     "verify",
     "agree",
     "judge-audit",
+    "bench-record",
     "dataset generate",
     "dataset build",
     "dataset validate",
@@ -103,7 +109,7 @@ def _guarded(command: Command, args: Namespace) -> int:
     """Whatever a user can cause ends in one line and an exit code, not in a traceback."""
     echo.notes_from_warnings()
     try:
-        with _terminated_as_interrupted():
+        with _terminated_as_interrupted(), events_on_stderr(args.log_level):
             code = command.run(args)
         sys.stdout.flush()
         return code
@@ -171,6 +177,7 @@ def _parser(name: str, command: Command) -> ArgumentParser:
         allow_abbrev=False,
     )
     command.add_arguments(parser)
+    add_log_level(parser)
     return parser
 
 

@@ -26,7 +26,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ..io.atomic import write_bytes
     from ..reporting.html import report_html
-    from ..reporting.tables import comparison_to_markdown, results_to_markdown
+    from ..reporting.stopping_words import stopping_in_words
+    from ..reporting.tables import comparison_to_markdown, escaped, results_to_markdown
     from ..runs.compare import compare_runs, refuse_other_data
     from ..runs.storage import EvaluationResultsStorage
 
@@ -41,6 +42,8 @@ def run(args: Namespace) -> int:
     if args.markdown or not args.html:
         for each in runs:
             echo.say(f"## {echo.one_line(each.system_name)}\n\n{results_to_markdown(each.results)}\n")
+            if each.stopping is not None:
+                echo.say(f"{escaped(stopping_in_words(each.stopping))}\n")
         if comparison is not None:
             echo.say(f"## Difference\n\n{comparison_to_markdown(comparison)}")
     return 0

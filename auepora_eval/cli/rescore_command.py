@@ -30,6 +30,7 @@ def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan
     from ..core.scoring import score_outputs
     from ..metrics.parse import parse_metrics
+    from ..runs.stopping_results import sequence_results
     from ..runs.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
@@ -37,6 +38,7 @@ def run(args: Namespace) -> int:
     plan = EvaluationPlan(parse_metrics(args.metrics))
     plan.validate_dataset(old.samples)
     fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed)
+    fresh = sequence_results(plan.metrics, fresh, old.stopping)
     names = {result.name for result in fresh}
     kept = [] if args.only else [result for result in old.results if result.name not in names]
     new_id = args.id or storage.free_id(f"{old.evaluation_id}-rescored")

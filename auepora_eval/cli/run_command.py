@@ -10,6 +10,10 @@ A plan can be a file (--config plan.config.yaml) with these flags as keys; flags
 Every output is on the disk before it counts. A run that was stopped, or killed, goes on where it was:
 
   auepora run --resume ID
+
+It may stop as soon as its verdict is clear, and stays right although it looks after every sample:
+
+  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --stop-when clear --min recall@5=0.4
 """
 
 from __future__ import annotations
@@ -37,11 +41,14 @@ from .common import (
     seconds,
 )
 from .interrupts import StopNow, finishing_first
+from .span_flags import add_span_flags, deliver_spans, span_sinks
+from .stop_flags import STOP_SETTINGS, add_stop_flags, stop_rule
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.runner import AueporaEvaluator
     from ..runs.scoring import Survey
+    from ..runs.stopping import StopRule
     from ..runs.storage import EvaluationResultsStorage
 
 _DEFAULTS: dict[str, Any] = {"top_k": 5, "concurrency": 1, "seed": 0}
@@ -70,6 +77,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--cache", metavar="DIR", help="keep answers there, and use those of earlier runs")
     add_call_flags(parser)
+    add_stop_flags(parser)
+    add_span_flags(parser)
     add_run_output(parser)
 
 
@@ -110,7 +119,8 @@ def run(args: Namespace) -> int:
     )
     system_name = name_of(evaluator.system)
     settings.setdefault("id", new_evaluation_id(system_name, dataset.name, now()))
-    return _evaluate(args, settings, evaluator, dataset, storage, survey)
+    rule = stop_rule(settings, plan, storage)
+    return _evaluate(args, settings, evaluator, dataset, storage, survey, rule)
 
 
 def _evaluate(
@@ -120,26 +130,40 @@ def _evaluate(
     dataset: EvaluationDataset,
     storage: EvaluationResultsStorage,
     survey: Survey,
+    rule: StopRule | None,
 ) -> int:
     from ..core.runner import InterruptedRunError, name_of
     from ..runs.cache import OutputCache
     from ..runs.evaluation import evaluate_and_store
+    from ..runs.run_log import RunLog, logged
+    from ..runs.spans import Moments
 
+    sinks, moments = span_sinks(args), Moments.none()
     with ExitStack() as stack:
         cache = None
-        if args.cache:
+        if settings.get("cache"):
             identity = system_identity(settings["system"], name_of(evaluator.system))
-            cache = stack.enter_context(OutputCache(args.cache, identity, evaluator.top_k))
+            cache = stack.enter_context(OutputCache(settings["cache"], identity, evaluator.top_k))
         signalled = stack.enter_context(finishing_first(evaluator.stop))
         there = 0 if args.resume is None else storage.answered(settings["id"]) or 0
         if there:
             echo.note(f"resuming: {there} of {survey.size} samples have an output")
+        log = RunLog(storage.run_folder(settings["id"]), anew=args.resume is None)
+        began = None if args.resume is None else there
         try:
             with (
-                progress(survey.size - there, name_of(evaluator.system)) as advance,
+                progress(survey.size - there, name_of(evaluator.system)) as evaluator.on_output,
                 redirect_stdout(sys.stderr),  # what a system prints is not a result
+                logged(
+                    evaluator,
+                    log,
+                    evaluation_id=settings["id"],
+                    dataset=dataset.name,
+                    samples=survey.size,
+                    there=began,
+                    also=moments.note if sinks else None,
+                ),
             ):
-                evaluator.on_output = advance
                 stored = evaluate_and_store(
                     evaluator,
                     dataset,
@@ -150,6 +174,7 @@ def _evaluate(
                     force=args.force,
                     cache=cache,
                     survey=survey,
+                    stop_rule=rule,
                 )
         except (InterruptedRunError, StopNow):
             _say_how_to_resume(storage, settings)
@@ -165,7 +190,8 @@ def _evaluate(
         say_run(stored.run, stored.tally)
         echo.say(f"Look closer: auepora show {settings['id']}{_out_flag(settings['out'])}")
     say_stored(stored.path)
-    return exit_code(stored.tally)
+    deliver_spans(args, sinks, storage, settings["id"], moments)
+    return exit_code(stored.run, stored.tally, settings.get("min_coverage"))
 
 
 def _say_how_to_resume(storage: EvaluationResultsStorage, settings: dict[str, Any]) -> None:
@@ -184,6 +210,7 @@ def _say_how_to_resume(storage: EvaluationResultsStorage, settings: dict[str, An
 _STORED = (
     *("dataset", "format", "system", "executor", "concurrency", "timeout", "max_failures", "limit"),
     *CALL_SETTINGS,
+    *STOP_SETTINGS,
 )
 
 
@@ -194,7 +221,8 @@ def _settings(args: Namespace) -> dict[str, Any]:
     from .common import DEFAULT_OUT
 
     before = {} if args.resume is None else _begun(args)
-    settings = {**_DEFAULTS, **before, **(load_config(args.config) if args.config else {})}
+    planned = load_config(args.config) if args.config else {}
+    settings = {**_DEFAULTS, **before, **planned}
     flags = {name: value for name, value in vars(args).items() if value is not None}
     if "out" in settings and flags["out"] == DEFAULT_OUT:
         del flags["out"]
@@ -207,9 +235,10 @@ def _settings(args: Namespace) -> dict[str, Any]:
             raise DataError(
                 f"--{name}", "is missing.", fix="Give the flag, or put it into the plan (--config)."
             )
-    if args.config and not args.dataset and settings["dataset"] != "demo":
-        # A path in a plan is meant from where the plan lies.
-        settings["dataset"] = str(Path(args.config).parent / settings["dataset"])
+    for name in ("dataset", "prompt", "cache"):
+        if name in planned and name not in flags and settings[name] != "demo":
+            # A path in a plan is meant from where the plan lies.
+            settings[name] = str(Path(args.config).parent / settings[name])
     return settings
 
 

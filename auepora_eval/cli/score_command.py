@@ -25,6 +25,7 @@ from .common import (
     say_run,
     say_stored,
 )
+from .span_flags import add_span_flags, deliver_spans, span_sinks
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,20 +34,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--outputs", metavar="FILE", required=True, help="predictions, or a run's journal")
     parser.add_argument("--name", metavar="NAME", help="what to call the system (default: the file's name)")
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples")
+    add_span_flags(parser)
     add_run_output(parser)
 
 
 def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan
+    from ..core.scoring import new_evaluation_id, now
+    from ..io.span_dump import refuse_spans
     from ..metrics.parse import parse_metrics
+    from ..runs.run_log import RunLog, logged_scoring
     from ..runs.scoring import Survey, predictions_at, score_predictions
     from ..runs.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
+    sinks = span_sinks(args)
     dataset = open_samples(args.dataset, args.format)
     asked = None if args.metrics is None else EvaluationPlan(parse_metrics(args.metrics))
     survey = Survey.of(dataset, asked)
     refuse_no_samples(args.dataset, len(survey.ids))
+    refuse_spans(Path(args.outputs))
     predictions = predictions_at(args.outputs)
     predictions.refuse_strangers(survey.ids)
     depth = min(predictions.longest or 5, 10)
@@ -54,14 +61,19 @@ def run(args: Namespace) -> int:
     refuse_no_metrics(plan.metrics)
     plan.validate_counts(survey.counts, len(survey.ids))
     name = args.name or Path(args.outputs).name.split(".")[0]
-    with progress(min(len(survey.ids), args.limit or len(survey.ids)), name) as advance:
+    evaluation_id = args.id or new_evaluation_id(name, dataset.name, now())
+    log = RunLog(storage.run_folder(evaluation_id))
+    with (
+        progress(min(len(survey.ids), args.limit or len(survey.ids)), name) as advance,
+        logged_scoring(log, advance, evaluation_id=evaluation_id, system=name, dataset=dataset.name) as told,
+    ):
         finished, tally, path = score_predictions(
             dataset,
             predictions,
             plan,
             storage,
             system_name=name,
-            evaluation_id=args.id,
+            evaluation_id=evaluation_id,
             top_k=predictions.longest or 5,
             seed=args.seed or 0,
             limit=args.limit,
@@ -69,11 +81,12 @@ def run(args: Namespace) -> int:
             price_input=args.price_input,
             price_output=args.price_output,
             force=args.force,
-            on_output=advance,
+            on_output=told,
         )
     if args.json:
         echo.say_json(storage.load_results(finished.evaluation_id))
     else:
         say_run(finished, tally)
     say_stored(path)
-    return exit_code(tally)
+    deliver_spans(args, sinks, storage, evaluation_id)
+    return exit_code(finished, tally, args.min_coverage)

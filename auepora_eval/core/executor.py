@@ -53,17 +53,18 @@ def window(concurrency: int) -> int:
 
 def through_a_window(
     items: Iterable[Item],
-    size: int,
+    size: int | Callable[[], int],
     send: Callable[[int, Item], None],
     receive: Callable[[], tuple[int, Any]],
 ) -> Iterator[tuple[int, Any]]:
-    """Send items and yield what comes back, with at most `size` items between the two."""
+    """Send items and yield what comes back, with at most `size` items between the two, as it then is."""
+    room = size if callable(size) else lambda: size
     source = enumerate(items)
     under_way = 0
     more = True
     stopped: RunStoppedError | None = None
     while True:
-        while more and under_way < size:
+        while more and under_way < room():
             pair = next(source, None)
             if pair is None:
                 more = False

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from .stopping import Stopping
+
 
 class TargetCategory(Enum):
     """What an evaluation can be about: Auepora's targets."""
@@ -132,6 +134,7 @@ class EvaluationRun:
     configuration: dict[str, Any] = field(default_factory=dict)
     resource_usage: dict[str, Any] | None = None  # of the system's calls; None if it was not called
     snapshot: dict[str, Any] = field(default_factory=dict)  # version and manifest of the dataset, if known
+    stopping: Stopping | None = None  # of a run that was to stop as soon as its verdict is clear
 
     def result(self, name: str) -> MetricResult:
         """The result of one metric, by its name."""

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..core.executor import outcome, through_a_window
-from ..errors import PlanError, RunStoppedError, WorkerLostError
+from ..errors import PlanError, WorkerLostError
+from .elsewhere import CrewElsewhere
 from .local import positive
 
 if TYPE_CHECKING:
@@ -61,51 +62,23 @@ class _Worker(Generic[Item]):
     given: deque[tuple[int, Item]] = field(default_factory=deque)
 
 
-class _Crew(Generic[Item]):
-    """The workers of one map, seen from the process that takes the results."""
+class _Crew(CrewElsewhere[Item]):
+    """The workers of one map."""
 
     def __init__(
         self, call: Callable[[Item], Any], size: int, timeout: float | None, first: list[Item]
     ) -> None:
         import multiprocessing
 
+        super().__init__(call, size)
         # Never fork: a lock that another thread holds would be held in the child for ever. Nor let a server
         # fork: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._call, self._size, self._timeout, self._first = call, size, timeout, first
-        share = getattr(call, "shared_by", None)
-        self._sent = share(size) if share else call
+        self._size, self._timeout, self._first = size, timeout, first
         self.window = size * _AHEAD
         self._workers: list[_Worker[Item]] = []
-        self._todo: deque[tuple[int, Item]] = deque()
-        self._done: deque[tuple[int, Any]] = deque()
         self._tries: dict[int, int] = {}
         self._failed_starts = 0
-
-    def send(self, place: int, item: Item) -> None:
-        """Take on an item; a call whose run is to stop gets no further ones."""
-        limits = getattr(self._call, "limits", None)
-        try:
-            if limits is not None:
-                limits.check()
-        except RunStoppedError as error:
-            self._done.append((place, error))
-            return
-        self._todo.append((place, item))
-        if len(self._workers) < min(self._size, len(self._todo)):
-            self._workers.append(self._started())
-        self._hand_out()
-
-    def receive(self) -> tuple[int, Any]:
-        """The next result, waited for."""
-        while not self._done:
-            self._listen()
-        place, result = self._done.popleft()
-        self._tries.pop(place, None)
-        note = getattr(self._call, "made_elsewhere", None)
-        if note is not None and not isinstance(result, RunStoppedError):
-            note(result)
-        return place, result
 
     def dismiss(self) -> None:
         """End all workers, busy or not."""
@@ -114,6 +87,10 @@ class _Crew(Generic[Item]):
         for worker in self._workers:
             worker.process.join()
             worker.wire.close()
+
+    def _settle(self, place: int, result: Any) -> None:
+        self._tries.pop(place, None)
+        self._done.append((place, result))
 
     def _started(self) -> _Worker[Item]:
         ours, theirs = self._context.Pipe()
@@ -131,6 +108,9 @@ class _Crew(Generic[Item]):
         return _Worker(process, ours)
 
     def _hand_out(self) -> None:
+        under_way = len(self._todo) + sum(len(worker.given) for worker in self._workers)
+        while len(self._workers) < min(self._size, under_way):
+            self._workers.append(self._started())
         for ahead in range(_AHEAD):  # one for each worker before anyone gets a second
             for worker in self._workers:
                 if self._todo and len(worker.given) <= ahead:
@@ -146,7 +126,7 @@ class _Crew(Generic[Item]):
             pass  # it has died: `_listen` finds out, and gives the task to another
         except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
             worker.given.pop()
-            self._done.append((task[0], error))
+            self._settle(task[0], error)
 
     def _listen(self) -> None:
         from multiprocessing.connection import wait
@@ -186,12 +166,12 @@ class _Crew(Generic[Item]):
             self._failed_starts = 0
             return
         worker.given.popleft()
-        self._done.append(said)
+        self._settle(*said)
 
     def _end_hung(self, worker: _Worker[Item]) -> None:
         if worker.ready:
             place, _ = worker.given.popleft()
-            self._done.append((place, TimeoutError(f"no answer within {self._timeout:g} s")))
+            self._settle(place, TimeoutError(f"no answer within {self._timeout:g} s"))
         self._lost(worker, blame=False)
 
     def _lost(self, worker: _Worker[Item], *, blame: bool = True) -> None:
@@ -210,11 +190,9 @@ class _Crew(Generic[Item]):
                 code = worker.process.exitcode
                 how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
                 error = WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}")
-                self._done.append((place, error))
+                self._settle(place, error)
         self._todo.extendleft(reversed(worker.given))
         worker.given.clear()
-        if self._todo or self._workers:
-            self._workers.append(self._started())
 
     def _refuse_to_start(self, worker: _Worker[Item]) -> None:
         self._failed_starts += 1

@@ -1,28 +1,36 @@
 """An executor on a Ray cluster: from the processors of one machine to those of many.
 
 A task makes a chunk of calls, several at a time if the concurrency is above the number of processors, and
-returns their outputs. A task whose worker or node dies is run again elsewhere; if that happens time after
-time, its samples are tried one by one, so that the one which kills its worker is found and no other is lost.
+returns their outputs; chunks grow until one takes a quarter of a second, so that little is lost with a driver
+that is killed. A task whose worker or node dies is run again elsewhere; if that happens time after time, its
+samples are tried one by one, so that the one which kills its worker is found and no other is lost.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from collections import deque
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
-from typing import Any, Generic, TypeVar
+from contextlib import contextmanager, redirect_stdout
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, TypeVar
 
-from ..core.executor import is_async, through_a_window
+from ..core.executor import is_async, outcome, through_a_window
 from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError
+from .elsewhere import CrewElsewhere
 from .local import AsyncExecutor, ThreadExecutor, positive
 
 Item = TypeVar("Item")
 _TASK_RETRIES = 2
-_MOST_IN_A_TASK = 64
+_TASK_SECONDS = 0.25
+_MOST_IN_A_TASK = 256
+_MOST_ROUNDS = 16  # calls that a thread of a worker makes in one task
 _TASKS_AHEAD = 2  # for each processor: the next one lies ready when one is done
+_SYSTEMS_KEPT = 2
 
 
 class RayExecutor:
@@ -32,10 +40,15 @@ class RayExecutor:
         self, *, concurrency: int = 1, timeout: float | None = None, address: str | None = None
     ) -> None:
         self.concurrency, self.timeout, self.address = positive(concurrency), timeout, address
+        self._first: list[Any] = []
+
+    def warm_up(self, items: list[Any]) -> None:
+        """Let each worker make these calls before its first one that counts."""
+        self._first = items
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         ray = connected(self.address, self.concurrency)
-        crew = _Crew(ray, call, self.concurrency, self.timeout)
+        crew = _Crew(ray, call, self)
         try:
             yield from through_a_window(items, crew.window, crew.send, crew.receive)
         finally:
@@ -47,9 +60,15 @@ def connected(address: str | None, processors: int) -> Any:
     # Ray reads these when it is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # It would print of each dead worker to stdout, where the results go; it is in Ray's own logs too.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     if address is None:
         # Otherwise anyone who reaches this machine reaches a Ray that runs what it is sent.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    else:
+        # One try, of some twenty seconds: Ray would go on for more than ten minutes if nobody is there.
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
+        os.environ.setdefault("RAY_py_gcs_connect_timeout_s", "10")
     try:
         import ray
     except ImportError as error:
@@ -65,7 +84,8 @@ def connected(address: str | None, processors: int) -> Any:
     else:
         options["address"] = address
     try:
-        ray.init(**options)
+        with _own_signals():
+            ray.init(**options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PlanError(
             f"the Ray cluster {address or 'of this machine'} cannot be reached: {error}. "
@@ -74,54 +94,39 @@ def connected(address: str | None, processors: int) -> Any:
     return ray
 
 
-class _Crew(Generic[Item]):
-    """The tasks of one map, seen from the process that takes the results."""
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray takes SIGTERM for itself when it starts: a run that is asked to stop would just end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
 
-    def __init__(
-        self, ray: Any, call: Callable[[Item], Any], concurrency: int, timeout: float | None
-    ) -> None:
-        self._ray, self._call = ray, call
+
+class _Crew(CrewElsewhere[Item]):
+    """The tasks of one map."""
+
+    def __init__(self, ray: Any, call: Callable[[Item], Any], executor: RayExecutor) -> None:
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._workers = min(concurrency, processors)
-        threads = -(-concurrency // self._workers)
-        self._chunk = min(_MOST_IN_A_TASK, 4 * threads)
-        self.window = self._workers * _TASKS_AHEAD * self._chunk
-        share = getattr(call, "shared_by", None)
-        self._shipped = _shipped(ray, share(self._workers) if share else call)
+        self._workers = min(executor.concurrency, processors)
+        super().__init__(call, self._workers)
+        self._ray = ray
+        self._threads = -(-executor.concurrency // self._workers)
+        self._chunk, self._most = self._threads, min(_MOST_IN_A_TASK, _MOST_ROUNDS * self._threads)
+        self._most_running = self._workers * _TASKS_AHEAD
         self._task = ray.remote(num_cpus=1, max_retries=_TASK_RETRIES)(_run_chunk).remote
-        self._options = (threads, timeout)
-        self._todo: deque[tuple[int, Item]] = deque()
+        # In a list, or Ray would unpack it for each task, and the system would be loaded as often.
+        self._shipped = [_in_the_store(ray, (self._sent, executor._first))]
+        self._options = (self._threads, executor.timeout)
         self._running: dict[Any, list[tuple[int, Item]]] = {}
-        self._done: deque[tuple[int, Any]] = deque()
 
-    def send(self, place: int, item: Item) -> None:
-        """Take on an item; a call whose run is to stop gets no further ones."""
-        limits = getattr(self._call, "limits", None)
-        try:
-            if limits is not None:
-                limits.check()
-        except RunStoppedError as error:
-            self._done.append((place, error))
-            return
-        self._todo.append((place, item))
-        if len(self._todo) >= self._chunk:
-            self._start(self._chunk)
-
-    def receive(self) -> tuple[int, Any]:
-        """The next result, waited for."""
-        # Nothing more comes, or nobody works: what there is, is a chunk.
-        if self._todo and len(self._running) < self._workers:
-            self._start(self._chunk)
-        while not self._done:
-            if not self._running:
-                self._start(self._chunk)
-            ready, _ = self._ray.wait(list(self._running), num_returns=1)
-            self._collect(ready[0])
-        place, result = self._done.popleft()
-        note = getattr(self._call, "made_elsewhere", None)
-        if note is not None and not isinstance(result, RunStoppedError):
-            note(result)
-        return place, result
+    def window(self) -> int:
+        """How many items may be under way: few of slow calls, so that a run which is to stop soon does."""
+        return self._most_running * self._chunk
 
     def dismiss(self) -> None:
         """Cancel what is under way."""
@@ -129,48 +134,101 @@ class _Crew(Generic[Item]):
             self._ray.cancel(task, force=True)
         self._running.clear()
 
-    def _start(self, size: int) -> None:
-        chunk = [self._todo.popleft() for _ in range(min(size, len(self._todo)))]
-        if chunk:
-            self._running[self._task(self._shipped, chunk, *self._options)] = chunk
+    def _hand_out(self) -> None:
+        while len(self._todo) >= self._chunk and len(self._running) < self._most_running:
+            self._start()
+
+    def _start(self) -> None:
+        chunk = [self._todo.popleft() for _ in range(min(self._chunk, len(self._todo)))]
+        self._submit(chunk)
+
+    def _submit(self, chunk: list[tuple[int, Item]]) -> None:
+        self._running[self._task(self._shipped, chunk, *self._options)] = chunk
+
+    def _listen(self) -> None:
+        # Nothing more comes, or nobody works: what there is, is a chunk.
+        while self._todo and len(self._running) < self._workers:
+            self._start()
+        ready, _ = self._ray.wait(list(self._running), num_returns=1)
+        self._collect(ready[0])
+        self._hand_out()
 
     def _collect(self, task: Any) -> None:
-        from ray.exceptions import RayError
+        from ray.exceptions import RayError, RayTaskError
 
         chunk = self._running.pop(task)
         try:
-            self._done.extend(self._ray.get(task))
+            seconds, results = self._ray.get(task)
+        except PlanError as error:  # as Ray brings it: with the worker's whole traceback
+            raise PlanError(str(getattr(error, "cause", error))) from None
         except RayError as error:
             if len(chunk) > 1:
                 for pair in chunk:  # one by one: the others of the chunk are not to blame
-                    self._running[self._task(self._shipped, [pair], *self._options)] = [pair]
+                    self._submit([pair])
+                return
+            if isinstance(error, RayTaskError):  # nobody died: what was given or returned cannot be sent
+                result: Exception = TypeError(f"it cannot leave its process: {_in_a_line(error.cause)}")
             else:
-                why = " ".join(str(error).split())[:300]
-                self._done.append((chunk[0][0], WorkerLostError(f"the task was lost every time: {why}")))
+                result = WorkerLostError(f"the task was lost every time: {_in_a_line(error)}")
+            self._done.append((chunk[0][0], result))
+            return
+        self._done.extend(results)
+        wanted = int(len(chunk) * _TASK_SECONDS / max(seconds, 1e-6))
+        # Not at one bound: a few quick calls say little about the next ones.
+        self._chunk = max(self._threads, min(self._most, wanted, 4 * self._chunk))
 
 
-def _shipped(ray: Any, call: Callable[[Item], Any]) -> Any:
-    """The call in the cluster's store: it goes to each worker once."""
+def _in_the_store(ray: Any, thing: Any) -> Any:
+    """A reference to a thing that goes to each node once."""
     try:
-        return ray.put(call)
+        return ray.put(thing)
     except (TypeError, AttributeError, ValueError) as error:
-        why = " ".join(str(error).split())[:300]
-        raise PlanError(f"the system cannot be sent to the cluster: {why}") from error
+        raise PlanError(f"the system cannot be sent to the cluster: {_in_a_line(error)}") from error
+
+
+def _in_a_line(error: Any) -> str:
+    return " ".join(str(error).partition("\ntraceback:")[0].split())[:300]
 
 
 def _run_chunk(
-    call: Callable[[Any], Any], chunk: list[tuple[int, Any]], threads: int, timeout: float | None
-) -> list[tuple[int, Any]]:
-    """What a task does."""
-    kind = AsyncExecutor if is_async(call) else ThreadExecutor
-    executor = kind(concurrency=threads, timeout=timeout)
+    shipped: list[Any], chunk: list[tuple[int, Any]], threads: int, timeout: float | None
+) -> tuple[float, list[tuple[int, Any]]]:
+    """What a task does: the calls, and the seconds that they took."""
     with redirect_stdout(sys.stderr):  # what a system prints is not a result
-        results = dict(executor.map(call, [item for _, item in chunk]))
-    return [(place, _plain_error(results[turn])) for turn, (place, _) in enumerate(chunk)]
+        call = _loaded(shipped[0])
+        start = perf_counter()
+        executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads, timeout=timeout)
+        results: dict[int, Any] = {}
+        try:
+            for turn, result in executor.map(call, [item for _, item in chunk]):
+                results[turn] = _plain_error(result)
+        except RunStoppedError as error:
+            results = {turn: results.get(turn, error) for turn in range(len(chunk))}
+    return perf_counter() - start, [(place, results[turn]) for turn, (place, _) in enumerate(chunk)]
+
+
+@lru_cache(maxsize=_SYSTEMS_KEPT)
+def _loaded(shipped: Any) -> Callable[[Any], Any]:
+    """The call, loaded once by each worker and warmed up."""
+    import ray
+    from ray.exceptions import RaySystemError
+
+    try:
+        call, first = ray.get(shipped)
+    except RaySystemError as error:
+        raise PlanError(
+            f"a worker of the cluster cannot load the system: {_in_a_line(error)}. Is its module installed "
+            "on every node, or in the working directory of the job?"
+        ) from error
+    for item in first:
+        outcome(call, item, None)
+    loaded: Callable[[Any], Any] = call
+    return loaded
 
 
 def _plain_error(result: Any) -> Any:
     """An exception of a class that the driver may lack comes as one that it has."""
-    if isinstance(result, BaseException) and type(result).__module__ != "builtins":
-        return RuntimeError(f"{type(result).__name__}: {result}")
-    return result
+    known = isinstance(result, RunStoppedError) or type(result).__module__ == "builtins"
+    if known or not isinstance(result, BaseException):
+        return result
+    return RuntimeError(f"{type(result).__name__}: {result}")

@@ -43,7 +43,8 @@ def load_system(name: str, options: Mapping[str, Any] | None = None) -> RAGSyste
     """The system of that name.
 
     A class is instantiated, a function without parameters is called: what it returns is the system.
-    `options` are those of an endpoint: api_key_env, timeout, plain_http, prompt, fields.
+    `options` are those of an endpoint: api_key_env, timeout, plain_http, prompt, fields. Of Python code there
+    is one: with `arguments`, a class or function is called with these by name.
     """
     return _loaded(name, str(Path.cwd()), dict(options or {}))
 
@@ -59,11 +60,11 @@ def _loaded(name: str, folder: str, options: dict[str, Any]) -> RAGSystemProtoco
 
         system: Any = endpoint_system(name, options)
     else:
-        system = _imported(name, folder)
+        system = _imported(name, folder, options.get("arguments") or {})
     return cast(RAGSystemProtocol, NamedSystem(name, folder, options, system))
 
 
-def _imported(name: str, folder: str) -> RAGSystemProtocol:
+def _imported(name: str, folder: str, arguments: Mapping[str, Any]) -> RAGSystemProtocol:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise DataError(
@@ -81,7 +82,9 @@ def _imported(name: str, folder: str) -> RAGSystemProtocol:
         )
     thing = getattr(module, attribute)
     try:
-        if inspect.isclass(thing) or (inspect.isroutine(thing) and not inspect.signature(thing).parameters):
+        if arguments:
+            thing = thing(**arguments)
+        elif inspect.isclass(thing) or (inspect.isroutine(thing) and not inspect.signature(thing).parameters):
             thing = thing()
         return as_system(thing)
     except (Exception, SystemExit) as error:

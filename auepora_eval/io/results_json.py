@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -18,6 +19,7 @@ import msgspec
 
 from ..core.fingerprint import Fingerprint
 from ..core.scoring import Tally
+from ..core.stopping import Stopping
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs, TargetCategory
 from ..errors import DataError
 from .query_rows import EDITED, QueryRows, query_results
@@ -100,6 +102,7 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     head["metadata"] = {
         "dataset_sha256": run.dataset_fingerprint,
         **({"dataset_snapshot": run.snapshot} if run.snapshot else {}),
+        **({"stopping": asdict(run.stopping)} if run.stopping is not None else {}),
         "outputs_sha256": outputs_sha256,
         "evaluation_environment": run.environment,
         "evaluation_parameters": {"random_seed": run.seed, **evaluation_parameters(run.configuration)},
@@ -228,6 +231,7 @@ def results_to_run(
             },
             resource_usage=results.get("performance_metrics", {}).get("resource_usage"),
             snapshot=results["metadata"].get("dataset_snapshot", {}),
+            stopping=stored_stopping(results, where),
         )
     except msgspec.ValidationError as error:
         path, what, _ = wrong_record(error)
@@ -239,6 +243,17 @@ def results_to_run(
         missing = f"{error.args[0]!r:.60} is" if isinstance(error, KeyError) else "something is"
         what = f"not a results file of ours: {missing} missing or wrong."
         raise DataError(where, what, fix=_fix(results)) from error
+
+
+def stored_stopping(results: Mapping[str, Any], where: str) -> Stopping | None:
+    """How a run ended that was to stop when its verdict is clear; None for a run of all samples."""
+    told = results["metadata"].get("stopping")
+    if told is None:
+        return None
+    try:
+        return msgspec.convert(told, Stopping)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: $.metadata.stopping", f"{error}.", fix=EDITED) from error
 
 
 def is_ours(results: Mapping[str, Any]) -> bool:

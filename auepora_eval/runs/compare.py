@@ -15,7 +15,13 @@ from ..errors import PlanError
 from ..stats.correction import holm
 from ..stats.effect_size import cliffs_delta, cohens_dz, odds_ratio
 from ..stats.power import POWER, minimum_detectable_effect, sample_size
-from .mismatch import data_mismatches, refuse_other_data, signature_mismatch, snapshot_notes
+from .mismatch import (
+    data_mismatches,
+    refuse_other_data,
+    signature_mismatch,
+    snapshot_notes,
+    stopping_notes,
+)
 from .paired_tests import RESAMPLES, Tested, tested_all
 from .pairing import Pairing
 from .repeats import RunToRun, each_repeated, pooled, run_to_run
@@ -144,7 +150,7 @@ def compare_runs(
         alpha,
         metrics,
         left_out,
-        [*snapshot_notes(a, b), *notes],
+        [*snapshot_notes(a, b), *stopping_notes(*_listed(baseline), *_listed(candidate)), *notes],
         slices,
         mismatches,
         len(_listed(baseline)),

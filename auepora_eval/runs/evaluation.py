@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.batch import Batch
 from ..core.dataset import EvaluationDataset
-from ..core.fingerprint import canonical_json
+from ..core.fingerprint import canonical_json, dataset_fingerprint
 from ..core.metrics_base import SampleMetric
 from ..core.resources import ResourceMonitor
 from ..core.runner import name_of
@@ -23,12 +23,14 @@ from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
 from .journal import Journal, stored_places
 from .scoring import Survey
+from .stopping_results import sequence_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.runner import AueporaEvaluator
     from .cache import OutputCache
+    from .stopping import StopRule, Watch
     from .storage import EvaluationResultsStorage
 
 _TOGETHER = 512
@@ -76,11 +78,13 @@ def evaluate_and_store(
     force: bool = False,
     cache: OutputCache | None = None,
     survey: Survey | None = None,
+    stop_rule: StopRule | None = None,
 ) -> StoredRun:
     """Run a plan with every output in a journal before it counts, then score chunk by chunk.
 
     `resume` goes on with a run that was begun: answers are kept, and so are failures that would come again;
-    the others are tried once more (`retry_failed`: all of them).
+    the others are tried once more (`retry_failed`: all of them). With a `stop_rule` samples are asked in
+    random order until its goals are clear, and the run has only those.
     """
     system_name, started = name_of(evaluator.system), now()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
@@ -90,11 +94,13 @@ def evaluate_and_store(
     # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
     evaluator.plan.validate_counts(survey.counts, survey.size)
     evaluator.warn_of_cutoffs_beyond_top_k()
+    watch = None if stop_rule is None else stop_rule.watch(evaluator, dataset, survey.sha256)
     header = {
         "evaluation_id": evaluation_id,
         "begun_at": utc_text(started),
         "samples": survey.size,
         **_binding(evaluator, survey, system_name),
+        **({} if stop_rule is None else {"stop_when": stop_rule.as_dict()}),
         "configuration": evaluator.settings(),
     }
     folder = storage.run_folder(evaluation_id)
@@ -105,13 +111,14 @@ def evaluate_and_store(
         if force and not resume:
             storage.forget_results(evaluation_id)  # they are of outputs that are gone
         with ResourceMonitor() as monitor:
-            called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache)
+            called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch)
+        used = dataset if watch is None else watch.used(dataset)
         usage = monitor.usage() if called else None
         run = EvaluationRun(
             evaluation_id=evaluation_id,
             system_name=system_name,
             dataset_name=dataset.name,
-            dataset_fingerprint=survey.sha256,
+            dataset_fingerprint=survey.sha256 if used is dataset else dataset_fingerprint(used),
             results=[],
             samples=[],
             outputs=[],
@@ -122,8 +129,9 @@ def evaluate_and_store(
             configuration=evaluator.settings(),
             resource_usage=usage,
             snapshot=dataset.snapshot,
+            stopping=None if watch is None else watch.outcome(),
         )
-        stored = _scored(run, evaluator, dataset, storage, force=force, clock=clock)
+        stored = _scored(run, evaluator, used, storage, force=force, clock=clock)
         ending = "finished"
     finally:
         journal.close(ending)
@@ -153,6 +161,7 @@ def _answer(
     *,
     retry_failed: bool,
     cache: OutputCache | None,
+    watch: Watch | None = None,
 ) -> int:
     """Ask the system for what the journal lacks; how many samples that was."""
     done = journal.places
@@ -160,13 +169,19 @@ def _answer(
         done = stored_places(journal.folder)
 
     def lacking() -> Iterator[EvaluationSample]:
-        for sample in dataset:
+        for sample in dataset if watch is None else watch.samples():
+            if watch is not None and watch.clear:
+                return
             if done is None or not done.is_done(sample.sample_id, retry_failed=retry_failed):
                 yield sample
+            elif watch is not None:
+                watch.tell(sample, next(done.outputs([sample.sample_id])))
 
     called = 0
     for sample, output in evaluator.outputs(lacking(), journal):
         called += 1
+        if watch is not None:
+            watch.tell(sample, output)
         if cache is not None:
             cache.add(sample, output)
     return called
@@ -223,7 +238,8 @@ def _scored(
         def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
             writer.add(batch, scores)
 
-        run.results = score_in_chunks(evaluator.plan, places.pairs(dataset), keep, seed=run.seed)
+        results = score_in_chunks(evaluator.plan, places.pairs(dataset), keep, seed=run.seed)
+        run.results = sequence_results(evaluator.plan.metrics, results, run.stopping)
         run.seconds = perf_counter() - clock
         return StoredRun(run, writer.tally, writer.finish(run))
 

@@ -33,7 +33,7 @@ _BATCH = 512
 _MOMENT = 0.004  # seconds
 _HEADER_BYTES = 10_000_000
 # What decides the answers and the scores: resuming under another of these would mix two runs.
-BINDING = ("dataset_sha256", "system", "metrics", "top_k", "seed")
+BINDING = ("dataset_sha256", "system", "metrics", "top_k", "seed", "stop_when")
 
 
 class DamagedJournalWarning(UserWarning):

@@ -16,7 +16,10 @@ def refuse_other_data(runs: Sequence[EvaluationRun]) -> None:
 
 
 def data_mismatches(runs: Sequence[EvaluationRun], *, allowed: bool) -> list[str]:
-    """How the runs' datasets differ; PlanError if they do and that is not allowed."""
+    """How the runs' datasets differ, and which of them stopped early; PlanError unless that is allowed."""
+    early = [stopped for run in runs if len(runs) > 1 and (stopped := _stopped_early(run))]
+    if early and not allowed:
+        raise PlanError(f"{early[0]}. Run all samples to compare it. {_ANYWAY}")
     others = {
         f"the runs are on different data: {_data(runs[0])} and {_data(run)}"
         for run in runs[1:]
@@ -24,7 +27,28 @@ def data_mismatches(runs: Sequence[EvaluationRun], *, allowed: bool) -> list[str
     }
     if others and not allowed:
         raise PlanError(f"{sorted(others)[0]}. Use one dataset. {_ANYWAY}")
-    return sorted(others)
+    return [*early, *sorted(others)]
+
+
+def _stopped_early(run: EvaluationRun) -> str:
+    """What is wrong with comparing a run that stopped when it was clear; "" for any other run."""
+    if run.stopping is None or not run.stopping.stopped_early:
+        return ""
+    used, total = run.stopping.samples_used, run.stopping.samples_in_dataset
+    return (
+        f"{run.evaluation_id} stopped after {used} of {total} samples, when its verdict was clear: a test "
+        "for a fixed number of samples would find too much in it (its own verdict holds)"
+    )
+
+
+def stopping_notes(*runs: EvaluationRun) -> list[str]:
+    """Which runs could have stopped early and did not: their tests are no longer quite those of one look."""
+    return [
+        f"{run.evaluation_id} was to stop when clear and went on to the last sample: looking at it again is "
+        f"a second look, and the chance of a false alarm is that of both ({run.stopping.alpha:g} more)"
+        for run in runs
+        if run.stopping is not None and not run.stopping.stopped_early
+    ]
 
 
 def signature_mismatch(a: MetricResult, b: MetricResult, *, allowed: bool) -> str:

@@ -17,7 +17,7 @@ from ..stats.correction import holm
 from ..stats.drawing import resampled_ratios, summed_by_unit
 from ..stats.significance import DRAWS_UP_TO
 from .compare import Comparison, Margin, adjusted_margins, metric_comparison, pairings_of
-from .mismatch import data_mismatches, snapshot_notes
+from .mismatch import data_mismatches, snapshot_notes, stopping_notes
 from .paired_tests import RESAMPLES, Tested, tested_all
 
 _RANK_DRAWS = 2_000
@@ -100,7 +100,7 @@ def rank_runs(
         alpha,
         _rankings(len(runs), by_pair, compared, seed),
         list(compared.values()),
-        [note for one in compared.values() for note in one.notes],
+        [*stopping_notes(*runs), *(note for one in compared.values() for note in one.notes)],
         sorted(set(mismatches)),
     )
 

@@ -56,6 +56,21 @@ def pooled(
     return _pooled(baselines), _pooled(candidates)
 
 
+def within_question_variance(runs: Sequence[EvaluationRun], name: str) -> float:
+    """How much one system's scores vary from run to run on the same question, on average; NaN if unknown."""
+    import numpy as np
+
+    tables = []
+    for run in runs:
+        scores = as_columns(_by_name(run)[name].scores)
+        tables.append(dict(zip(scores.sample_ids, scores.values.tolist(), strict=True)))
+    shared = [key for key in tables[0] if all(math.isfinite(table.get(key, math.nan)) for table in tables)]
+    if len(runs) < 2 or not shared:
+        return math.nan
+    scored = np.array([[table[key] for table in tables] for key in shared])
+    return float(scored.var(axis=1, ddof=1).mean())
+
+
 def each_repeated(samples: Iterable[EvaluationSample], times: int) -> Iterator[EvaluationSample]:
     """The samples as a pooled run names them, once for each repeat."""
     for sample in samples:

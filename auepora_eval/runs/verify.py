@@ -30,9 +30,11 @@ from ..io.results_json import (
     plan_sha256,
     statistical_analysis,
     stored_metrics,
+    stored_stopping,
     summary,
 )
 from ..metrics.parse import parse_metric
+from .stopping_results import sequence_result
 from .storage import (
     SUFFIX,
     EvaluationResultsStorage,
@@ -232,6 +234,9 @@ def _check_metrics(
 ) -> Iterator[Check]:
     seed = results["metadata"]["evaluation_parameters"]["random_seed"]
     old = results.get("schema_version") == "1.0"
+    stopping = stored_stopping(results, "results")
+    if stopping is not None:
+        yield _compared("stopping.samples_used", stopping.samples_used, len(rows))
     metrics = stored_metrics(results, rows)
     methods = statistical_analysis(metrics)
     if not old:
@@ -258,7 +263,10 @@ def _check_metrics(
         if samples is not None:
             _complete(scores, metric, samples)
             keys.append("bounds_if_failed")
-        yield _check_metric(result, metric.summarise(scores, seed=seed), keys)
+        found = metric.summarise(scores, seed=seed)
+        if stopping is not None:
+            found = sequence_result(metric, found, stopping)
+        yield _check_metric(result, found, keys)
 
 
 def _complete(scores: Scores, metric: SampleMetric, samples: Mapping[str, EvaluationSample]) -> None:

@@ -9,6 +9,9 @@ of `sd`, is called at level `alpha` (two-sided) with a chance of `power`. Everyt
 
 For several answers a question, `sd_of_means` gives the `sd`; for clusters, `design_effect` says how many
 times more samples they cost. `by="t"` is exact for normal differences; `by="z"` is the textbook formula.
+
+Systems that are asked different samples, n each, have `groups=2`, and `sd` is that of the difference between
+one score of either: `sd_of_difference` gives it, for both ways.
 """
 
 from __future__ import annotations
@@ -23,9 +26,16 @@ _MOST = 10**12
 
 
 def power_of(
-    effect: float, sd: float, n: float, *, alpha: float = 0.05, design_effect: float = 1.0, by: By = "t"
+    effect: float,
+    sd: float,
+    n: float,
+    *,
+    alpha: float = 0.05,
+    design_effect: float = 1.0,
+    by: By = "t",
+    groups: int = 1,
 ) -> float:
-    """The chance that n paired samples show an effect of this size."""
+    """The chance that n paired samples, or n in either of two groups, show an effect of this size."""
     _refuse_nonsense(sd, alpha, design_effect)
     units = n / design_effect
     if units <= 0 or (by == "t" and units <= 1):
@@ -38,12 +48,13 @@ def power_of(
         return NormalDist().cdf(away - critical) + NormalDist().cdf(-away - critical)
     from scipy.stats import nct, t
 
-    critical = float(t.ppf(1 - alpha / 2, units - 1))
+    freedom = groups * (units - 1)
+    critical = float(t.ppf(1 - alpha / 2, freedom))
     if away > 35:  # far beyond any doubt, where the noncentral distribution is not computed well
         return 1.0
-    wrong_way = float(nct.cdf(-critical, units - 1, away))
+    wrong_way = float(nct.cdf(-critical, freedom, away))
     # Where the other tail is too thin to be computed it is NaN, and in truth nothing.
-    return float(nct.sf(critical, units - 1, away)) + (wrong_way if math.isfinite(wrong_way) else 0.0)
+    return float(nct.sf(critical, freedom, away)) + (wrong_way if math.isfinite(wrong_way) else 0.0)
 
 
 def sample_size(
@@ -54,8 +65,9 @@ def sample_size(
     power: float = POWER,
     design_effect: float = 1.0,
     by: By = "t",
+    groups: int = 1,
 ) -> int | None:
-    """The least number of paired samples that shows an effect with this power; None if none does.
+    """The least number of samples (of either group) that shows an effect with this power; None if none does.
 
     >>> sample_size(0.2, 1.0), sample_size(0.2, 1.0, by="z")
     (199, 197)
@@ -72,7 +84,7 @@ def sample_size(
         return max(1, math.ceil(guess - 1e-9))
 
     def enough(n: int) -> bool:
-        return power_of(effect, sd, n, alpha=alpha, design_effect=design_effect) >= power
+        return power_of(effect, sd, n, alpha=alpha, design_effect=design_effect, groups=groups) >= power
 
     low, high = 1, max(2, math.ceil(guess))
     while not enough(high):
@@ -91,8 +103,9 @@ def minimum_detectable_effect(
     power: float = POWER,
     design_effect: float = 1.0,
     by: By = "z",
+    groups: int = 1,
 ) -> float:
-    """The smallest effect that n paired samples show with this power; infinite for fewer than two by t.
+    """The smallest effect that n samples (of either group) show with this power; infinite if n < 2 by t.
 
     >>> round(minimum_detectable_effect(0.3, 100), 3)
     0.084
@@ -106,12 +119,23 @@ def minimum_detectable_effect(
     from scipy.optimize import brentq
 
     def lacking(effect: float) -> float:
-        return power_of(effect, sd, n, alpha=alpha, design_effect=design_effect) - power
+        return power_of(effect, sd, n, alpha=alpha, design_effect=design_effect, groups=groups) - power
 
     high = by_z
     while lacking(high) < 0:
         high *= 2
     return float(brentq(lacking, by_z / 2, high)) if high > by_z else by_z
+
+
+def sd_of_difference(sd_a: float, sd_b: float, *, correlation: float = 0.0) -> float:
+    """The sd of the difference of two systems' scores; 0 is the correlation of samples that are not the same.
+
+    >>> round(sd_of_difference(0.3, 0.3, correlation=0.5), 6), round(sd_of_difference(0.3, 0.4), 6)
+    (0.3, 0.5)
+    """
+    if not -1 <= correlation <= 1:
+        raise ValueError(f"a correlation is between -1 and 1, not {correlation}")
+    return math.sqrt(max(0.0, sd_a**2 + sd_b**2 - 2 * correlation * sd_a * sd_b))
 
 
 def sd_of_means(between: float, within_a: float, within_b: float, *, k_a: int = 1, k_b: int = 1) -> float:

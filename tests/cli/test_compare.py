@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 
 Run = Callable[..., tuple[str, str]]
@@ -55,6 +56,22 @@ def test_the_tables(compare: Run) -> None:
         assert " ".join(text.split()) in " ".join(out.split())  # sentences are wrapped
 
 
+@pytest.mark.parametrize(("width", "has_p"), [(80, False), (120, True)])
+def test_the_meaning_comes_first_and_the_table_fits(
+    compare: Run, monkeypatch: pytest.MonkeyPatch, width: int, has_p: bool
+) -> None:
+    monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
+    monkeypatch.setenv("COLUMNS", str(width))
+    out, _ = compare(*TWO, "--losers", "0")
+    meaning, table = out.partition("How large")[0].split("Metric  ", 1)
+    assert "hybrid is better at finding the right documents" in " ".join(meaning.split())
+    rows = [line for line in table.splitlines() if line.startswith("ndcg@5 ")]
+    assert len(rows) == 1  # a row is a line: nothing is stacked
+    assert rows[0].split()[-1] == "better"
+    assert ("p Holm" in table) is has_p
+    assert all(len(line.rstrip()) <= width for line in (meaning + table).splitlines())
+
+
 def test_for_machines(compare: Run) -> None:
     out, _ = compare(*TWO, "--margin", "recall@5=0.05", "--by", "scenario", "--losers-of", "mrr")
     assert "Biggest losers on mrr" in out
@@ -65,6 +82,7 @@ def test_for_machines(compare: Run) -> None:
     assert document["statistical_analysis"]["significance_tests"]["recall@5"]["current_mean"] > 0.7
     assert document["slices"][0]["field"] == "scenario"
     assert document["biggest_losers"][0]["query"]
+    assert document["in_plain_words"][0].startswith("hybrid is better at finding the right documents")
 
 
 def test_markdown_and_latex(compare: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,20 @@ async def squared_async(number: int) -> int:
     return number * number
 
 
+def own_process(number: int) -> int:
+    return os.getpid()
+
+
 def odd(number: int) -> Any:
     """What cannot leave its process: an exception that cannot be copied, a result that cannot."""
     if number == 1:
         raise OddError("odd", more=1)
     return (lambda: number) if number == 2 else number
+
+
+def locked_at_2(number: int) -> Any:
+    """A result that nothing can copy."""
+    return threading.Lock() if number == 2 else number
 
 
 class DeadlyAt:

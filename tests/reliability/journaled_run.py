@@ -55,11 +55,13 @@ def a_world(size: int, order: int = 0) -> Any:
     return a_dataset(*samples)
 
 
-def evaluator(executor: str, concurrency: int, seconds: float, asked: Path | None = None) -> AueporaEvaluator:
+def evaluator(
+    executor: str, concurrency: int, seconds: float, asked: Path | None = None, **where: Any
+) -> AueporaEvaluator:
     return AueporaEvaluator(
         Slow(seconds, asked),
         EvaluationPlan(parse_metrics(METRICS)),
-        executor=EXECUTORS.get(executor)(concurrency=concurrency),
+        executor=EXECUTORS.get(executor)(concurrency=concurrency, **where),
         seed=3,
     )
 
@@ -82,7 +84,8 @@ def _die_at(name: str, count: int, *, after: bool) -> None:
 def main() -> None:
     told = json.loads(sys.argv[1])
     folder = Path(told["out"])
-    running = evaluator(told["executor"], told["concurrency"], told["seconds"], folder / "asked")
+    where = {"address": told["address"]} if "address" in told else {}
+    running = evaluator(told["executor"], told["concurrency"], told["seconds"], folder / "asked", **where)
     acknowledged = os.open(folder / "acknowledged", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     write = os.write
 

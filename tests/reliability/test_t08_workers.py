@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auepora_eval.errors import WorkerLostError
 from auepora_eval.execution.processes import ProcessExecutor
+from tests.execution.ray_nodes import Nodes, ray_nodes
 from tests.execution.worker_calls import DeadlyAt
+from tests.reliability.killed_runs import PATIENCE, Toll, counted, ended, lines_of, quiet_bytes, started
 
-ROOT = Path(__file__).parents[2]
+WORKERS = min(20, int(os.environ.get("AUEPORA_KILLS", "4")))  # of a Ray cluster
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL here")
@@ -40,23 +44,45 @@ def test_poisoned_samples_end_as_failures() -> None:
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'auepora-eval[ray]'")
-def test_a_ray_cluster_of_three_nodes_that_loses_workers_and_a_node(tmp_path: Path) -> None:
-    # In a process of its own: Ray leaves threads, signal handlers and warnings behind.
-    command = [sys.executable, "-m", "tests.reliability.ray_run", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('{"start_seconds"')]
-    assert lines, done.stderr[-2000:]
-    said = json.loads(lines[0])
-    for name in ("plain", "async"):
-        assert said[name] == {"results": 100, "places": 100, "odd": {"7": "LookupError: seven"}}
-    assert said["equal"]
-    assert said["errors_equal"]
-    assert said["window"] <= 24  # three processors, two tasks each, four calls a task
-    assert said["budget"].startswith("stopped: the budget of 30 calls is spent")
-    assert said["kills"] == 4
-    assert said["workers_killed"] == {"results": 150, "places": 150, "odd": {}}
-    assert said["poisoned"]["results"] == said["poisoned"]["places"] == 40
-    assert list(said["poisoned"]["odd"]) == ["17"]
-    assert said["poisoned"]["odd"]["17"].startswith("WorkerLostError")
-    assert said["node_lost"] == {"results": 300, "places": 300, "odd": {}}
-    print(f"T-08 ray: 4 workers and 1 of 3 nodes killed, 0 lost, 0 twice, {said['seconds']:.0f} s in all")
+def test_a_run_on_a_ray_cluster_that_loses_workers_and_a_node(tmp_path: Path) -> None:
+    size, chance, start = 300, random.Random(8), time.perf_counter()
+    expected, toll = quiet_bytes(tmp_path, size), Toll()
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with ray_nodes(1, 1, 1) as nodes:
+        told: dict[str, Any] = {"out": str(folder), "id": "x", "executor": "ray", "address": nodes.address}
+        told |= {"concurrency": 3, "size": size, "seconds": 0.02}
+        running = started(told, nodes.environment)
+        for done in sorted(chance.sample(range(20, size - 60), WORKERS)):
+            await_done(folder, running, done)
+            if toll.kills == WORKERS // 2:
+                nodes.remove(2)
+            toll.kills += killed_one(nodes, chance)
+        err = ended(running)
+    assert running.returncode == 0, err
+    assert counted(folder, told, toll) == expected
+    seconds = time.perf_counter() - start
+    fate = f"{toll.kills} workers and 1 of 3 nodes killed, {size} samples"
+    print(f"\nT-08 ray: {fate}: {toll.in_words()}, {seconds:.0f} s")
+    assert toll.kills == WORKERS
+    assert (toll.lost, toll.twice) == (0, 0)
+
+
+def await_done(folder: Path, running: subprocess.Popen[str], count: int) -> None:
+    """Return when so many samples are acknowledged, or the run is over."""
+    end = time.monotonic() + PATIENCE
+    while len(lines_of(folder / "acknowledged")) < count and running.poll() is None:
+        assert time.monotonic() < end, f"fewer than {count} samples after {PATIENCE:.0f} s"
+        time.sleep(0.005)
+
+
+def killed_one(nodes: Nodes, chance: random.Random) -> int:
+    """Kill a worker that is at work; how many that were."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            os.kill(chance.choice(nodes.workers()), signal.SIGKILL)
+            return 1
+        except (IndexError, ProcessLookupError):  # none is at work just now, or that one has ended
+            time.sleep(0.005)
+    return 0

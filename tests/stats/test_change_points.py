@@ -42,9 +42,7 @@ def test_a_system_that_answers_the_same_every_night_never_changes() -> None:
 
 def test_the_normal_form_agrees_with_the_shuffles(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    scores = rng.random((300, 2)) + np.array(
-        [0.0, 0.05]
-    )  # two runs: there is one cut, and nothing to go on with
+    scores = rng.random((300, 2)) + np.array([0.0, 0.05])  # two runs have one cut
     (shuffled,) = changes_of_samples(scores, alpha=0.999)
     monkeypatch.setattr(change_points, "_NORMAL_ABOVE", 0)
     (normal,) = changes_of_samples(scores, alpha=0.999)

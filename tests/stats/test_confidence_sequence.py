@@ -37,7 +37,7 @@ def test_betting_at_the_true_mean_earns_nothing_on_average() -> None:
 
 
 @given(values=scores, order=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_the_interval_is_what_the_evidence_leaves_open(values: list[float], order: object) -> None:
     interval = sequence_interval(values)
     shuffled = list(values)
@@ -55,7 +55,7 @@ def test_the_interval_is_what_the_evidence_leaves_open(values: list[float], orde
 
 
 @given(values=scores)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 def test_upside_down_it_is_the_same(values: list[float]) -> None:
     low, high, _ = sequence_interval(values)
     mirrored = sequence_interval([1 - value for value in values])

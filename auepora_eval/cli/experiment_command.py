@@ -1,0 +1,287 @@
+"""run the variants of an A/B experiment, and say which one wins, if any
+
+The file is a plan with a block `ab_testing`: variants, their shares, a primary metric, guard rails. All
+variants are asked the same samples, or each its share of them (assignment: split). On the bundled data:
+
+  auepora experiment demo
+  auepora experiment demo --check
+
+A variant is a run like any other: what was stopped goes on with --resume. The verdict is stored as
+ab_test_ID.results.json.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import echo
+from .call_flags import call_executor, call_policy, named_system
+from .common import DEFAULT_OUT, add_json, add_out, open_samples, progress, refuse_no_samples, say_stored
+from .interrupts import StopNow, finishing_first
+
+if TYPE_CHECKING:
+    from ..core.dataset import EvaluationDataset
+    from ..core.plan import EvaluationPlan
+    from ..io.experiment_config import Experiment, Variant
+    from ..runs.experiment import Outcome, Source
+    from ..runs.storage import EvaluationResultsStorage
+
+_DEFAULTS: dict[str, Any] = {"top_k": 5, "concurrency": 1, "seed": 0}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="*.config.yaml with an experiment, or `demo`")
+    parser.add_argument("--experiment", metavar="ID", help="which one, if the file has several")
+    parser.add_argument(
+        "--check", action="store_true", help="check the file and divide the samples; run nothing"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with variants that were begun")
+    parser.add_argument("--force", action="store_true", help="begin again, and replace what is there")
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..errors import DataError
+    from ..io.refusal import ErrorsError
+    from ..runs.experiment import read_experiment
+    from ..runs.experiment_results import results_path
+    from ..runs.storage import EvaluationResultsStorage
+
+    if args.force and args.resume:
+        what = "would throw away what --resume goes on with."
+        raise DataError("--force", what, fix="Leave one of them out.")
+    try:
+        experiment = _demo() if args.file == "demo" else read_experiment(args.file, args.experiment)
+    except ErrorsError as error:
+        for line in error.errors:
+            echo.note(f"auepora: {echo.one_line(f'{error.where}: {line}', 1000)}")
+        return 2
+    if args.out == DEFAULT_OUT and "out" in experiment.plan:
+        args.out = experiment.plan["out"]
+    dataset = _dataset(experiment, args.file)
+    if args.check:
+        return _say_plan(experiment, dataset, args)
+    storage = EvaluationResultsStorage(args.out)
+    path = results_path(storage, experiment.experiment_id)
+    if args.resume and path.exists():
+        echo.note(f"{path} is there; there is nothing to go on with.")
+        return 0
+    if path.exists() and not args.force:
+        raise DataError(str(path), "exists already.", fix="Choose another experiment_id, or use --force.")
+    for name in experiment.unread:
+        echo.note(f"note: {name}: of a service that is live; a run of a dataset does not need it.")
+    return _run(experiment, dataset, storage, args)
+
+
+def _run(
+    experiment: Experiment, dataset: EvaluationDataset, storage: EvaluationResultsStorage, args: Namespace
+) -> int:
+    from ..runs.experiment import analyse_experiment, experiment_plan
+    from ..runs.experiment_results import experiment_results, save_experiment
+
+    plan = experiment_plan(experiment)
+    # All of them before the first is called: the last one's misspelt name must not cost the others' calls.
+    sources = {one.variant_id: _source(experiment, one, plan, args) for one in experiment.variants}
+    for variant in experiment.variants:
+        code = _run_variant(experiment, variant, sources[variant.variant_id], dataset, storage, args)
+        if code:
+            return code
+    outcome = analyse_experiment(experiment, storage, seed=_settings(experiment)["seed"])
+    path = save_experiment(outcome, storage, force=args.force)
+    if args.json:
+        echo.say_json(experiment_results(outcome, storage))
+    else:
+        _say(outcome)
+    say_stored(path)
+    if all(run.results and not len(outcome.sides[name].rows) for name, run in outcome.runs.items()):
+        echo.note("auepora: nothing was measured.")
+        return 1
+    return 0
+
+
+def _run_variant(
+    experiment: Experiment,
+    variant: Variant,
+    source: Source,
+    dataset: EvaluationDataset,
+    storage: EvaluationResultsStorage,
+    args: Namespace,
+) -> int:
+    from ..core.runner import AueporaEvaluator, InterruptedRunError
+    from ..runs.experiment import run_id, run_variant, samples_of
+
+    name = run_id(experiment, variant)
+    size = len(samples_of(experiment, variant, dataset))
+    refuse_no_samples(f"{dataset.name}, variant {variant.variant_id}", size)
+    there = (storage.answered(name) or 0) if args.resume else 0
+    with ExitStack() as stack:
+        stop = source.stop if isinstance(source, AueporaEvaluator) else _nothing
+        signalled = stack.enter_context(finishing_first(stop))
+        try:
+            with progress(size - there, variant.variant_id) as advance, redirect_stdout(sys.stderr):
+                called = run_variant(
+                    experiment,
+                    variant,
+                    source,
+                    dataset,
+                    storage,
+                    seed=_settings(experiment)["seed"],
+                    resume=args.resume,
+                    force=args.force,
+                    on_output=advance,
+                )
+        except (InterruptedRunError, StopNow):
+            _say_how_to_resume(args)
+            return signalled.exit_code
+        except BaseException:
+            if storage.answered(name):
+                _say_how_to_resume(args)
+            raise
+    echo.note(f"{variant.variant_id}: {size} samples{'' if called else ', finished before'} ({name})")
+    return 0
+
+
+def _nothing() -> None:
+    """Scoring a file is soon over: there is nothing to stop."""
+
+
+def _say_how_to_resume(args: Namespace) -> None:
+    out = "" if args.out == DEFAULT_OUT else f" --out {args.out}"
+    which = f" --experiment {args.experiment}" if args.experiment else ""
+    echo.note(f"resume: auepora experiment {args.file}{which} --resume{out}")
+
+
+def _settings(experiment: Experiment, variant: Variant | None = None) -> dict[str, Any]:
+    settings = {**_DEFAULTS, **experiment.plan, **(variant.settings if variant else {})}
+    settings.setdefault("executor", "threads" if settings["concurrency"] > 1 else "serial")
+    return settings
+
+
+def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args: Namespace) -> Source:
+    """What answers for a variant: a system, or a file of predictions."""
+    from ..core.runner import AueporaEvaluator
+    from ..execution.systems import load_system
+    from ..runs.scoring import predictions_at
+
+    settings = _settings(experiment, variant)
+    if settings.get("prompt"):
+        settings["prompt"] = str(Path(args.file).parent / settings["prompt"])
+    if "outputs" in variant.settings or not settings.get("system"):
+        # A path in a plan is meant from where the plan lies.
+        return predictions_at(Path(args.file).parent / settings["outputs"])
+    arguments: Mapping[str, Any] = variant.arguments
+    system = (
+        load_system(settings["system"], {"arguments": dict(arguments)})
+        if arguments
+        else named_system(settings)
+    )
+    return AueporaEvaluator(
+        system,
+        plan,
+        top_k=settings["top_k"],
+        executor=call_executor(settings),
+        policy=call_policy(settings),
+        max_failures=settings.get("max_failures"),
+        seed=settings["seed"],
+        price_input=settings.get("price_input"),
+        price_output=settings.get("price_output"),
+    )
+
+
+def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
+    from ..errors import DataError
+    from ..runs.evaluation import FirstSamples
+
+    name = experiment.plan.get("dataset")
+    if not name:
+        raise DataError(file, "does not say on what.", fix="Add a line 'dataset: FILE' at the top.")
+    path = name if name == "demo" else str(Path(file).parent / name)
+    dataset = open_samples(path, experiment.plan.get("format"))
+    limit = experiment.plan.get("limit")
+    return dataset if limit is None else FirstSamples(dataset, limit)
+
+
+def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespace) -> int:
+    """Who would be asked how much, and what so many samples could show."""
+    from ..io.experiment_config import SPLIT
+    from ..runs.experiment import run_id, samples_of
+    from ..stats.power import minimum_detectable_effect
+
+    counts = {one.variant_id: len(samples_of(experiment, one, dataset)) for one in experiment.variants}
+    fewest = min(counts.values())
+    pairs = len(counts) * (len(counts) - 1) // 2
+    split = experiment.assignment == SPLIT
+    detectable = None
+    if fewest:
+        spread, level = 2**0.5 if split else 1.0, experiment.alpha / pairs
+        detectable = minimum_detectable_effect(spread, fewest, alpha=level, power=experiment.power)
+    missing = max(0, experiment.min_sample_size - fewest)
+    if args.json:
+        echo.say_json(
+            {
+                "experiment_id": experiment.experiment_id,
+                "assignment": experiment.assignment,
+                "variant_samples": counts,
+                "missing_samples": missing,
+                "detectable_effect": detectable,
+            }
+        )
+        return 0
+    echo.say(
+        f"{experiment.experiment_id}: {experiment.assignment} samples of {dataset.name}, nothing was run"
+    )
+    rows = [
+        [one.variant_id, f"{one.share:.0%}", f"{counts[one.variant_id]:,}", run_id(experiment, one)]
+        for one in experiment.variants
+    ]
+    echo.say_table(("Variant", "Share", "Samples", "Run"), rows, numeric=(1, 2))
+    if detectable is not None:
+        name = "Cohen's d" if split else "d_z"
+        chance = f"with a chance of {experiment.power:.0%}"
+        echo.say_words(f"So many samples show an effect of {name} = {detectable:.2f} {chance}.")
+    if missing:
+        echo.say_words(f"There can be no winner: {missing:,} samples are missing (min_sample_size).")
+    return 0
+
+
+def _say(outcome: Outcome) -> None:
+    from ..reporting import experiment_tables as tables
+
+    experiment = outcome.experiment
+    name = experiment.name or experiment.experiment_id
+    echo.say(f"{name}: {len(outcome.runs)} variants, {experiment.assignment}")
+    headings = tables.variant_headings(outcome)
+    echo.say_table(headings, tables.variant_rows(outcome), numeric=range(1, len(headings)))
+    echo.say_table(tables.TEST_HEADINGS, tables.test_rows(outcome), numeric=range(2, 6))
+    if outcome.verdict.rails:
+        echo.say_table(tables.RAIL_HEADINGS, tables.rail_rows(outcome))
+    if outcome.ratio is not None:
+        counts = ", ".join(f"{name} {count:,}" for name, count in outcome.ratio.counts.items())
+        fit = "do NOT fit" if outcome.ratio.is_mismatch else "fit"
+        echo.say(f"Shares: {counts} ({fit} the allocation, p = {outcome.ratio.p_value:.2g})")
+    echo.say_words(tables.outcome_in_words(outcome))
+
+
+def _demo() -> Experiment:
+    """BM25 over words against BM25 over words and pairs of words, on the bundled questions."""
+    from ..io.experiment_config import Experiment, GuardRail, Variant
+
+    systems = "auepora_eval.demo.systems"
+    return Experiment(
+        "demo",
+        (
+            Variant("words", "BM25 over words", share=0.5, settings={"system": f"{systems}:bm25"}),
+            Variant("pairs", "and over word pairs", share=0.5, settings={"system": f"{systems}:bigram"}),
+        ),
+        primary_metric="ndcg@5",
+        secondary_metrics=("token_f1",),
+        guard_rails=(GuardRail("failure_rate", "max", 0.05), GuardRail("token_f1", "margin", 0.05)),
+        min_sample_size=100,
+        plan={"dataset": "demo"},
+    )

@@ -1,0 +1,57 @@
+"""--spans and --otel: a run as OpenTelemetry spans, in a file or sent to an endpoint."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import echo
+
+if TYPE_CHECKING:
+    from ..runs.span_sinks import SpanSink
+    from ..runs.spans import Moments
+    from ..runs.storage import EvaluationResultsStorage
+
+
+def add_span_flags(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("OpenTelemetry")
+    group.add_argument("--spans", metavar="FILE", help="write the run's spans there, as OTLP JSON lines")
+    group.add_argument(
+        "--spans-content", action="store_true", help="put questions, answers and documents into the spans"
+    )
+    group.add_argument(
+        "--otel", action="store_true", help="send the run's spans to OTEL_EXPORTER_OTLP_ENDPOINT (OTLP/HTTP)"
+    )
+
+
+def span_sinks(args: Namespace) -> list[SpanSink]:
+    """Where the spans shall go; refused before the run if they could not."""
+    from ..errors import StorageError
+    from ..runs.span_sinks import SpanEndpoint, SpanFile
+
+    sinks: list[SpanSink] = []
+    if args.spans:
+        if Path(args.spans).exists() and not args.force:
+            raise StorageError(f"{args.spans} exists already. Choose another name, or use --force.")
+        sinks.append(SpanFile(args.spans, force=args.force))
+    if args.otel:
+        sinks.append(SpanEndpoint())
+    return sinks
+
+
+def deliver_spans(
+    args: Namespace,
+    sinks: list[SpanSink],
+    storage: EvaluationResultsStorage,
+    evaluation_id: str,
+    moments: Moments | None = None,
+) -> None:
+    """Hand the spans of a run, which is stored by now, to each sink."""
+    from ..runs.spans import export_spans
+
+    for sink in sinks:
+        with sink:
+            content = args.spans_content or None  # else as the environment says
+            count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
+        echo.note(f"spans: {count:,} {sink}")

@@ -1,0 +1,60 @@
+"""What executors share whose calls are made in other processes, here or on other machines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from ..errors import RunStoppedError
+
+Item = TypeVar("Item")
+
+
+class CrewElsewhere(ABC, Generic[Item]):
+    """The calls of one map, seen from the process that takes the results.
+
+    Budgets and the breaker are counted here, where every result comes by; the pace is divided among the
+    workers, because each of them keeps its own clock.
+    """
+
+    def __init__(self, call: Callable[[Item], Any], workers: int) -> None:
+        self._limits = getattr(call, "limits", None)
+        self._note = getattr(call, "made_elsewhere", None)
+        share = getattr(call, "shared_by", None)
+        self._sent = share(workers) if share else call  # what a worker gets
+        self._todo: deque[tuple[int, Item]] = deque()
+        self._done: deque[tuple[int, Any]] = deque()
+
+    def send(self, place: int, item: Item) -> None:
+        """Take on an item; a call whose run is to stop gets no further ones."""
+        try:
+            if self._limits is not None:
+                self._limits.check()
+        except RunStoppedError as error:
+            self._done.append((place, error))
+            return
+        self._todo.append((place, item))
+        self._hand_out()
+
+    def receive(self) -> tuple[int, Any]:
+        """The next result, waited for."""
+        while not self._done:
+            self._listen()
+        place, result = self._done.popleft()
+        if self._note is not None and not isinstance(result, RunStoppedError):
+            self._note(result)
+        return place, result
+
+    @abstractmethod
+    def _hand_out(self) -> None:
+        """Give what is to be done to workers that have room for it."""
+
+    @abstractmethod
+    def _listen(self) -> None:
+        """Wait until something happens, and take note of it."""
+
+    @abstractmethod
+    def dismiss(self) -> None:
+        """End whatever is under way."""

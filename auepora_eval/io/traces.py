@@ -1,0 +1,286 @@
+"""Production traces as samples and outputs: one trace is one question with what became of it.
+
+Two vocabularies are understood, also side by side: OpenInference (`openinference.span.kind`, `input.value`,
+`retrieval.documents.N.document.*`, `llm.token_count.*`) and OpenTelemetry's `gen_ai.*`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from ..core.types import Document, EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
+from ..errors import DataError
+from .json_text import parse_json
+from .otlp import Span
+
+_MOST_DOCUMENTS = 1_000
+_MOST_SPANS = 10_000  # of one trace
+_KINDS = {
+    "retrieval": "RETRIEVER",
+    "chat": "LLM",
+    "text_completion": "LLM",
+    "generate_content": "LLM",
+    "execute_tool": "TOOL",
+}
+_QUESTIONS = ("query", "question", "input", "user_query", "prompt", "text", "content")
+_ANSWERS = ("answer", "output", "response", "result", "text", "content")
+
+
+@dataclass
+class Trace:
+    """A trace as a sample and its output. Without a `problem` it can be scored."""
+
+    trace_id: str
+    sample: EvaluationSample
+    output: SystemOutputs
+    problem: str = ""
+
+
+@dataclass
+class TraceReader:
+    """Makes samples and outputs of spans; `id_attribute` names the attribute that holds a sample's id."""
+
+    id_attribute: str | None = None
+    traces: dict[str, list[Span]] = field(default_factory=dict)
+
+    def add(self, spans: Iterable[Span]) -> TraceReader:
+        """Take spans, of whatever traces, in whatever order."""
+        for span in spans:
+            of_trace = self.traces.setdefault(span.trace_id, [])
+            if len(of_trace) >= _MOST_SPANS:
+                what = f"the trace has over {_MOST_SPANS:,} spans."
+                raise DataError(f"trace {span.trace_id!r:.60}", what, fix="Is it the right file?")
+            of_trace.append(span)
+        return self
+
+    def __iter__(self) -> Iterator[Trace]:
+        for trace_id, spans in self.traces.items():
+            yield self._trace(trace_id, spans)
+
+    def _trace(self, trace_id: str, spans: list[Span]) -> Trace:
+        spans = sorted(spans, key=lambda span: (span.start_ns or 0, span.span_id))
+        known = {span.span_id for span in spans}
+        root = next((span for span in spans if span.parent_id not in known), spans[0])
+        ordered = [root, *(span for span in spans if span is not root)]
+        query = _first(ordered, _query)
+        answer = _first([root, *_of_kind(spans, "LLM")[::-1]], _answer)
+        documents = _documents(spans)
+        failure = _failure(root, ordered) if answer is None else None
+        output = SystemOutputs(
+            documents, Response(answer or ""), _timings(root, spans), _tokens(spans), error=failure
+        )
+        sample_id, problem = self._sample_id(trace_id, ordered)
+        if query is None:
+            problem = "no question (input.value, or a user's message)"
+        elif answer is None and not documents and failure is None:
+            problem = "neither an answer nor documents nor an error"
+        return Trace(trace_id, EvaluationSample(sample_id, query or ""), output, problem)
+
+    def _sample_id(self, trace_id: str, spans: Sequence[Span]) -> tuple[str, str]:
+        if self.id_attribute is None:
+            return trace_id, ""
+        values = (span.attributes.get(self.id_attribute) for span in spans)
+        found = next((value for value in values if isinstance(value, str | int) and str(value).strip()), None)
+        return (trace_id, f"no attribute {self.id_attribute!r:.80}") if found is None else (str(found), "")
+
+
+def _first(spans: Sequence[Span], look: Callable[[Span], str | None]) -> str | None:
+    return next((found for span in spans if (found := look(span)) is not None), None)
+
+
+def kind_of_span(span: Span) -> str:
+    """RETRIEVER, RERANKER, LLM, CHAIN, ...: by either vocabulary; empty where neither says."""
+    kind = span.attributes.get("openinference.span.kind")
+    if isinstance(kind, str):
+        return kind.upper()
+    operation = span.attributes.get("gen_ai.operation.name")
+    return _KINDS.get(operation, "") if isinstance(operation, str) else ""
+
+
+def _of_kind(spans: Sequence[Span], *kinds: str) -> list[Span]:
+    return [span for span in spans if kind_of_span(span) in kinds]
+
+
+def _query(span: Span) -> str | None:
+    told = span.attributes.get("gen_ai.retrieval.query.text")
+    if kind_of_span(span) != "LLM" and (text := _value(span, "input", _QUESTIONS)) is not None:
+        return text
+    messages = [*_messages(span, "llm.input_messages"), *_parts(span, "gen_ai.input.messages")]
+    asked = [text for role, text in messages if role in ("user", "human")]
+    if asked:
+        return asked[-1]  # what was said last, of a conversation
+    return told if isinstance(told, str) and told.strip() else None
+
+
+def _answer(span: Span) -> str | None:
+    messages = [*_messages(span, "llm.output_messages"), *_parts(span, "gen_ai.output.messages")]
+    said = [text for role, text in messages if role in ("assistant", "ai", "model", "")]
+    # Of an LLM `output.value` is often the whole reply of its API: its message is better.
+    if said:
+        return said[-1]
+    return _value(span, "output", _ANSWERS) if kind_of_span(span) not in ("RETRIEVER", "EMBEDDING") else None
+
+
+def _value(span: Span, side: str, keys: Sequence[str]) -> str | None:
+    """`input.value` or `output.value`: a text, or a JSON object in which one is."""
+    value = span.attributes.get(f"{side}.value")
+    if not isinstance(value, str) or not value.strip():
+        return None
+    if span.attributes.get(f"{side}.mime_type") != "application/json" and value.lstrip()[:1] != "{":
+        return value
+    document = _parsed(value)
+    if isinstance(document, str):
+        return document
+    if isinstance(document, dict):
+        named = (document.get(key) for key in keys)
+        return next((text for text in named if isinstance(text, str) and text.strip()), None)
+    return None if document is not None else value
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse_json(text.encode("utf-8", "replace"), "attribute")
+    except DataError:
+        return None
+
+
+def _messages(span: Span, prefix: str) -> Iterator[tuple[str, str]]:
+    """OpenInference: `llm.input_messages.N.message.role` and `.content`."""
+    for place in range(_MOST_DOCUMENTS):
+        base = f"{prefix}.{place}.message"
+        role, text = (span.attributes.get(f"{base}.{name}") for name in ("role", "content"))
+        if role is None and text is None:
+            return
+        if isinstance(text, str) and text.strip():
+            yield str(role or "").lower(), text
+
+
+def _parts(span: Span, name: str) -> Iterator[tuple[str, str]]:
+    """gen_ai: a list of messages with parts, as JSON text or flattened by the reader."""
+    value = span.attributes.get(name)
+    if isinstance(value, str):
+        messages = _parsed(value)
+        for message in messages if isinstance(messages, list) else ():
+            if isinstance(message, dict):
+                parts = message.get("parts")
+                parts = parts if isinstance(parts, list) else [message]
+                texts = [part["content"] for part in parts if isinstance(part, dict) and _is_text(part)]
+                if texts:
+                    yield str(message.get("role", "")).lower(), "\n".join(texts)
+        return
+    for place in range(_MOST_DOCUMENTS):
+        role = span.attributes.get(f"{name}.{place}.role")
+        if role is None:
+            return
+        for part in range(_MOST_DOCUMENTS):
+            text = span.attributes.get(f"{name}.{place}.parts.{part}.content")
+            if text is None:
+                break
+            if isinstance(text, str) and span.attributes.get(f"{name}.{place}.parts.{part}.type") == "text":
+                yield str(role).lower(), text
+
+
+def _is_text(part: Mapping[str, Any]) -> bool:
+    return part.get("type", "text") == "text" and isinstance(part.get("content"), str)
+
+
+def _documents(spans: Sequence[Span]) -> list[RetrievedDocument]:
+    """What was retrieved, in order, each document once: as a reranker left it, if there was one."""
+    found: dict[str, RetrievedDocument] = {}
+    ranked = [span for span in spans if "reranker.output_documents.0.document.content" in span.attributes]
+    sources = [(ranked[-1], "reranker.output_documents")] if ranked else []
+    sources += [] if ranked else [(span, "retrieval.documents") for span in spans]
+    for span, prefix in sources:
+        for doc, score in [*_listed(span, prefix), *([] if ranked else _gen_ai_documents(span))]:
+            if len(found) < _MOST_DOCUMENTS and doc.doc_id not in found:
+                rank = len(found) + 1
+                found[doc.doc_id] = RetrievedDocument(doc, 1 / rank if score is None else score, rank)
+    return list(found.values())
+
+
+def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
+    for place in range(_MOST_DOCUMENTS):
+        base = f"{prefix}.{place}.document"
+        names = ("id", "content", "score")
+        doc_id, text, score = (span.attributes.get(f"{base}.{name}") for name in names)
+        if doc_id is None and text is None:
+            return
+        yield _document(doc_id, text), _number(score)
+
+
+def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
+    value = span.attributes.get("gen_ai.retrieval.documents")
+    documents = _parsed(value) if isinstance(value, str) else None
+    for each in documents if isinstance(documents, list) else ():
+        if isinstance(each, dict):
+            yield _document(each.get("id"), each.get("content")), _number(each.get("score"))
+    for place in range(_MOST_DOCUMENTS):
+        base = f"gen_ai.retrieval.documents.{place}"
+        doc_id, text = span.attributes.get(f"{base}.id"), span.attributes.get(f"{base}.content")
+        if doc_id is None and text is None:
+            return
+        yield _document(doc_id, text), _number(span.attributes.get(f"{base}.score"))
+
+
+def _document(doc_id: Any, text: Any) -> Document:
+    """A document; one without an id gets one from its text, the same whenever it comes."""
+    words = text if isinstance(text, str) else ""
+    if doc_id is None or not str(doc_id).strip():
+        digest = blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return Document(f"text-{digest}", words)
+    return Document(str(doc_id), words, {} if isinstance(text, str) else {"text_missing": True})
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None
+
+
+def _timings(root: Span, spans: Sequence[Span]) -> dict[str, float]:
+    """Seconds of the whole, and the sums of its retrievals and generations; the unknown are absent."""
+    stages = {
+        "end_to_end": [root],
+        "retrieval": _of_kind(spans, "RETRIEVER", "RERANKER"),
+        "generation": _of_kind(spans, "LLM"),
+    }
+    timings = {}
+    for stage, members in stages.items():
+        seconds = [span.seconds for span in members]
+        if seconds and None not in seconds:
+            timings[stage] = math.fsum(each for each in seconds if each is not None)
+    return timings
+
+
+def _tokens(spans: Sequence[Span]) -> dict[str, Any]:
+    names = {
+        "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens"),
+        "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens"),
+    }
+    counts = {}
+    for name, attributes in names.items():
+        told = [
+            count
+            for span in _of_kind(spans, "LLM")
+            if (
+                count := next(
+                    (n for a in attributes if (n := _number(span.attributes.get(a))) is not None), None
+                )
+            )
+            is not None
+            and count >= 0
+        ]
+        if told:
+            counts[name] = int(sum(told))
+    return counts
+
+
+def _failure(root: Span, spans: Sequence[Span]) -> Failure | None:
+    failed = next((span for span in spans if span.error is not None), None)
+    if failed is None:
+        return None
+    kind = failed.attributes.get("error.type") or failed.attributes.get("exception.type")
+    return Failure(kind if isinstance(kind, str) else "error", failed.error or "", root.seconds)

@@ -1,0 +1,197 @@
+"""What to expect of an operation: the baseline file, and measurements that are taken into it.
+
+A baseline is the pool of its last recordings, which the file keeps: so each counts by its samples, and the
+last seven days can be looked at by themselves. An entry of another tool, which has no recordings, is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..io.benchmark_json import load_benchmark, save_benchmark
+from .benchmark_measurements import Measurement, time_of
+
+DEFAULT_FILE = "data/benchmarks/performance/baselines.benchmark.json"
+THRESHOLDS: dict[str, float] = {
+    "duration_regression_threshold": 1.5,
+    "memory_regression_threshold": 1.2,
+    "min_samples_for_baseline": 5,
+}
+WINDOW = timedelta(days=7)
+_RECORDINGS = 100
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The recordings of an operation, oldest first, and the thresholds it is held to."""
+
+    operation: str
+    recordings: tuple[Measurement, ...]
+    thresholds: Mapping[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
+
+    @property
+    def expected(self) -> Measurement:
+        """All recordings as one measurement."""
+        return pooled(self.recordings)
+
+    def threshold(self, name: str) -> float:
+        """One of the thresholds, as the file has it, or else as it usually is."""
+        return self.thresholds.get(name, THRESHOLDS[name])
+
+    def lately(self, measurement: Measurement) -> Measurement | None:
+        """What was recorded in the seven days before a measurement; None if there was nothing."""
+        now = time_of(measurement.timestamp)
+        if now is None:
+            return None
+        times = [(time_of(one.timestamp), one) for one in self.recordings]
+        recent = [one for time, one in times if time is not None and now - WINDOW <= time <= now]
+        return pooled(recent) if recent else None
+
+    def knows(self, measurement: Measurement) -> bool:
+        """Whether this very measurement was recorded before."""
+        return any(
+            (one.source, one.timestamp) == (measurement.source, measurement.timestamp)
+            for one in self.recordings
+        )
+
+
+def pooled(recordings: Sequence[Measurement]) -> Measurement:
+    """Several measurements of one operation as one, each counting by its samples."""
+    count = sum(one.count for one in recordings)
+    mean = math.fsum(one.count * one.mean_duration for one in recordings) / count
+    within: float | None = 0.0
+    for one in recordings:
+        spread = 0.0 if one.count == 1 else one.std_duration
+        within = None if within is None or spread is None else within + (one.count - 1) * spread**2
+    between = math.fsum(one.count * (one.mean_duration - mean) ** 2 for one in recordings)
+    known = [one for one in recordings if one.throughput]
+    seconds = math.fsum(one.count / (one.throughput or math.nan) for one in known)
+    names = dict.fromkeys(name for one in recordings for name in one.quantities)
+    return replace(
+        recordings[-1],
+        count=count,
+        mean_duration=mean,
+        std_duration=None if within is None or count < 2 else math.sqrt((within + between) / (count - 1)),
+        mean_memory=_mean([(one.mean_memory, one.count) for one in recordings]),
+        throughput=sum(one.count for one in known) / seconds if known else None,
+        failed=sum(one.failed for one in recordings),
+        quantities={
+            name: value
+            for name in names
+            if (value := _mean([(one.quantities.get(name), one.count) for one in recordings])) is not None
+        },
+    )
+
+
+def read_baselines(path: str | Path) -> dict[str, Baseline]:
+    """The baselines of a file, by operation; none if there is no such file yet."""
+    path = Path(path)
+    if not path.exists():
+        return {}
+    data = load_benchmark(path)
+    entries = data.get("baselines")
+    if not isinstance(entries, dict):
+        what = "these are benchmark data, but no baselines."
+        raise DataError(path.name, what, fix="Name another file; a new one is made.")
+    return {name: _baseline(name, entry, f"{path.name}: {name:.80}") for name, entry in entries.items()}
+
+
+def with_recordings(baselines: Mapping[str, Baseline], found: Sequence[Measurement]) -> dict[str, Baseline]:
+    """The baselines with further measurements in them; what was recorded before is not counted twice."""
+    changed = dict(baselines)
+    for one in found:
+        before = changed.get(one.operation, Baseline(one.operation, ()))
+        if not before.knows(one):
+            changed[one.operation] = replace(before, recordings=(*before.recordings, one)[-_RECORDINGS:])
+    return changed
+
+
+def with_min_samples(baselines: Mapping[str, Baseline], count: int | None) -> dict[str, Baseline]:
+    """The baselines, each asked for so many samples before anything is held against it."""
+    if count is None:
+        return dict(baselines)
+    asked = {"min_samples_for_baseline": count}
+    return {name: replace(one, thresholds={**one.thresholds, **asked}) for name, one in baselines.items()}
+
+
+def write_baselines(baselines: Mapping[str, Baseline], path: str | Path) -> None:
+    """Write the file of baselines, in the place of the one before."""
+    entries = {name: _entry(baseline) for name, baseline in sorted(baselines.items())}
+    save_benchmark({"baselines": entries}, path, force=True)
+
+
+def measurement_entry(one: Measurement) -> dict[str, Any]:
+    """A measurement as files have it."""
+    return {
+        "operation": one.operation,
+        "mean_duration": one.mean_duration,
+        "std_duration": one.std_duration,
+        "mean_memory": one.mean_memory,
+        "throughput": one.throughput,
+        "sample_count": one.count,
+        "failed_count": one.failed,
+        **({"quantities": dict(one.quantities)} if one.quantities else {}),
+    }
+
+
+def _entry(baseline: Baseline) -> dict[str, Any]:
+    expected = baseline.expected
+    return {
+        **measurement_entry(expected),
+        "last_updated": expected.timestamp,
+        "thresholds": {**THRESHOLDS, **baseline.thresholds},
+        "recordings": [
+            {"timestamp": one.timestamp, "source": one.source, **measurement_entry(one)}
+            for one in baseline.recordings
+        ],
+    }
+
+
+def _baseline(name: str, entry: Mapping[str, Any], where: str) -> Baseline:
+    told = entry.get("recordings")
+    records = told if isinstance(told, list) and told else [entry]
+    recordings = [_recording(name, record, where) for record in records]
+    return Baseline(
+        name,
+        tuple(one for one in recordings if one.count),
+        {**THRESHOLDS, **(entry.get("thresholds") or {})},
+    )
+
+
+def _recording(name: str, record: Any, where: str) -> Measurement:
+    fields = record if isinstance(record, dict) else {}
+    numbers = ("mean_duration", "std_duration", "mean_memory", "throughput")
+    values = {key: fields.get(key) for key in numbers}
+    count, quantities = fields.get("sample_count"), fields.get("quantities") or {}
+    wrong = [key for key, value in values.items() if value is not None and not _is_number(value)]
+    if wrong or values["mean_duration"] is None or not isinstance(count, int) or isinstance(count, bool):
+        what = f"a recording is not one: {wrong[0] if wrong else 'mean_duration or sample_count'} is wrong."
+        raise DataError(where, what, fix="Correct it, or remove 'recordings'.")
+    if not isinstance(quantities, dict) or not all(map(_is_number, quantities.values())):
+        raise DataError(where, "its quantities are not numbers.", fix="Correct them.")
+    return Measurement(
+        operation=name,
+        count=count,
+        failed=fields["failed_count"] if isinstance(fields.get("failed_count"), int) else 0,
+        quantities=quantities,
+        timestamp=str(fields.get("timestamp") or fields.get("last_updated") or ""),
+        source=str(fields.get("source") or ""),
+        mean_duration=float(values.pop("mean_duration") or 0.0),
+        **{key: None if value is None else float(value) for key, value in values.items()},
+    )
+
+
+def _mean(pairs: Sequence[tuple[float | None, int]]) -> float | None:
+    known = [(value, count) for value, count in pairs if value is not None]
+    total = sum(count for _, count in known)
+    return math.fsum(value * count for value, count in known) / total if total else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,180 @@
+"""Has an operation become slower, larger or worse? Three rules, and how grave it is.
+
+    sigma       the mean lies over 2 standard deviations above that of the last 7 days (10 samples or more):
+                medium; over 3: high
+    relative    it is worse by over 10%: medium, 25%: high, 50%: critical. Durations up, throughput down; of a
+                mixture of experts routing down by 5%, gates 10%, reranking 15%, latency up by 20%
+    factor      over 1.5 times the duration or 1.2 times the memory of the baseline (its thresholds): high
+
+Which way is worse depends on the quantity: a latency that falls is no regression, nor a throughput that
+rises. And a mean wavers: what chance alone does more often than `alpha` (Welch's test) is low, whatever the
+rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .benchmark_baselines import Baseline
+from .benchmark_measurements import Measurement
+
+ALPHA = 0.05
+SEVERITIES = ("low", "medium", "high", "critical")
+_SIGMAS = ((3.0, "high"), (2.0, "medium"))
+_SIGMA_SAMPLES = 10
+_SHARES = ((0.50, "critical"), (0.25, "high"), (0.10, "medium"))
+# Of a mixture of experts: the word in a quantity's name, by what share it may become worse, and which way is
+# worse. Latency comes first: a "routing_latency" is a latency.
+_EXPERTS = (("latency", 0.20, 1), ("routing", 0.05, -1), ("gate", 0.10, -1), ("rerank", 0.15, -1))
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One quantity of an operation that became worse: by which rules, how much, and how grave that is.
+
+    `change` is the share by which it changed; `p_value`, where it is known, how often chance does as much.
+    """
+
+    operation: str
+    quantity: str
+    severity: str
+    rules: tuple[str, ...]
+    baseline: float
+    current: float
+    change: float
+    p_value: float | None = None
+
+    @property
+    def message(self) -> str:
+        """The finding as a sentence."""
+        return (
+            f"{self.operation}: {self.quantity} is {self.current:.4g}, {self.change:+.0%} against the "
+            f"baseline of {self.baseline:.4g}."
+        )
+
+
+def is_at_least(severity: str, limit: str) -> bool:
+    """Whether one severity is as grave as another."""
+    return SEVERITIES.index(severity) >= SEVERITIES.index(limit)
+
+
+def regressions(
+    found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
+) -> list[Regression]:
+    """Everything that became worse, the gravest first; operations without a baseline are left out.
+
+    Without an `alpha` the rules alone decide.
+    """
+    worse = [
+        _or_chance(regression, alpha)
+        for one in found
+        if one.operation in baselines and lacking_samples(baselines[one.operation]) == 0
+        for regression in _of_operation(one, baselines[one.operation])
+    ]
+    return sorted(worse, key=lambda one: -SEVERITIES.index(one.severity))
+
+
+def _or_chance(one: Regression, alpha: float | None) -> Regression:
+    if alpha is None or one.p_value is None or one.p_value < alpha:
+        return one
+    return replace(one, severity=SEVERITIES[0], rules=(*one.rules, "may be chance"))
+
+
+def lacking_samples(baseline: Baseline) -> int:
+    """How many samples a baseline lacks before anything is held against it."""
+    there = baseline.expected.count if baseline.recordings else 0
+    return max(0, int(baseline.threshold("min_samples_for_baseline")) - there)
+
+
+def _of_operation(one: Measurement, baseline: Baseline) -> Iterator[Regression]:
+    expected = baseline.expected
+    duration = [*_sigma(one, baseline), *_relative(one.mean_duration, expected.mean_duration, 1)]
+    limit = baseline.threshold("duration_regression_threshold")
+    duration += _factor(one.mean_duration, expected.mean_duration, limit)
+    p_value = _p_value(one, expected)
+    yield from _joined(one, "duration", duration, expected.mean_duration, one.mean_duration, p_value)
+    if one.mean_memory is not None and expected.mean_memory is not None:
+        limit = baseline.threshold("memory_regression_threshold")
+        memory = _factor(one.mean_memory, expected.mean_memory, limit)
+        yield from _joined(one, "memory", memory, expected.mean_memory, one.mean_memory)
+    if one.throughput is not None and expected.throughput is not None:
+        fewer = _relative(one.throughput, expected.throughput, -1)
+        same = all(_is_inverse(each) for each in (one, expected))  # then it is as sure as the duration
+        yield from _joined(
+            one, "throughput", fewer, expected.throughput, one.throughput, p_value if same else None
+        )
+    for name, value in one.quantities.items():
+        before = expected.quantities.get(name)
+        if before is not None:
+            yield from _joined(one, name, _of_experts(name, value, before), before, value)
+
+
+def _joined(
+    one: Measurement,
+    quantity: str,
+    hits: Sequence[tuple[str, str]],
+    before: float,
+    now: float,
+    p_value: float | None = None,
+) -> Iterator[Regression]:
+    """What several rules say of a quantity is one finding, as grave as the gravest of them."""
+    if hits:
+        severity = max((severity for _, severity in hits), key=SEVERITIES.index)
+        change = now / before - 1 if before else math.inf
+        rules = tuple(rule for rule, _ in hits)
+        yield Regression(one.operation, quantity, severity, rules, before, now, change, p_value)
+
+
+def _sigma(one: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
+    lately = baseline.lately(one)
+    if lately is None or lately.count < _SIGMA_SAMPLES or not lately.std_duration:
+        return []
+    away = (one.mean_duration - lately.mean_duration) / lately.std_duration
+    return [("sigma", severity) for limit, severity in _SIGMAS if away > limit][:1]
+
+
+def _relative(now: float, before: float, worse: int, least: float = _SHARES[-1][0]) -> list[tuple[str, str]]:
+    """`worse` is 1 where more is worse, -1 where less is."""
+    if not before > 0:
+        return []
+    loss = worse * (now / before - 1)
+    if not loss > least:
+        return []
+    graver = [severity for limit, severity in _SHARES if loss > limit]
+    return [("relative", graver[0] if graver else "medium")]
+
+
+def _factor(now: float, before: float, limit: float) -> list[tuple[str, str]]:
+    return [("factor", "high")] if before > 0 and now > limit * before else []
+
+
+def _of_experts(name: str, now: float, before: float) -> list[tuple[str, str]]:
+    for word, least, worse in _EXPERTS:
+        if word in name.lower():
+            return _relative(now, before, worse, least)
+    return []
+
+
+def _is_inverse(one: Measurement) -> bool:
+    """Whether the throughput is that of one worker, and says no more than the mean duration."""
+    return one.throughput is not None and math.isclose(one.throughput * one.mean_duration, 1, rel_tol=1e-6)
+
+
+def _p_value(one: Measurement, expected: Measurement) -> float | None:
+    """Welch's t-test on the two means, from their spreads; None where one has none."""
+    from scipy.stats import ttest_ind_from_stats
+
+    if not one.std_duration or not expected.std_duration or min(one.count, expected.count) < 2:
+        return None
+    found = ttest_ind_from_stats(
+        one.mean_duration,
+        one.std_duration,
+        one.count,
+        expected.mean_duration,
+        expected.std_duration,
+        expected.count,
+        equal_var=False,
+    )
+    return float(found.pvalue)

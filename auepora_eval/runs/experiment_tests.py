@@ -1,0 +1,256 @@
+"""The variants of an experiment tested against each other, pair by pair and metric by metric.
+
+On the same samples: sign flips (McNemar for 0/1 scores), or the paired t-test if the experiment asks for it.
+On split samples: Welch's t-test, by clusters where there are any. A failed answer counts as the worst one.
+The p-values of the primary metric are corrected over its pairs; the secondary metrics are a family of their
+own, and so are those that only guard rails look at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.batch import shared_or_none
+from ..core.metrics_base import SampleMetric
+from ..core.scores import as_columns
+from ..core.types import EvaluationRun
+from ..errors import PlanError
+from ..io.experiment_config import PAIRED, Experiment
+from ..metrics.parse import parse_metric
+from ..stats.classic_tests import paired_t_test
+from ..stats.correction import holm
+from ..stats.effect_size import cohens_d, cohens_dz
+from ..stats.power import sample_size
+from ..stats.standard_error import mean_error
+from ..stats.unpaired import UnpairedTest, normal_difference, samples_per_arm, welch_difference
+from .compare import pairings_of
+from .mismatch import refuse_other_data, signature_mismatch
+from .paired_tests import RESAMPLES, Tested, tested_all
+from .pairing import _clusters, _Filled, metric_of
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
+
+_Z95 = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """One metric of two variants. `difference` is second minus first; `better` names the better, if sure.
+
+    `effect_size` is Cohen's d, in standard deviations of the scores; `effect_size_paired` is d_z, in those of
+    the differences. `samples_needed` is how many samples a variant takes to show a difference of this size.
+    """
+
+    metric: str
+    first: str
+    second: str
+    difference: float
+    interval: tuple[float, float] | None
+    p_value: float
+    p_adjusted: float
+    effect_size: float | None
+    effect_size_paired: float | None
+    error: float
+    freedom: float
+    samples: tuple[int, int]
+    higher_is_better: bool
+    test: str
+    samples_needed: int | None = None
+    better: str | None = None
+
+    def margin_p(self, variant: str, margin: float) -> float:
+        """The p-value of "this variant is worse than the other by the margin or more"."""
+        from scipy.stats import t
+
+        gain = self.difference if variant == self.second else -self.difference
+        gain = gain if self.higher_is_better else -gain
+        if not self.error > 0 or not self.freedom > 0:
+            return float(gain <= -margin) if self.error == 0 else 1.0
+        return float(t.sf((gain + margin) / self.error, self.freedom))
+
+
+class Side(NamedTuple):
+    """What is known of one variant by itself: the rows that count, with their clusters."""
+
+    metric: SampleMetric
+    rows: Rows
+    clusters: Sequence[Hashable] | None
+
+    @property
+    def value(self) -> float:
+        """The metric's value with failed answers at their worst; NaN where nothing was measured."""
+        return float(self.metric.aggregate(self.rows)) if len(self.rows) else math.nan
+
+    @property
+    def units(self) -> int:
+        """How many samples, or clusters of them, there are."""
+        return len(self.rows) if self.clusters is None else len(set(self.clusters))
+
+
+def pair_tests(
+    experiment: Experiment,
+    runs: Mapping[str, EvaluationRun],
+    primary: str,
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> list[PairTest]:
+    """Every pair of variants on every metric; those of the primary metric first."""
+    if experiment.assignment == PAIRED:
+        refuse_other_data(list(runs.values()))
+    found: list[PairTest] = []
+    for first, second in combinations(runs, 2):
+        names, pair = (first, second), (runs[first], runs[second])
+        if experiment.assignment == PAIRED:
+            by_t = experiment.statistical_test == "t_test"
+            found += _paired(names, pair, by_t=by_t, seed=seed, resamples=resamples)
+        else:
+            found += _split(names, pair, seed=seed)
+    secondary = {parse_metric(name).name for name in experiment.secondary_metrics} - {primary}
+    families: list[list[PairTest]] = [[], [], []]
+    for one in found:
+        families[0 if one.metric == primary else 1 if one.metric in secondary else 2].append(one)
+    return [one for family in families for one in _corrected(family, experiment)]
+
+
+def _corrected(family: Sequence[PairTest], experiment: Experiment) -> list[PairTest]:
+    adjusted = holm([1.0 if math.isnan(one.p_value) else one.p_value for one in family])
+    level = experiment.alpha / max(1, len(family))
+    return [
+        replace(
+            one,
+            p_adjusted=p,
+            better=_better(one) if p < experiment.alpha else None,
+            samples_needed=None if p < experiment.alpha else _needed(one, experiment, level),
+        )
+        for one, p in zip(family, adjusted, strict=True)
+    ]
+
+
+def _better(one: PairTest) -> str | None:
+    if not one.difference:
+        return None
+    return one.second if (one.difference > 0) == one.higher_is_better else one.first
+
+
+def _needed(one: PairTest, experiment: Experiment, level: float) -> int | None:
+    """How many samples each variant needs for this difference, at the level that Holm asks of the best."""
+    if experiment.assignment == PAIRED:
+        if not one.error > 0 or not one.difference:
+            return None
+        sd = one.error * math.sqrt(one.samples[0])
+        return sample_size(one.difference, sd, alpha=level, power=experiment.power, by="z")
+    if one.effect_size is None:
+        return None
+    return samples_per_arm(one.effect_size, alpha=level, power=experiment.power)
+
+
+def _paired(
+    names: tuple[str, str],
+    runs: tuple[EvaluationRun, EvaluationRun],
+    *,
+    by_t: bool,
+    seed: int,
+    resamples: int,
+) -> list[PairTest]:
+    pairings, _ = pairings_of(*runs, [], allow_mismatch=False)
+    return [
+        _of_pairs(names, tested, by_t=by_t) for tested in tested_all(pairings, seed=seed, resamples=resamples)
+    ]
+
+
+def _of_pairs(names: tuple[str, str], tested: Tested, *, by_t: bool) -> PairTest:
+    pairing = tested.pairing
+    rows_a, rows_b, clusters = pairing.used()
+    a, b = rows_a[:, 0], rows_b[:, 0]
+    test, freedom = tested.test, math.inf
+    if pairing.is_mean:
+        freedom = mean_error(b - a, clusters=clusters).freedom
+        test = paired_t_test(a, b, clusters=clusters) if by_t else test
+    return PairTest(
+        metric=pairing.a.name,
+        first=names[0],
+        second=names[1],
+        difference=tested.difference,
+        interval=None if tested.interval is None else (tested.interval.low, tested.interval.high),
+        p_value=test.p_value,
+        p_adjusted=math.nan,
+        effect_size=_finite(cohens_d(a, b)) if pairing.is_mean else None,
+        effect_size_paired=_finite(cohens_dz(b - a)) if pairing.is_mean else None,
+        error=tested.error,
+        freedom=freedom,
+        samples=(len(a), len(b)),
+        higher_is_better=pairing.known.higher_is_better,
+        test=test.method,
+    )
+
+
+def _split(names: tuple[str, str], runs: tuple[EvaluationRun, EvaluationRun], *, seed: int) -> list[PairTest]:
+    found = []
+    for result in runs[0].results:
+        signature_mismatch(result, runs[1].result(result.name), allowed=False)
+        a, b = (side_of(run, result.name) for run in runs)
+        found.append(_of_sides(names, a, b, seed=seed))
+    return found
+
+
+def side_of(run: EvaluationRun, name: str) -> Side:
+    """The rows of one run's metric that count, failed answers at their worst."""
+    result = run.result(name)
+    metric = metric_of(result)
+    if metric is None:
+        raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
+    scores = as_columns(result.scores)
+    samples = {sample.sample_id: sample for sample in run.samples}
+    filled = _Filled(metric, scores, samples)
+    clusters = _clusters(scores, samples)
+    if clusters is not None:
+        there = filled.there.tolist()
+        clusters = shared_or_none([one for one, kept in zip(clusters, there, strict=True) if kept])
+    return Side(metric, filled.rows[filled.there], clusters)
+
+
+def _of_sides(names: tuple[str, str], a: Side, b: Side, *, seed: int) -> PairTest:
+    metric = a.metric
+    is_mean = type(metric).aggregate is SampleMetric.aggregate
+    if is_mean:
+        test = welch_difference(a.rows[:, 0], b.rows[:, 0], clusters_a=a.clusters, clusters_b=b.clusters)
+    else:
+        test = _of_aggregates(a, b, seed)
+    known = math.isfinite(test.low) and math.isfinite(test.high)
+    return PairTest(
+        metric=metric.name,
+        first=names[0],
+        second=names[1],
+        difference=test.difference,
+        interval=(test.low, test.high) if known else None,
+        p_value=test.p_value,
+        p_adjusted=math.nan,
+        effect_size=_finite(cohens_d(a.rows[:, 0], b.rows[:, 0])) if is_mean else None,
+        effect_size_paired=None,
+        error=test.error,
+        freedom=test.freedom,
+        samples=(len(a.rows), len(b.rows)),
+        higher_is_better=metric.higher_is_better,
+        test=test.method,
+    )
+
+
+def _of_aggregates(a: Side, b: Side, seed: int) -> UnpairedTest:
+    """A quantile or a corpus score has no samples to average: its error is taken from its interval."""
+    errors = []
+    for side in (a, b):
+        interval = side.metric.interval(side.rows, side.clusters, seed=seed) if len(side.rows) else None
+        errors.append(math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95))
+    return normal_difference(a.value, errors[0], b.value, errors[1])
+
+
+def _finite(value: float) -> float | None:
+    """None for what JSON cannot say."""
+    return value if math.isfinite(value) else None

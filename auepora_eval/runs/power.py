@@ -1,0 +1,319 @@
+"""How many samples does it take to see a change, and which changes could a run have missed?
+
+Before a run: from a guess of how much scores vary. After it: from the run's own scores, or, best, from those
+of two runs on the same samples. What `alpha` allows is shared by all metrics that are looked at, as in a
+comparison; name those that matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from ..core.types import EvaluationRun
+from ..errors import PlanError
+from ..stats.intervals import bootstrap_interval
+from ..stats.power import (
+    POWER,
+    cluster_design_effect,
+    minimum_detectable_effect,
+    sample_size,
+    sd_of_difference,
+)
+from ..stats.standard_error import mean_error
+from .compare import Runs, pairings_of
+from .mismatch import data_mismatches
+from .pairing import Pairing
+from .repeats import pooled, within_question_variance
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
+
+# Scores of two systems on the same questions correlate by 0.3 to 0.7 (Miller 2024, "Adding error bars to
+# evals"); in the middle a difference varies as much as one system's scores do.
+CORRELATION = 0.5
+_Z95 = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True)
+class MetricPower:
+    """What can be seen of one metric, where both systems are asked the same samples and where they are not.
+
+    `same_sd` and `other_sd` are standard deviations of the difference of one unit: a cluster of `per_unit`
+    samples, or a sample. `detectable` is the smallest change that `samples` show with the power, `needed` how
+    many samples (of each system) the effect takes. None is not known, or not asked.
+    """
+
+    name: str
+    unit: str
+    same_sd: float | None
+    other_sd: float | None
+    samples: int | None = None
+    per_unit: float = 1.0
+    values: tuple[float, ...] = ()
+    correlation: float | None = None
+    detectable_same: float | None = None
+    detectable_other: float | None = None
+    needed_same: int | None = None
+    needed_other: int | None = None
+
+
+@dataclass(frozen=True)
+class PowerReport:
+    """What can be seen, metric by metric. `level` is what alpha leaves to each of them."""
+
+    alpha: float
+    level: float
+    power: float
+    metrics: list[MetricPower]
+    effect: float | None = None
+    runs: tuple[str, ...] = ()
+    assumed_correlation: float | None = None
+    per_question: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def detectable(self, metric: MetricPower, samples: float, *, same: bool = True) -> float | None:
+        """The smallest change that so many samples show; None where nothing is known or there are too few."""
+        sd = metric.same_sd if same else metric.other_sd
+        units = samples / metric.per_unit
+        if sd is None or units < 2:
+            return None
+        groups = 1 if same else 2
+        found = minimum_detectable_effect(
+            sd, units, alpha=self.level, power=self.power, by="t", groups=groups
+        )
+        return found if math.isfinite(found) else None
+
+    def needed(self, metric: MetricPower, effect: float, *, same: bool = True) -> int | None:
+        """How many samples show a change of that size; None where no number does, or nothing is known."""
+        sd = metric.same_sd if same else metric.other_sd
+        if sd is None:
+            return None
+        groups = 1 if same else 2
+        units = sample_size(effect, sd, alpha=self.level, power=self.power, groups=groups)
+        return None if units is None else math.ceil(units * metric.per_unit)
+
+
+def power_from_numbers(
+    *,
+    effect: float | None = None,
+    n: int | None = None,
+    sd: float | None = None,
+    rate: float | None = None,
+    correlation: float = CORRELATION,
+    within_sd: float | None = None,
+    per_question: int | None = None,
+    cluster_size: float = 1.0,
+    cluster_correlation: float = 0.0,
+    alpha: float = 0.05,
+    power: float = POWER,
+    name: str = "the score",
+) -> PowerReport:
+    """How many samples an effect takes, or which effect n samples show, before anything was run.
+
+    `sd` is the standard deviation of the difference between two systems on the same sample; or else `rate` is
+    the share of right answers. `within_sd`, the standard deviation of one system's scores on the same
+    question, says what `per_question` answers to each would save.
+
+    >>> power_from_numbers(effect=0.2, sd=1.0).metrics[0].needed_same
+    199
+    """
+    _refuse_levels(alpha, power)
+    if (sd is None) == (rate is None):
+        raise PlanError("how much do scores vary? Give either their sd, or the rate of right answers.")
+    if sd is not None:
+        same, other = sd, None
+    else:
+        same, other = _sd_of_rate(rate or 0.0, effect, correlation)
+    if per_question is not None:
+        if within_sd is None:
+            raise PlanError(_NO_WITHIN)
+        less = 2 * within_sd**2 * (1 - 1 / per_question)
+        same, other = _with_less(same, less), None if other is None else _with_less(other, less)
+    # A cluster's mean varies less than one of its samples, but more than the mean of unrelated ones.
+    shrunk = math.sqrt(cluster_design_effect(cluster_size, cluster_correlation) / cluster_size)
+    metric = MetricPower(name, "", same * shrunk, None if other is None else other * shrunk, n, cluster_size)
+    assumed = correlation if rate is not None else None
+    report = PowerReport(alpha, alpha, power, [metric], effect, (), assumed, per_question)
+    return _filled(report)
+
+
+def power_from_runs(
+    run: Runs,
+    other: Runs | None = None,
+    *,
+    effect: float | None = None,
+    n: int | None = None,
+    correlation: float = CORRELATION,
+    per_question: int | None = None,
+    alpha: float = 0.05,
+    power: float = POWER,
+    metrics: Sequence[str] | None = None,
+) -> PowerReport:
+    """Which changes a run, or a pair of runs, could have seen; how many samples it takes to see an effect.
+
+    One run tells how much its scores vary, and `correlation` is a guess of how much those of another system
+    on the same samples would go with them. Two runs tell that too. Several runs of a system are repeats: give
+    them as a list. Failed answers count as the worst, as in a comparison.
+    """
+    _refuse_levels(alpha, power)
+    first, second = _listed(run), None if other is None else _listed(other)
+    everything = [*first, *(second or ())]
+    data_mismatches(everything, allowed=False)
+    a, b = pooled(first, second or first)
+    pairings = [one for one in pairings_of(a, b, [], allow_mismatch=False)[0] if _is_wanted(one, metrics)]
+    _refuse_unknown(pairings, metrics, everything[0])
+    guess = correlation if second is None else None
+    found = []
+    for pairing in pairings:
+        less = 0.0
+        if per_question is not None:
+            less = _saved(pairing.a.name, first, second or first, per_question)
+        one = _metric_power(pairing, guess, less, repeats=len(first))
+        if one is not None:
+            found.append(one if n is None else replace(one, samples=n))
+    if not found:
+        raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
+    names = tuple(one.evaluation_id for one in everything)
+    report = PowerReport(alpha, alpha / len(found), power, found, effect, names, guess, per_question)
+    report.notes.extend(
+        f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
+        for one in everything
+        if one.stopping is not None and one.stopping.stopped_early
+    )
+    return _filled(report)
+
+
+def _filled(report: PowerReport) -> PowerReport:
+    """The report with what was asked: detectable changes of so many samples, samples for an effect."""
+    filled = []
+    for metric in report.metrics:
+        if metric.samples is not None:
+            metric = replace(
+                metric,
+                detectable_same=report.detectable(metric, metric.samples),
+                detectable_other=report.detectable(metric, metric.samples, same=False),
+            )
+        if report.effect is not None:
+            metric = replace(
+                metric,
+                needed_same=report.needed(metric, report.effect),
+                needed_other=report.needed(metric, report.effect, same=False),
+            )
+        filled.append(metric)
+    return replace(report, metrics=filled)
+
+
+def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats: int) -> MetricPower | None:
+    """How much the differences of a metric vary; `guess` is the correlation, where there is one run only."""
+    rows_a, rows_b, _ = pairing.used()
+    error_a, error_b = (_side_error(pairing, rows) for rows in (rows_a, rows_b))
+    other = math.hypot(error_a[0], error_b[0])
+    if guess is None:
+        same, units = _difference_error(pairing)
+        spread = error_a[0] * error_b[0]
+        known = (other**2 - same**2) / (2 * spread) if spread > 0 else math.nan
+        share = 1.0
+    else:
+        same, units, known = other * math.sqrt(1 - guess), error_a[1], guess
+        share = 1 - guess
+    if not (other > 0 and math.isfinite(other) and math.isfinite(same)):
+        return None
+    questions = len(rows_a) / repeats
+    per_unit = questions / units
+    value_a, value_b = (float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b))
+    return MetricPower(
+        pairing.a.name,
+        pairing.known.unit,
+        # Where no sample differs it is not known how much others would.
+        math.sqrt(max(0.0, same**2 * units - less * share / per_unit)) or None,
+        math.sqrt(max(0.0, other**2 * units - less / per_unit)),
+        round(questions),
+        per_unit,
+        (value_a,) if guess is not None else (value_a, value_b),
+        known if math.isfinite(known) else None,
+    )
+
+
+def _side_error(pairing: Pairing, rows: Rows) -> tuple[float, int]:
+    """The standard error of one run's value, and how many independent units it stands on."""
+    clusters = pairing.used()[2]
+    units = len(rows) if clusters is None else len(set(clusters))
+    if pairing.is_mean:
+        return mean_error(rows[:, 0], clusters=clusters).error, units
+    interval = pairing.known.interval(rows, clusters)
+    return math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95), units
+
+
+def _difference_error(pairing: Pairing) -> tuple[float, int]:
+    """The standard error of the difference of two runs on the same samples."""
+    import numpy as np
+
+    rows_a, rows_b, clusters = pairing.used()
+    units = len(rows_a) if clusters is None else len(set(clusters))
+    if pairing.is_mean:
+        return mean_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters).error, units
+    metric, width = pairing.known, rows_a.shape[-1]
+    interval = bootstrap_interval(
+        np.concatenate([rows_a, rows_b], axis=-1),
+        lambda rows: metric.aggregate(rows[..., width:]) - metric.aggregate(rows[..., :width]),
+        clusters=clusters,
+        of_sums=metric.of_sums,
+    )
+    return math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95), units
+
+
+_NO_WITHIN = (
+    "how much do the answers to one question vary? Give several runs of the system as repeats (A1,A2), or "
+    "within_sd (--within-sd)."
+)
+
+
+def _saved(name: str, first: Sequence[EvaluationRun], second: Sequence[EvaluationRun], wanted: int) -> float:
+    """By how much the variance of a question's difference shrinks with so many answers to each."""
+    if len(first) < 2:
+        raise PlanError(_NO_WITHIN)
+    within = within_question_variance(first, name) + within_question_variance(second, name)
+    return within * (1 / len(first) - 1 / wanted)
+
+
+def _sd_of_rate(rate: float, effect: float | None, correlation: float) -> tuple[float, float]:
+    """The sd of the difference of 0/1 scores, on the same and on other samples."""
+    if not 0 < rate < 1:
+        raise PlanError(f"a rate of right answers is between 0 and 1, not {rate:g}.")
+    change = effect or 0.0
+    then = rate + change if 0 < rate + change < 1 else rate - change
+    if not 0 < then < 1:
+        raise PlanError(f"a rate of {rate:g} cannot change by {change:g}.")
+    sds = [math.sqrt(share * (1 - share)) for share in (rate, then)]
+    return sd_of_difference(*sds, correlation=correlation), sd_of_difference(*sds)
+
+
+def _with_less(sd: float, less: float) -> float:
+    if sd**2 < less:
+        raise PlanError("the answers to one question cannot vary more than the differences between systems.")
+    return math.sqrt(sd**2 - less)
+
+
+def _listed(runs: Runs) -> list[EvaluationRun]:
+    return [runs] if isinstance(runs, EvaluationRun) else list(runs)
+
+
+def _is_wanted(pairing: Pairing, metrics: Sequence[str] | None) -> bool:
+    return metrics is None or pairing.a.name in metrics
+
+
+def _refuse_unknown(pairings: Sequence[Pairing], metrics: Sequence[str] | None, run: EvaluationRun) -> None:
+    found = {pairing.a.name for pairing in pairings}
+    for name in metrics or ():
+        if name not in found:
+            known = ", ".join(result.name for result in run.results)
+            raise PlanError(f"{run.evaluation_id} has no scores of {name!r:.60} to go by; it has {known}.")
+
+
+def _refuse_levels(alpha: float, power: float) -> None:
+    if not 0 < alpha < power < 1:
+        raise PlanError(f"alpha and power are between 0 and 1, alpha the smaller: not {alpha:g}, {power:g}.")

@@ -1,0 +1,287 @@
+"""A stored run as spans, by OpenTelemetry's conventions for generative AI (`gen_ai.*`).
+
+A trace for each sample: `invoke_workflow SYSTEM` is the call, `retrieval` and `chat` are its stages, where
+the output tells their times; each metric's score is an event `gen_ai.evaluation.result` of the call. One more
+trace is the evaluation itself, with its scoring and the value of each metric.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from time import time
+from typing import Any
+
+from ..core.redaction import without_secrets
+from ..core.resources import COUNTS
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
+from ..io.jsonl import encode
+from ..io.otlp import CLIENT, Span, SpanEvent
+from ..io.records import read_prediction
+from .span_sinks import SpanSink
+from .storage import EvaluationResultsStorage, stored_predictions, stored_samples
+
+EVALUATION = "gen_ai.evaluation.result"
+_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_LONGEST = 2_000
+
+
+@dataclass
+class Moments:
+    """When outputs arrived, in seconds since 1970: filled while a run goes on, by `on_output`."""
+
+    arrived: dict[str, float]
+    last: float | None = None
+
+    @classmethod
+    def none(cls) -> Moments:
+        """Of a run that somebody else made, or that was made before."""
+        return cls({})
+
+    def note(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Note that an output came now; one from a cache came before."""
+        self.last = time()
+        if "cached" not in output.extra:
+            self.arrived[sample.sample_id] = self.last
+
+
+def content_is_wanted() -> bool:
+    """Whether texts may go into spans: the convention's own variable says so, and by default they do not."""
+    value = os.environ.get(_CONTENT, "").strip().lower()
+    return value in ("true", "1", "span_only", "span_and_event")
+
+
+def export_spans(
+    storage: EvaluationResultsStorage,
+    evaluation_id: str,
+    sink: SpanSink,
+    *,
+    moments: Moments | None = None,
+    content: bool | None = None,
+) -> int:
+    """Hand the spans of a stored run to a sink; how many there were.
+
+    `content` puts questions, answers and documents into them (default: as the environment says).
+    """
+    total = 0
+    with_content = content_is_wanted() if content is None else content
+    for spans in run_spans(storage, evaluation_id, moments or Moments.none(), with_content):
+        sink.add(spans)
+        total += len(spans)
+    return total
+
+
+def run_spans(
+    storage: EvaluationResultsStorage, evaluation_id: str, moments: Moments, content: bool
+) -> Iterator[list[Span]]:
+    """The spans of a stored run, trace by trace."""
+    path = storage.find(evaluation_id)
+    run = storage.load_scores(evaluation_id)
+    began = _unix(run.started_at)
+    # The start of a run is stored in whole seconds: its end is not before its last output.
+    ended = max(began + run.seconds, moments.last or 0.0)
+    made = _Maker(run, began, ended, moments, content)
+    predictions = stored_predictions(path)
+    where, record = next(predictions, ("", None))
+    for place, sample in enumerate(stored_samples(path)):
+        if record is None or record["sample_id"] != sample.sample_id:
+            continue  # it was never asked
+        yield made.sample(place, sample, read_prediction(record, where)[1])
+        where, record = next(predictions, ("", None))
+    yield made.whole()
+
+
+@dataclass
+class _Maker:
+    run: EvaluationRun
+    began: float
+    ended: float
+    moments: Moments
+    content: bool
+
+    def sample(self, place: int, sample: EvaluationSample, output: SystemOutputs) -> list[Span]:
+        run = self.run
+        trace = _digest(16, run.evaluation_id, run.started_at, sample.sample_id)
+        known = sample.sample_id in self.moments.arrived
+        seconds = _seconds(output)
+        end = self.moments.arrived.get(sample.sample_id, self.began + seconds)
+        root = Span(
+            trace,
+            _digest(8, trace, "call"),
+            f"invoke_workflow {run.system_name}",
+            _ns(end - seconds),
+            _ns(end),
+            attributes={
+                "gen_ai.operation.name": "invoke_workflow",
+                "gen_ai.workflow.name": run.system_name,
+                "auepora.evaluation.id": run.evaluation_id,
+                "auepora.dataset.name": run.dataset_name,
+                "auepora.sample.id": sample.sample_id,
+                "auepora.time.known": known,  # else only how long it took is, not when it was
+                "auepora.cached": True if output.extra.get("cached") else None,
+                **self._content(sample, output),
+            },
+            events=[
+                _score_event(result, result.scores[place], _ns(self.ended))
+                for result in run.results
+                if len(result.scores)
+            ],
+        )
+        if output.error is not None:
+            root.error = without_secrets(output.error.message)[:_LONGEST]
+            root.attributes["error.type"] = output.error.type
+        return [root, *self._stages(root, sample, output)]
+
+    def _stages(self, root: Span, sample: EvaluationSample, output: SystemOutputs) -> Iterator[Span]:
+        start, end = root.start_ns or 0, root.end_ns or 0
+        found = output.timings.get("retrieval")
+        if found is not None:
+            stop = min(end, start + _ns(found))
+            yield self._stage(
+                root, "retrieval", "retrieval", start, stop, _retrieved(output, self.content, sample)
+            )
+            start = stop
+        written = output.timings.get("generation")
+        if written is not None:
+            stop = min(end, start + _ns(written))
+            model = self._model()
+            name = f"chat {model}" if model else "chat"
+            yield self._stage(root, "chat", name, start, stop, self._generated(model, output))
+
+    def _stage(
+        self, root: Span, operation: str, name: str, start: int, end: int, told: dict[str, Any]
+    ) -> Span:
+        span_id = _digest(8, root.trace_id, operation)
+        attributes = {"gen_ai.operation.name": operation, **told}
+        return Span(root.trace_id, span_id, name, start, end, root.span_id, CLIENT, attributes)
+
+    def _generated(self, model: str | None, output: SystemOutputs) -> dict[str, Any]:
+        answered = output.response.metadata.get("model")
+        counts = {name: output.extra.get(name, output.response.metadata.get(name)) for name in COUNTS[:2]}
+        finish = output.response.metadata.get("finish_reason")
+        return {
+            "gen_ai.provider.name": "openai" if self._system().startswith("openai:") else "custom",
+            "gen_ai.request.model": model,
+            "gen_ai.response.model": answered if isinstance(answered, str) else None,
+            "gen_ai.response.finish_reasons": [finish] if isinstance(finish, str) else None,
+            **{f"gen_ai.usage.{name}": n for name, n in counts.items() if type(n) is int and n >= 0},
+            "gen_ai.output.messages": _message("assistant", output.response.text) if self.content else None,
+        }
+
+    def _content(self, sample: EvaluationSample, output: SystemOutputs) -> dict[str, Any]:
+        """Texts, where they are wanted: opt-in by the conventions, since they may be anybody's secrets."""
+        if not self.content:
+            return {}
+        told: dict[str, Any] = {"gen_ai.input.messages": _message("user", sample.query)}
+        if output.error is None:
+            told["gen_ai.output.messages"] = _message("assistant", output.response.text)
+        if "retrieval" not in output.timings and output.retrieved:
+            told |= _retrieved(output, True, sample)
+        return told
+
+    def whole(self) -> list[Span]:
+        """The evaluation itself: its scoring has one event for each metric."""
+        run = self.run
+        trace = _digest(16, run.evaluation_id, run.started_at)
+        about = {
+            "auepora.evaluation.id": run.evaluation_id,
+            "auepora.dataset.name": run.dataset_name,
+            "auepora.dataset.sha256": run.dataset_fingerprint,
+            "gen_ai.workflow.name": run.system_name,
+        }
+        root = Span(
+            trace,
+            _digest(8, trace, "evaluation"),
+            f"evaluation {run.evaluation_id}",
+            _ns(self.began),
+            _ns(self.ended),
+            attributes=about,
+        )
+        # Scoring begins when the last output has come; of outputs that were there before, with the run.
+        begun = min(max(self.moments.last or self.began, self.began), self.ended)
+        scoring = Span(
+            trace,
+            _digest(8, trace, "scoring"),
+            "scoring",
+            _ns(begun),
+            root.end_ns,
+            root.span_id,
+            attributes=about,
+            events=[_value_event(result, _ns(self.ended)) for result in run.results],
+        )
+        return [root, scoring]
+
+    def _system(self) -> str:
+        return str(self.run.configuration.get("system", ""))
+
+    def _model(self) -> str | None:
+        """The model that `openai:URL#MODEL` asks."""
+        return self._system().partition("#")[2] or None if self._system().startswith("openai:") else None
+
+
+def _retrieved(output: SystemOutputs, content: bool, sample: EvaluationSample) -> dict[str, Any]:
+    if not content:
+        return {"auepora.retrieved.count": len(output.retrieved)}
+    documents = [
+        {"id": hit.doc.doc_id, "score": float(hit.score), "content": hit.doc.text} for hit in output.retrieved
+    ]
+    return {
+        "auepora.retrieved.count": len(documents),
+        "gen_ai.retrieval.query.text": sample.query,
+        "gen_ai.retrieval.documents": encode(documents).decode(),
+    }
+
+
+def _message(role: str, text: str) -> str:
+    return encode([{"role": role, "parts": [{"type": "text", "content": text}]}]).decode()
+
+
+def _score_event(result: MetricResult, score: SampleScore, at: int) -> SpanEvent:
+    told: dict[str, Any] = {"gen_ai.evaluation.name": result.name}
+    if score.value is not None:
+        told["gen_ai.evaluation.score.value"] = float(score.value)
+    else:
+        told["gen_ai.evaluation.score.label"] = "failed" if score.failed else "skipped"
+    if score.reason:
+        told["gen_ai.evaluation.explanation"] = without_secrets(score.reason)[:_LONGEST]
+    if score.failed:
+        told["error.type"] = "not_scored"
+    return SpanEvent(EVALUATION, at, told)
+
+
+def _value_event(result: MetricResult, at: int) -> SpanEvent:
+    told: dict[str, Any] = {"gen_ai.evaluation.name": result.name}
+    if math.isfinite(result.value):
+        told["gen_ai.evaluation.score.value"] = float(result.value)
+    else:
+        told["gen_ai.evaluation.score.label"] = "not measured"
+    counts = ("num_total", "num_samples", "num_skipped", "num_failed")
+    told |= {f"auepora.{name}": result.details.get(name) for name in counts}
+    return SpanEvent(EVALUATION, at, told)
+
+
+def _seconds(output: SystemOutputs) -> float:
+    failed = output.error.seconds if output.error is not None else None
+    stages: Sequence[float] = [output.timings.get(name, 0.0) for name in ("retrieval", "generation")]
+    return output.timings.get("end_to_end", failed or sum(stages))
+
+
+def _digest(size: int, *parts: str) -> str:
+    """An id that is the same whenever the same run is exported: twice sent is not twice there."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=size).hexdigest()
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
+def _unix(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,103 @@
+"""auepora bench-record: baselines are kept, and what became slower is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+Record = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Record:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(["bench-record", *words]) == code
+        shown = capsys.readouterr()
+        return " ".join(shown.out.split()), shown.err
+
+    return run
+
+
+def records(name: str, seconds: Sequence[float], day: int) -> str:
+    """A file of benchmark records, one a duration."""
+    rows = [
+        {
+            "operation": "search",
+            "timestamp": f"2026-03-{day:02}T00:00:00Z",
+            "duration": one,
+            "memory_usage": 100,
+        }
+        for one in seconds
+    ]
+    Path(name).write_text(json.dumps(rows), encoding="utf-8")
+    return name
+
+
+STEADY = [1.0, 1.02, 0.98, 1.01, 0.99] * 2
+
+
+def test_baselines_grow_until_something_is_worse(record: Record) -> None:
+    out, err = record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
+    assert "search 10" in out
+    assert out.endswith("new")
+    assert "recorded in b.json" in err
+    assert record(records("2.benchmark.json", STEADY, 2), "--baselines", "b.json")[0].endswith("ok")
+    kept = json.loads(Path("b.json").read_text(encoding="utf-8"))
+    assert kept["search"]["sample_count"] == 20
+    slow = records("3.benchmark.json", [1.3 * one for one in STEADY], 3)
+    out, err = record(slow, "--baselines", "b.json", code=1)
+    assert "high: search: duration is 1.3, +30% against the baseline of 1. Rules: sigma, relative, p =" in out
+    assert "not recorded: b.json is as it was" in err
+    assert json.loads(Path("b.json").read_text(encoding="utf-8")) == kept
+    record(slow, "--baselines", "b.json", "--fail-on", "critical", "--check")
+    record(slow, "--baselines", "b.json", "--accept", code=1)
+    assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 30
+
+
+def test_chance(record: Record) -> None:
+    noisy = [0.2, 2.0, 0.4, 1.4, 1.0]
+    record(records("1.benchmark.json", noisy, 1))
+    slow = records("2.benchmark.json", [1.3 * one for one in noisy], 2)
+    assert "low: search: duration" in record(slow, "--check")[0]
+    assert "high: search: duration" in record(slow, "--check", "--ignore-chance", code=1)[0]
+
+
+def test_a_baseline_of_few_samples(record: Record) -> None:
+    record(records("1.benchmark.json", STEADY[:3], 1))
+    slow = records("2.benchmark.json", [9.0, 9.1], 2)
+    assert record(slow, "--check")[0].endswith("baseline lacks 2")
+    record(slow, "--check", "--min-samples", "3", code=1)
+
+
+@pytest.mark.parametrize("name", ["benchmark_weekly.results.json", "weekly.benchmark.json"])
+def test_reports(record: Record, name: str) -> None:
+    source = records("1.benchmark.json", STEADY, 1)
+    assert f"stored: {name}" in record(source, "--report", name)[1]
+    assert main(["dataset", "validate", name]) == 0
+    record(source, "--report", name, code=4)
+    record(source, "--report", name, "--force")
+
+
+def test_json_of_a_run(record: Record) -> None:
+    system = "auepora_eval.demo.systems:bm25"
+    run = ["run", "--dataset", "demo", "--system", system, "--metrics", "mean_latency", "--id", "monday"]
+    assert main([*run, "--limit", "5"]) == 0
+    document = json.loads(record("monday", "--json")[0])
+    assert set(document["operations"]) == {"end_to_end", "retrieval", "generation"}
+    assert document["recorded"] is True
+    assert Path("data/benchmarks/performance/baselines.benchmark.json").is_file()
+
+
+def test_refusals(record: Record) -> None:
+    assert "there is no run 'nothing'" in record("nothing", code=2)[1]
+    source = records("1.benchmark.json", STEADY, 1)
+    assert "choose one" in record(source, "--check", "--accept", code=2)[1]
+    assert "but no baselines" in record(source, "--baselines", source, code=2)[1]

@@ -1,0 +1,181 @@
+"""auepora experiment: from a file to a verdict, through the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+Run = Callable[..., tuple[str, str]]
+
+RAG = """
+NOTES = {"ferry": "The ferry carries 22 cars.", "light": "The light is white.", "water": "Water on Tuesday."}
+
+class Rag:
+    def __init__(self, right=0, stop=None):
+        self.right, self.stop = right, stop
+    def run(self, sample, top_k=5):
+        from auepora_eval.core.rag_interface import as_outputs
+        if self.stop and int(sample.sample_id) == self.stop:
+            raise KeyboardInterrupt
+        good = int(sample.sample_id) < self.right
+        return as_outputs({"answer": "white" if good else "", "retrieved": ["light" if good else "ferry"]})
+"""
+CONFIG = """
+dataset: questions.jsonl
+ab_testing:
+  experiment_id: trial
+  name: A trial
+  variants:
+    - {{variant_id: old, system: "trial_rag.py:Rag", config_overrides: {{right: 10}}}}
+    - {{variant_id: new, {new}}}
+  traffic_allocation: {{old: 0.5, new: 0.5}}
+  primary_metric: recall@1
+  secondary_metrics: [exact_match]
+  min_sample_size: {least}
+  assignment: {how}
+  guard_rails:
+    - {{metric: failure_rate, max: 0.05}}
+    - {{metric: exact_match, margin: 0.05}}
+"""
+BETTER = 'system: "trial_rag.py:Rag", config_overrides: {right: 35}'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trial_rag.py").write_text(RAG, encoding="utf-8")
+    lines = (
+        json.dumps(
+            {"sample_id": f"{n}", "query": "?", "relevant_docs": ["light"], "reference_answer": "white"}
+        )
+        for n in range(40)
+    )
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def config(here: Path, *, new: str = BETTER, least: int = 10, how: str = "paired") -> None:
+    text = CONFIG.format(new=new, least=least, how=how)
+    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def experiment(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*words: str, code: int = 0, file: str = "trial.config.yaml") -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(["experiment", file, "--out", "runs", *words]) == code
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return " ".join(shown.out.split()), shown.err
+
+    return run
+
+
+def test_a_winner(here: Path, experiment: Run) -> None:
+    config(here)
+    out, err = experiment()
+    assert "A trial: 2 variants, paired" in out
+    assert "Winner: new. new is better on recall@1 than old (+0.625, p < 0.001)." in out
+    assert "stored: runs/ab_test_trial.results.json" in err
+    document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
+    assert (document["winner"], document["_metadata"]["evaluation_type"]) == ("new", "ab_test")
+    assert document["variants"]["new"]["arguments"] == {"right": 35}
+    # Variants are runs like any other, and the results are a file of a known format.
+    assert main(["compare", "trial-old", "trial-new", "--out", "runs"]) == 0
+    assert main(["verify", "trial-new", "--out", "runs"]) == 0
+    assert main(["dataset", "validate", "runs/ab_test_trial.results.json"]) == 0
+    assert main(["list", "--out", "runs"]) == 0
+
+
+def test_json_and_force(here: Path, experiment: Run) -> None:
+    config(here)
+    assert json.loads(experiment("--json")[0])["winner"] == "new"
+    assert "exists already" in experiment(code=2)[1]
+    assert "nothing to go on with" in experiment("--resume")[1]
+    assert json.loads(experiment("--json", "--force")[0])["winner"] == "new"
+    assert "would throw away" in experiment("--force", "--resume", code=2)[1]
+
+
+def test_too_few_samples(here: Path, experiment: Run) -> None:
+    config(here, least=100)
+    assert "Winner: none. Reason: old has 40 samples measured by recall@1" in experiment()[0]
+
+
+def test_split_samples(here: Path, experiment: Run) -> None:
+    config(here, how="split")
+    out, _ = experiment("--check")
+    assert "split samples of questions, nothing was run" in out
+    planned = json.loads(experiment("--check", "--json")[0])["variant_samples"]
+    assert sum(planned.values()) == 40
+    assert not (here / "runs").exists()
+    document = json.loads(experiment("--json")[0])
+    assert document["variant_samples"] == planned
+    assert document["statistical_tests"]["old_vs_new"]["test"].startswith("Welch")
+    assert document["sample_ratio"]["mismatch"] is False
+
+
+def test_a_file_of_predictions_is_a_variant(here: Path, experiment: Run) -> None:
+    lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(40))
+    (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    config(here, new="outputs: new.jsonl")
+    assert "Winner: new" in experiment()[0]
+
+
+def test_what_was_interrupted_goes_on(here: Path, experiment: Run) -> None:
+    config(here, new='system: "trial_rag.py:Rag", config_overrides: {right: 35, stop: 20}')
+    _, err = experiment(code=130)
+    assert "resume: auepora experiment trial.config.yaml --resume --out runs" in err
+    assert "other settings" in _changed(here, experiment)
+    (here / "trial_rag.py").write_text(RAG.replace("raise KeyboardInterrupt", "pass"), encoding="utf-8")
+    config(here, new='system: "trial_rag.py:Rag", config_overrides: {right: 35, stop: 20}')
+    out, err = experiment("--resume")
+    assert "old: 40 samples, finished before" in err
+    assert "Winner: new" in out
+
+
+def _changed(here: Path, experiment: Run) -> str:
+    config(here)
+    return experiment("--resume", code=4)[1]
+
+
+def test_every_error_is_told_at_once(here: Path, experiment: Run) -> None:
+    config(here, new="system: 3", least=0)
+    text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("recall@1", "recal@1")
+    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
+    _, err = experiment(code=2)
+    for place in ("variants[1].system", "min_sample_size", "primary_metric: there is no metric 'recal'"):
+        assert f"trial.config.yaml: $.ab_testing.{place}" in err
+
+
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [
+        ('system: "trial_rag.py:Nothing"', "has no 'Nothing'"),
+        ('system: "trial_rag.py:Rag", config_overrides: {wrong: 1}', "unexpected keyword argument 'wrong'"),
+        ("outputs: nowhere.jsonl", "nowhere.jsonl"),
+    ],
+)
+def test_a_variant_that_cannot_be_had_is_refused_before_any_is_called(
+    here: Path, experiment: Run, new: str, says: str
+) -> None:
+    config(here, new=new)
+    assert says in experiment(code=2)[1]
+    assert not (here / "runs").exists()
+
+
+def test_no_dataset(here: Path, experiment: Run) -> None:
+    config(here)
+    text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("dataset: questions.jsonl", "")
+    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
+    assert "does not say on what" in experiment(code=2)[1]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_demo(experiment: Run) -> None:
+    assert "words 50% 160 demo-words" in experiment("--check", file="demo")[0]
+    assert "Winner: " in experiment(file="demo")[0]

@@ -1,0 +1,145 @@
+"""auepora judge-audit as a person meets it: several raters, stored scores, unlabelled claims, the picture."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Eighty rated answers and two hundred that only the judge has seen; it says a little too much."""
+    chance = random.Random(5)
+    monkeypatch.chdir(tmp_path)
+
+    def answer(place: int) -> dict[str, Any]:
+        good = chance.random()
+        stars = [min(4, max(1, round(1 + 3 * good + chance.gauss(0, 0.5)))) for _ in range(3)]
+        said = min(5.0, max(1.0, 1.4 + 4 * good + chance.gauss(0, 0.4)))
+        return {
+            "stars": dict(zip(("ada", "ben", "c\x1b[2J"), stars, strict=True)),
+            "said": said,
+            "set": "xy"[place % 2],
+        }
+
+    answers = [answer(place) for place in range(280)]
+    Path("rated.jsonl").write_text("\n".join(map(json.dumps, answers[:80])))
+    rest = [{"said": one["said"], "set": "x"} for one in answers[80:]]
+    Path("rest.jsonl").write_text("\n".join(map(json.dumps, rest)))
+
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        flags = ["--labels", "rated.jsonl", "--label", "stars", "--scale", "1,4", "--score", "said"]
+        assert main(["judge-audit", *flags, "--score-scale", "1,5", *words]) == code
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return shown.out, shown.err
+
+    return run
+
+
+def test_every_question_has_its_section(audit: Run) -> None:
+    out, _ = audit("--unlabelled", "rest.jsonl", "--budget", "20,40", "--by", "set", "--threshold", "0.6")
+    for text in (
+        "said against 80 labelled claims",
+        "accuracy at 0.6",
+        "Spearman with people's mean",
+        "mean of the judge less that",
+        "labelled not supported",
+        "Calibration: can a score be read as a share? (10 bins of equal width)",
+        "Expected calibration error",
+        "Brier score",
+        "The human ceiling: 3 people, 80 claims rated by several",
+        "Krippendorff's alpha, ordinal",
+        "one person and the others: same yes or no",
+        "What people would say of everything: 80 labels, 200 without",
+        "both (PPI++, weight",
+        "corrected by its errors (Se",
+        "80 labels are worth about",
+        "Judge at its best weight",
+        "95% interval of AUROC",
+    ):
+        assert " ".join(text.split()) in " ".join(out.split())
+    assert "\x1b[2J" not in out
+
+
+def test_for_machines(audit: Run) -> None:
+    document = json.loads(audit("--unlabelled", "rest.jsonl", "--json", "--bins", "5")[0])
+    assert document["judge"] == "said"
+    assert document["calibration"]["bins"] == len(document["calibration"]["table"]) == 5
+    assert document["bias"]["value"] > 0
+    mean = document["estimate"]["mean"]
+    assert mean["judge_alone"] > mean["corrected"]["value"]
+    assert document["budget"] is None
+    again = json.loads(audit("--unlabelled", "rest.jsonl", "--json", "--bins", "5")[0])
+    assert again == document
+
+
+def test_the_picture(audit: Run) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    _, err = audit("--plot", "c.png")
+    assert "written: c.png" in err
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+    assert "c.png" in audit("--plot", "c.png", code=4)[1]  # it exists
+    audit("--plot", "c.png", "--force")
+    assert "use .png or .svg" in audit("--plot", "c.gif", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--scale", "4,1"), "does not go from a number to a higher one"),
+        (("--scale", "1"), "is not like 1,4"),
+        (("--scale", "1,3"), "rated.jsonl:"),
+        (("--budget", "many"), "is not like 40,80,120"),
+        (("--budget", "79"), "79 is not from 2 to 78"),
+        (("--judge", "lexical"), "not allowed with argument"),
+        (("--bins", "0"), "is not a number from 1 to 1,000"),
+        (("--bins", "9" * 5000), "is not a number from 1 to 1,000"),
+        (("--unscored-as", "2"), "is not from 0 to 1"),
+        (("--unscored-as", "x"), "is not a number"),
+        (("--cluster", "nope"), "there is no 'nope' in it. Name the column with --cluster"),
+        (("--cluster", "set", "--budget", "20"), "--budget deals out single claims"),
+        (("--unlabelled", "none.jsonl"), "none.jsonl"),
+        (("--unlabelled", "empty.jsonl"), "there are no samples in it"),
+        (("--unlabelled", "one.jsonl"), "A correction needs two of each"),
+    ],
+)
+def test_what_cannot_be_done_is_said(audit: Run, words: tuple[str, ...], says: str) -> None:
+    Path("empty.jsonl").write_text("")
+    Path("one.jsonl").write_text('{"said": 3}')
+    assert says in audit(*words, code=2)[1]
+
+
+def test_claims_of_two_clusters_tell_little(audit: Run) -> None:
+    alone, together = (json.loads(audit("--json", *more)[0]) for more in ((), ("--cluster", "set")))
+    assert together["kappa"]["value"] == alone["kappa"]["value"]
+    assert together["human_ceiling"]["alpha"]["confidence_interval"] is None  # two clusters cannot tell
+    assert alone["human_ceiling"]["alpha"]["confidence_interval"] is not None
+
+
+def test_scores_that_are_missing(audit: Run) -> None:
+    lines = [json.loads(line) for line in Path("rated.jsonl").read_text().splitlines()]
+    Path("rated.jsonl").write_text("\n".join(json.dumps({**one, "said": None}) for one in lines))
+    out, _ = audit()
+    assert "80 claims could not be scored" in out
+    assert json.loads(audit("--json")[0])["accuracy"]["value"] is None  # not measured, not 0
+    assert "nothing to draw" in audit("--plot", "c.png", code=2)[1]
+    assert "80 labelled claims" in audit("--unscored-as", "0")[0]
+    assert "could not be scored" not in audit("--unscored-as", "0")[0]
+
+
+def test_the_bundled_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge-audit", "--labels", "demo", "--judge", "lexical", "--threshold", "0.7"]) == 0
+    out = capsys.readouterr().out
+    assert "lexical against 24 labelled claims, 13 of the scored ones borne out" in out
+    assert "The human ceiling" not in out  # one label each

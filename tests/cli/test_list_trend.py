@@ -1,0 +1,66 @@
+"""auepora list --trend: what it shows of a metric over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from tests.runs.nightly import store
+
+Listed = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Listed:
+    for day, hits in enumerate([30, 30, 31, 50, 51], start=1):
+        store(tmp_path / "runs", day, hits)
+    store(tmp_path / "runs", 6, 10, size=20)
+
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(["list", *words, "--out", str(tmp_path / "runs")]) == code
+        shown = capsys.readouterr()
+        return shown.out, shown.err
+
+    return run
+
+
+def test_the_line_and_its_change(listed: Listed) -> None:
+    out, err = listed("--trend", "recall@1")
+    assert "recall@1: rag on small (" in out
+    assert "▁▁▁│██" in out
+    assert "change: +0.3361, p = " in out
+    assert "1 change; the last one at rag-60-04, from 0.5056 to 0.8417: better" in " ".join(out.split())
+    assert "1 runs are alone" in err
+    assert "lines of their own" in err
+
+
+def test_for_machines_and_as_a_picture(listed: Listed, tmp_path: Path) -> None:
+    picture = tmp_path / "trend.png"
+    document = json.loads(listed("--trend", "recall@1", "--json", "--plot", str(picture))[0])
+    assert [len(line["points"]) for line in document["lines"]] == [5, 1]
+    assert document["lines"][0]["changes"][0]["evaluation_id"] == "rag-60-04"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "exists already" in listed("--trend", "recall@1", "--plot", str(picture), code=4)[1]
+    listed("--trend", "recall@1", "--plot", str(picture), "--force")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--trend", "nonsense"), "has 'nonsense'"),
+        (("--plot", "x.png"), "add --trend METRIC"),
+        (("--trend", "recall@1", "--plot", "x.bmp"), "use .png or .svg"),
+        (("--trend", "recall@1", "--alpha", "5"), "argument --alpha"),
+    ],
+)
+def test_refusals(listed: Listed, words: tuple[str, ...], says: str) -> None:
+    assert says in listed(*words, code=2)[1]
+
+
+def test_a_list_is_what_it_was(listed: Listed) -> None:
+    assert "rag-60-01" in listed()[0]

@@ -1,0 +1,97 @@
+"""auepora power: what a person types and reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+Power = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def demo_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    assert main(["demo", "--out", str(folder), "--json"]) == 0
+    return folder
+
+
+@pytest.fixture
+def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        try:
+            found = main(["power", *words, "--out", str(demo_runs)])
+        except SystemExit as error:
+            found = int(str(error.code))
+        assert found == code
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return " ".join(shown.out.split()), " ".join(shown.err.split())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(("--effect", "0.2", "--sd", "1"), "ask both systems the same 199 samples", id="sd"),
+        pytest.param(("--effect", "0.1", "--rate", "0.8"), "if each is asked other samples, 1", id="rate"),
+        pytest.param(("--n", "100", "--sd", "0.3"), "has to change by 0.08", id="n"),
+        pytest.param(
+            ("--effect", "0.05", "--sd", "0.4", "--per-question", "5", "--within-sd", "0.2"),
+            "answered 5 times by each system",
+            id="per question",
+        ),
+        pytest.param(
+            ("--effect", "0.05", "--sd", "0.4", "--cluster-size", "5", "--cluster-correlation", "0.25"),
+            "the same 1,01",
+            id="clusters",
+        ),
+        pytest.param(("demo-bm25", "--metric", "recall@5"), "With 145 samples, recall@5", id="one run"),
+        pytest.param(("demo-bm25", "demo-hybrid"), "over all", id="two runs"),
+        pytest.param(
+            ("--baseline", "demo-bm25", "--effect", "0.03", "--metric", "recall@5,hit@5"),
+            "(there are 145)",
+            id="baseline",
+        ),
+    ],
+)
+def test_what_it_says(power: Power, words: tuple[str, ...], told: str) -> None:
+    assert told in power(*words)[0]
+
+
+def test_for_machines_and_as_a_picture(power: Power, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    picture = tmp_path / "power.png"
+    out, err = power("demo-bm25", "demo-hybrid", "--metric", "recall@5", "--plot", str(picture), "--json")
+    document = json.loads(out)
+    assert document["runs"] == ["demo-bm25", "demo-hybrid"]
+    assert 0 < document["metrics"][0]["detectable_same"] < document["metrics"][0]["detectable_other"]
+    assert str(picture) in err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "exists already" in power("demo-bm25", "--plot", str(picture), code=4)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "what is asked?"),
+        (("--effect", "0.1"), "how much do scores vary"),
+        (("--effect", "-1", "--sd", "1"), "not a positive number"),
+        (("--n", "100", "--sd", "x"), "is not a number"),
+        (("--n", "100", "--rate", "0.5", "--correlation", "1"), "not a correlation"),
+        (("demo-bm25", "--sd", "1"), "--sd is for when no run tells"),
+        (("demo-bm25", "demo-hybrid", "demo-bm25"), "one run, or at two"),
+        (("demo-bm25", "--metric", "recal@5"), "has no scores of 'recal@5'"),
+        (("demo-bm25", "--per-question", "3"), "Give several runs"),
+        (("demo-bm25", "--plot", "x.pdf"), "ends in .png or .svg"),
+        (("nobody",), "there is no run 'nobody'"),
+    ],
+)
+def test_what_is_refused(power: Power, words: tuple[str, ...], told: str) -> None:
+    assert told in power(*words, code=2)[1]

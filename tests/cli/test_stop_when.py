@@ -1,0 +1,124 @@
+"""auepora run --stop-when clear: what a user types, reads, and may do with the run afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+Auepora = Callable[..., tuple[str, str]]
+DEMO = ("--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--metrics", "recall@5,hit@5")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of all samples to compare with, and one that stops early."""
+    folder = tmp_path_factory.mktemp("runs")
+    out = ("--out", str(folder), "--json")
+    assert main(["run", *DEMO, "--id", "base", *out]) == 0
+    assert main(["run", *DEMO, "--id", "early", "--stop-when", "clear", "--min", "recall@5=0.3", *out]) == 0
+    return folder
+
+
+@pytest.fixture
+def auepora(runs: Path, capsys: pytest.CaptureFixture[str]) -> Auepora:
+    def run(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main([*words, "--out", str(runs)]) == code
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return " ".join(shown.out.split()), " ".join(shown.err.split())
+
+    return run
+
+
+def stopping(runs: Path, name: str) -> dict[str, Any]:
+    document = json.loads((runs / f"{name}.results.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = document["metadata"]["stopping"]
+    return found
+
+
+def test_what_it_says(auepora: Auepora, runs: Path) -> None:
+    words = ("--stop-when", "clear", "--min", "recall@5=0.3", "--id", "again", "--concurrency", "4")
+    out, err = auepora("run", *DEMO, *words)
+    assert "asked in random order (seed 0)" in err
+    assert "clear: recall@5 at least 0.3?" in err
+    assert "Stopped early, after" in out
+    assert "recall@5 is at least 0.3" in out
+    assert "do not hold here" in out
+    told = stopping(runs, "again")
+    assert told == stopping(runs, "early")
+    assert told["stopped_early"]
+    assert told["samples_used"] < told["samples_in_dataset"] == 160
+    assert told["goals"][0]["verdict"] == "yes"
+
+
+def test_it_is_shown_verified_reported_and_rescored_as_what_it_is(auepora: Auepora, runs: Path) -> None:
+    assert "Stopped early, after" in auepora("show", "early")[0]
+    assert "ok" in auepora("verify", "early")[0]
+    assert "Stopped early, after" in auepora("report", "early", "--markdown")[0]
+    page = runs / "early.html"
+    auepora("report", "early", "--html", str(page))
+    assert "Stopped early, after" in page.read_text(encoding="utf-8")
+    auepora("rescore", "early", "--metrics", "mrr", "--id", "more")
+    document = json.loads((runs / "more.results.json").read_text(encoding="utf-8"))
+    mrr = document["retrieval_metrics"]["mrr"]
+    assert mrr["details"]["interval_method"].startswith("confidence sequence")
+    assert document["metadata"]["stopping"]["stopped_early"]
+    assert "ok" in auepora("verify", "more")[0]
+
+
+def test_it_is_not_compared_as_if_it_had_run_to_the_end(auepora: Auepora) -> None:
+    _, err = auepora("compare", "base", "early", code=2)
+    assert "early stopped after" in err
+    assert "--allow-mismatch" in err
+    assert "its own verdict holds" in auepora("compare", "base", "early", "--allow-mismatch", "--json")[0]
+
+
+def test_against_a_baseline(auepora: Auepora, runs: Path) -> None:
+    words = ("--stop-when", "clear", "--baseline", "base", "--stop-on", "recall@5", "--margin", "0.3")
+    out, _ = auepora("run", *DEMO, *words, "--id", "same")
+    assert "It is no worse than base on recall@5, within 0.3" in out
+    assert stopping(runs, "same")["baseline_id"] == "base"
+
+
+def test_a_plan_may_say_it(auepora: Auepora, runs: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.config.yaml"
+    lines = ("dataset: demo", f"system: {DEMO[3]}", "metrics: [recall@5, hit@5]", "stop_when: clear")
+    plan.write_text("\n".join([*lines, "min: [recall@5=0.3]", "id: planned"]), encoding="utf-8")
+    auepora("run", "--config", str(plan))
+    assert stopping(runs, "planned") == stopping(runs, "early")
+
+
+def test_resumed_it_knows_its_rule(auepora: Auepora, runs: Path) -> None:
+    (runs / "early.results.json").rename(runs / "early.gone")
+    try:
+        out, _ = auepora("run", "--resume", "early")
+        assert "Stopped early, after" in out
+    finally:
+        (runs / "early.gone").unlink()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--min", "recall@5=0.5"), "--min says when to stop: add --stop-when clear"),
+        (("--stop-when", "clear"), "Name a limit (--min) or a --baseline"),
+        (("--stop-when", "clear", "--min", "0.5"), "names no metric"),
+        (("--stop-when", "clear", "--min", "recall@5=high"), "has no number"),
+        (("--stop-when", "clear", "--min", "mrr=0.5"), "mrr is to become clear, but is not measured"),
+        (("--stop-when", "clear", "--baseline", "base"), "which metric decides? Name it with --stop-on"),
+        (("--stop-when", "clear", "--margin", "0.1"), "are about a --baseline"),
+        (("--stop-when", "clear", "--baseline", "base", "--margin", "hit@5=-1"), "a margin is a positive"),
+        (("--stop-when", "clear", "--baseline", "nobody", "--stop-on", "hit@5"), "there is no run 'nobody'"),
+    ],
+)
+def test_what_is_refused(auepora: Auepora, runs: Path, words: tuple[str, ...], told: str) -> None:
+    _, err = auepora("run", *DEMO, "--id", "refused", *words, code=2)
+    assert told in err
+    assert not (runs / "refused.results.json").exists()

@@ -1,0 +1,151 @@
+"""The executor `ray` on a cluster that is there: tests/execution/test_ray.py starts it, then these."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.calls import SystemCall
+from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
+from auepora_eval.execution.ray_cluster import RayExecutor
+from auepora_eval.execution.systems import load_system
+from auepora_eval.execution.warm_up import WarmedUp
+from tests.builders import a_sample, an_output
+from tests.execution.worker_calls import DeadlyAt, locked_at_2, odd
+
+ADDRESS = os.environ["AUEPORA_RAY"]
+
+SYSTEM = """
+import os
+from pathlib import Path
+from tests.builders import an_output
+
+LOG = Path({log!r})
+
+
+def note(words):
+    with LOG.open("a") as file:
+        file.write(f"{{os.getpid()}} {{words}}\\n")
+
+
+class System:
+    def __init__(self):
+        if Path({moved!r}).exists():
+            raise ImportError("the index is not on this machine")
+        note("loaded")
+
+    def run(self, sample, *, top_k=5):
+        note(sample.sample_id)
+        return an_output()
+"""
+
+
+def on_the_cluster(**options: Any) -> RayExecutor:
+    return RayExecutor(**{"concurrency": 3, "address": ADDRESS, **options})
+
+
+def samples(count: int) -> list[EvaluationSample]:
+    return [a_sample(f"s{n}", f"query {n}") for n in range(count)]
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Any:
+    file = tmp_path / "my_rag.py"
+    log, moved = str(tmp_path / "log"), str(tmp_path / "moved")
+    file.write_text(SYSTEM.format(log=log, moved=moved), encoding="utf-8")
+    return load_system(f"{file}:System")
+
+
+def notes(tmp_path: Path) -> dict[str, list[str]]:
+    """What each worker wrote, by its process."""
+    found: dict[str, list[str]] = {}
+    for line in (tmp_path / "log").read_text().splitlines():
+        process, words = line.split()
+        found.setdefault(process, []).append(words)
+    del found[str(os.getpid())]  # that of the driver, which loads the system to know its name
+    return found
+
+
+def test_a_worker_loads_the_system_once_and_warms_it_up(system: Any, tmp_path: Path) -> None:
+    executor = WarmedUp(on_the_cluster(), 2)
+    results = list(executor.map(SystemCall(system, 5), samples(120)))
+    assert sorted(place for place, _ in results) == list(range(120))
+    workers = notes(tmp_path)
+    assert all(words[:3] == ["loaded", "s0", "s1"] for words in workers.values())
+    assert all(words.count("loaded") == 1 for words in workers.values())
+    assert sum(len(words) - 3 for words in workers.values()) == 120
+
+
+def test_a_system_that_workers_cannot_load_is_told_at_once(system: Any, tmp_path: Path) -> None:
+    (tmp_path / "moved").touch()
+    with pytest.raises(PlanError, match=r"cannot load the system: .*the index is not on this machine"):
+        list(on_the_cluster().map(SystemCall(system, 5), samples(50)))
+
+
+def test_a_system_that_cannot_be_sent_is_refused() -> None:
+    class Locked:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+            return an_output()
+
+    with pytest.raises(PlanError, match="cannot be sent to the cluster"):
+        list(on_the_cluster().map(SystemCall(Locked(), 5), samples(1)))
+
+
+def test_workers_that_die_once_lose_nothing(tmp_path: Path) -> None:
+    deadly = DeadlyAt(3, 50, 90, 120, once=tmp_path)
+    results = list(on_the_cluster().map(deadly, range(150)))
+    assert sorted(results) == [(n, n * n) for n in range(150)]
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
+    results = dict(on_the_cluster().map(DeadlyAt(17), range(40)))
+    lost = results.pop(17)
+    assert isinstance(lost, WorkerLostError)
+    assert "the task was lost every time" in str(lost)
+    assert results == {n: n * n for n in range(40) if n != 17}
+
+
+def test_what_cannot_be_copied_becomes_words() -> None:
+    results = dict(on_the_cluster(concurrency=1).map(odd, range(3)))
+    assert (str(results[1]), type(results[1])) == ("OddError: odd", RuntimeError)
+    unsendable = dict(on_the_cluster(concurrency=1).map(locked_at_2, range(4)))
+    assert isinstance(unsendable[2], TypeError)
+    assert "it cannot leave its process" in str(unsendable[2])
+    assert [unsendable[n] for n in (0, 1, 3)] == [0, 1, 3]
+
+
+def test_who_asks_a_run_to_stop_is_heard_after_ray_has_started() -> None:
+    import ray
+
+    ray.shutdown()  # whatever an earlier test began: it is the start that takes SIGTERM away
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        assert sorted(on_the_cluster().map(abs, range(5))) == [(n, n) for n in range(5)]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_budget_is_counted_where_the_run_is() -> None:
+    quiet = load_system("tests.execution.worker_calls:Quiet")
+    call = SystemCall(quiet, 5, CallPolicy(max_calls=30))
+    kept: list[int] = []
+
+    def collect() -> None:
+        kept.extend(place for place, _ in on_the_cluster().map(call, iter(samples(1000))))
+
+    with pytest.raises(RunStoppedError, match="the budget of 30 calls is spent"):
+        collect()

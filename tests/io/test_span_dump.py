@@ -1,0 +1,222 @@
+"""Dumps of spans: the same trace in every form that tools write, and what is no trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auepora_eval.errors import DataError
+from auepora_eval.io.otlp import Span, SpanEvent, otlp_document, otlp_spans
+from auepora_eval.io.span_dump import SpanDump, refuse_spans
+from auepora_eval.io.traces import TraceReader
+
+NESTED = {
+    "name": "search",
+    "context": {"trace_id": "0xab", "span_id": "0x2"},
+    "parent_id": "0x1",
+    "start_time": "2026-11-01T10:00:00.250000+00:00",
+    "end_time": "2026-11-01T10:00:00.500000Z",
+    "status_code": "OK",
+    "attributes": {
+        "openinference": {"span": {"kind": "RETRIEVER"}},
+        "input": {"value": "how many?"},
+        "retrieval": {"documents": [{"document": {"id": "d1", "content": "three", "score": 0.5}}]},
+        "embedding": {"embeddings": [{"embedding.vector": [0.1] * 3}]},
+    },
+}
+FLAT = {
+    "name": "search",
+    "span_kind": "RETRIEVER",
+    "context.trace_id": "ab",
+    "context.span_id": "2",
+    "parent_id": "1",
+    "start_time": 1793527200250,  # as pandas writes times to JSON
+    "end_time": 1793527200500,
+    "attributes.input.value": "how many?",
+    "attributes.retrieval.documents": [
+        {"document.id": "d1", "document.content": "three", "document.score": 0.5}
+    ],
+    "attributes.output.value": None,
+}
+DOTTED = {
+    "traceId": "ab",
+    "spanId": "2",
+    "parentSpanId": "1",
+    "name": "search",
+    "startTimeUnixNano": "1793527200250000000",
+    "endTimeUnixNano": "1793527200500000000",
+    "attributes": [
+        {"key": "openinference.span.kind", "value": {"stringValue": "RETRIEVER"}},
+        {"key": "input.value", "value": {"stringValue": "how many?"}},
+        {"key": "retrieval.documents.0.document.id", "value": {"stringValue": "d1"}},
+        {"key": "retrieval.documents.0.document.content", "value": {"stringValue": "three"}},
+        {"key": "retrieval.documents.0.document.score", "value": {"doubleValue": 0.5}},
+    ],
+}
+OTLP = {"resourceSpans": [{"scopeSpans": [{"spans": [DOTTED]}]}]}
+
+
+def spans_of(path: Path) -> list[Span]:
+    return list(SpanDump(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        pytest.param(json.dumps(NESTED), "s.jsonl", id="one span a line, nested"),
+        pytest.param(json.dumps(FLAT), "s.jsonl", id="one span a line, columns"),
+        pytest.param(json.dumps(OTLP), "s.jsonl", id="OTLP, one document a line"),
+        pytest.param(json.dumps(OTLP, indent=2), "s.json", id="OTLP, a document"),
+        pytest.param(json.dumps([NESTED], indent=2), "s.json", id="a list of spans"),
+        pytest.param("\ufeff" + json.dumps(FLAT) + "\r\n", "s.jsonl", id="as Windows writes it"),
+    ],
+)
+def test_every_form_gives_the_same_span(tmp_path: Path, content: str, name: str) -> None:
+    path = tmp_path / name
+    for packed in (False, True):
+        raw = content.encode()
+        path.write_bytes(gzip.compress(raw) if packed else raw)
+        (span,) = spans_of(path)
+        assert (span.trace_id, span.span_id, span.parent_id, span.name) == ("ab", "2", "1", "search")
+        assert (span.start_ns, span.seconds) == (1793527200_250000000, 0.25)
+        assert span.attributes == {
+            "openinference.span.kind": "RETRIEVER",
+            "input.value": "how many?",
+            "retrieval.documents.0.document.id": "d1",
+            "retrieval.documents.0.document.content": "three",
+            "retrieval.documents.0.document.score": 0.5,
+        }
+        assert span.error is None
+
+
+def test_a_parquet_file_is_read_too(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra parquet)")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
+    row = {name: value for name, value in FLAT.items() if value is not None}
+    times = {name: datetime.fromisoformat(NESTED[name]) for name in ("start_time", "end_time")}  # type: ignore[arg-type]
+    parquet.write_table(pyarrow.Table.from_pylist([{**row, **times}]), tmp_path / "s.parquet")
+    (span,) = spans_of(tmp_path / "s.parquet")
+    assert (span.span_id, span.seconds) == ("2", 0.25)
+    assert span.attributes["retrieval.documents.0.document.id"] == "d1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"status_code": "ERROR", "status_message": "boom"}, "boom"),
+        ({"status": {"code": 2, "message": "boom"}}, "boom"),
+        ({"status": {"status_code": "ERROR", "description": "boom"}}, "boom"),
+        ({"status": {"code": "STATUS_CODE_ERROR"}}, ""),
+        ({"status": {"code": 1}}, None),
+        ({"status_code": "UNSET"}, None),
+    ],
+)
+def test_errors_of_spans(tmp_path: Path, fields: dict[str, Any], error: str | None) -> None:
+    (tmp_path / "s.jsonl").write_text(
+        json.dumps({"trace_id": "a", "span_id": "b", **fields}), encoding="utf-8"
+    )
+    assert spans_of(tmp_path / "s.jsonl")[0].error == error
+
+
+@pytest.mark.parametrize("time", ["soon", "", -5, 0, 12, 10**30, 1e400, True, None, [1], {"a": 1}])
+def test_a_time_that_is_none_is_not_known(tmp_path: Path, time: Any) -> None:
+    record = {"trace_id": "a", "span_id": "b", "start_time": time, "end_time": 1793527200}
+    (tmp_path / "s.jsonl").write_text(json.dumps(record).replace("Infinity", "null"), encoding="utf-8")
+    (span,) = spans_of(tmp_path / "s.jsonl")
+    assert (span.start_ns, span.end_ns, span.seconds) == (None, 1793527200_000000000, None)
+
+
+def test_what_is_no_span_is_counted(tmp_path: Path) -> None:
+    lines = [FLAT, {"trace_id": "a"}, {"something": "else"}, {"trace_id": 7, "span_id": "b"}]
+    (tmp_path / "s.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    dump = SpanDump(tmp_path / "s.jsonl")
+    assert len(list(dump)) == 1
+    assert dump.left_out == {"no trace id or span id": 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param("not json", "s.jsonl:1", id="no JSON"),
+        pytest.param("[1, 2]", "this is no span", id="a list of numbers"),
+        pytest.param('["' + "a" * 10 + '"', "s.jsonl", id="cut off"),
+        pytest.param('{"attributes":' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply", id="deep"),
+        pytest.param(
+            json.dumps({**FLAT, "attributes": {str(n): n for n in range(30_000)}}),
+            "over 20,000 attributes",
+            id="attributes without end",
+        ),
+    ],
+)
+def test_hostile_files_are_refused_in_words(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "s.jsonl").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=words):
+        spans_of(tmp_path / "s.jsonl")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    """resourceSpans scopeSpans spans traceId spanId context attributes key value stringValue arrayValue
+    values kvlistValue intValue start_time end_time status code message parent_id input.value output.value
+    name openinference.span.kind gen_ai.input.messages gen_ai.retrieval.documents""".split()
+)
+RECORDS = st.dictionaries(
+    KEYS,
+    st.recursive(
+        JSON,
+        lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=3),
+        max_leaves=12,
+    ),
+    max_size=6,
+)
+
+
+@given(record=RECORDS)
+def test_nothing_that_is_json_breaks_the_reader(record: dict[str, Any], tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.jsonl"
+    with_ids = {**record, "traceId": "t", "spanId": "s"}
+    path.write_text(json.dumps(record) + "\n" + json.dumps(with_ids) + "\n", encoding="utf-8")
+    try:
+        traces = list(TraceReader().add(SpanDump(path)))
+    except DataError:
+        return
+    assert all(trace.problem or trace.sample.query for trace in traces)
+
+
+def test_predictions_are_not_taken_for_spans(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"sample_id":"1","answer":"x","trace_id":"a","span_id":"b"}\n', encoding="utf-8")
+    refuse_spans(path)  # it has a sample_id
+    path.write_text(json.dumps(OTLP), encoding="utf-8")
+    with pytest.raises(DataError, match="auepora import-traces"):
+        refuse_spans(path)
+
+
+@given(
+    attributes=st.dictionaries(
+        st.text(min_size=1, max_size=5),
+        st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        max_size=4,
+    )
+)
+def test_otlp_gives_back_what_it_was_given(attributes: dict[str, Any]) -> None:
+    span = Span(
+        "a" * 32, "b" * 16, "n", 1, 2, "c" * 16, 3, attributes, [SpanEvent("e", 5, attributes)], "bad"
+    )
+    document = json.loads(json.dumps(otlp_document([span], {"service.name": "x"}, "scope", "1")))
+    ((place, read),) = otlp_spans(document)
+    assert place == "$.resourceSpans[0].scopeSpans[0].spans[0]"
+    assert read["attributes"] == attributes
+    assert (read["traceId"], read["parentSpanId"], read["endTimeUnixNano"]) == ("a" * 32, "c" * 16, "2")
+    assert read["status"] == {"code": 2, "message": "bad"}

@@ -1,0 +1,242 @@
+"""Runs as spans: what a collector gets, by the names of the conventions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
+from auepora_eval.errors import CallError, DataError, StorageError
+from auepora_eval.io.otlp import Span, otlp_spans
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.evaluation import evaluate_and_store
+from auepora_eval.runs.span_sinks import SdkSpans, SpanEndpoint, SpanFile
+from auepora_eval.runs.spans import Moments, content_is_wanted, export_spans, run_spans
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample, an_output
+from tests.servers import chat_server
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+class Staged:
+    """Answers the first sample with stages and tokens, fails on the second, has no stages on the third."""
+
+    name = "staged"
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        if sample.sample_id == "s2":
+            raise ConnectionError("no line")
+        if sample.sample_id == "s3":
+            return an_output("b", "no")
+        timings = {"retrieval": 0.25, "generation": 0.5, "end_to_end": 1.0}
+        output = an_output("ab", "yes", timings=timings, extra={"input_tokens": 11, "output_tokens": 5})
+        output.response = Response("yes", metadata={"model": "small-1", "finish_reason": "stop"})
+        return output
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[EvaluationResultsStorage, Moments]:
+    storage, moments = EvaluationResultsStorage(tmp_path / "runs"), Moments.none()
+    plan = EvaluationPlan(parse_metrics("recall@2,exact_match"))
+    configuration = {"system": "openai:http://127.0.0.1:1/v1#small"}
+    evaluator = AueporaEvaluator(Staged(), plan, on_output=moments.note, configuration=configuration)
+    first, second = (
+        a_sample("s1", "Is it?", relevant="a", reference="yes"),
+        a_sample("s2", "Why?", reference="x"),
+    )
+    data = a_dataset(first, second, a_sample("s3", "And?", reference="yes"))
+    with pytest.warns(PartialCoverageWarning):
+        evaluate_and_store(evaluator, data, storage, evaluation_id="r")
+    return storage, moments
+
+
+def by_sample(
+    stored: tuple[EvaluationResultsStorage, Moments], *, content: bool = False
+) -> dict[str, list[Span]]:
+    traces = run_spans(*stored[:1], "r", stored[1], content)
+    return {str(spans[0].attributes.get("auepora.sample.id", "")): spans for spans in traces}
+
+
+def scores(span: Span) -> dict[str, Any]:
+    told = [event.attributes for event in span.events if event.name == "gen_ai.evaluation.result"]
+    return {
+        each["gen_ai.evaluation.name"]: each.get(
+            "gen_ai.evaluation.score.value", each.get("gen_ai.evaluation.score.label")
+        )
+        for each in told
+    }
+
+
+def test_a_call_has_its_stages_within_it(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
+    call, retrieval, chat = by_sample(stored)["s1"]
+    assert [span.name for span in (call, retrieval, chat)] == [
+        "invoke_workflow staged",
+        "retrieval",
+        "chat small",
+    ]
+    assert [span.seconds for span in (call, retrieval, chat)] == pytest.approx([1.0, 0.25, 0.5], abs=1e-6)
+    assert retrieval.parent_id == chat.parent_id == call.span_id
+    assert {span.trace_id for span in (call, retrieval, chat)} == {call.trace_id}
+    assert retrieval.end_ns == chat.start_ns
+    assert call.end_ns == int(stored[1].arrived["s1"] * 1e9)
+    told = {name: value for name, value in chat.attributes.items() if value is not None}
+    assert told == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "small",
+        "gen_ai.response.model": "small-1",
+        "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 5,
+    }
+
+
+def test_scores_are_events_of_what_they_judge(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
+    traces = by_sample(stored)
+    assert scores(traces["s1"][0]) == {"recall@2": 1.0, "exact_match": 1.0}
+    assert scores(traces["s2"][0]) == {
+        "recall@2": "skipped",
+        "exact_match": "failed",
+    }  # not measured is not 0
+    assert scores(traces["s3"][0]) == {"recall@2": "skipped", "exact_match": 0.0}
+    skipped = traces["s3"][0].events[0].attributes
+    assert skipped["gen_ai.evaluation.explanation"]
+    evaluation, scoring = traces[""]
+    assert scoring.parent_id == evaluation.span_id
+    assert scores(scoring) == {"recall@2": 1.0, "exact_match": 0.5}
+    assert all((event.time_ns >= (traces["s1"][0].end_ns or 0)) for event in scoring.events)
+
+
+def test_a_failed_call_is_an_error_and_what_was_not_timed_has_no_span(
+    stored: tuple[EvaluationResultsStorage, Moments],
+) -> None:
+    traces = by_sample(stored)
+    assert len(traces["s2"]) == len(traces["s3"]) == 1
+    assert traces["s2"][0].error == "no line"
+    assert traces["s2"][0].attributes["error.type"] == "ConnectionError"
+
+
+def test_texts_are_in_spans_only_where_they_are_wanted(
+    stored: tuple[EvaluationResultsStorage, Moments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ("Is it?", "text of a", '"yes"')
+    quiet, open_ = (str(by_sample(stored, content=content)["s1"]) for content in (False, True))
+    assert [text in quiet for text in texts] == [False] * 3
+    assert [text in open_ for text in texts] == [True] * 3
+    assert not content_is_wanted()
+    monkeypatch.setenv(CONTENT, "true")
+    assert content_is_wanted()
+
+
+def test_a_run_that_is_exported_again_has_the_same_ids_and_no_invented_times(
+    stored: tuple[EvaluationResultsStorage, Moments],
+) -> None:
+    now, later = by_sample(stored), by_sample((stored[0], Moments.none()))
+    assert [s.span_id for spans in now.values() for s in spans] == [
+        s.span_id for spans in later.values() for s in spans
+    ]
+    assert now["s1"][0].attributes["auepora.time.known"] is True
+    assert later["s1"][0].attributes["auepora.time.known"] is False
+    assert later["s1"][0].seconds == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_file_has_a_document_a_line(
+    stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path
+) -> None:
+    path = tmp_path / "spans.jsonl"
+    with SpanFile(path) as sink:
+        assert export_spans(stored[0], "r", sink) == 7
+    (line,) = path.read_text(encoding="utf-8").splitlines()
+    spans = [span for _, span in otlp_spans(json.loads(line))]
+    assert [span["attributes"].get("auepora.sample.id") for span in spans if "parentSpanId" not in span] == [
+        "s1",
+        "s2",
+        "s3",
+        None,
+    ]
+    assert spans[3]["status"] == {"code": 2, "message": "no line"}
+    with pytest.raises(StorageError, match="exists already"), SpanFile(path):
+        pass
+
+
+def test_an_endpoint_gets_otlp_over_http(
+    stored: tuple[EvaluationResultsStorage, Moments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chat_server(["500", "ok"], says=lambda body: {}, bare=True) as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url.removesuffix("/v1"))
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector-key-1")
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
+        with SpanEndpoint(retries=2) as sink:
+            export_spans(stored[0], "r", sink)
+    assert server.paths == ["/v1/traces"] * 2  # the first attempt got a 500
+    assert server.headers[-1]["Authorization"] == "Bearer collector-key-1"
+    resource = server.requests[-1]["resourceSpans"][0]
+    assert resource["resource"]["attributes"] == [
+        {"key": "service.name", "value": {"stringValue": "nightly"}}
+    ]
+    assert len(resource["scopeSpans"][0]["spans"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        pytest.param({}, "names no endpoint", id="no endpoint: nothing is sent"),
+        pytest.param({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "not by gRPC", id="grpc"),
+        pytest.param({"OTEL_EXPORTER_OTLP_HEADERS": "x-team=secret-1"}, "only a header", id="another header"),
+        pytest.param(
+            {"OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20abc"}, "only a header", id="basic"
+        ),
+        pytest.param(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example"}, "unencrypted", id="open wire"
+        ),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_at_once(
+    environment: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if environment:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(DataError, match=words) as refused:
+        SpanEndpoint()
+    assert "secret-1" not in str(refused.value)
+
+
+def test_a_collector_that_is_not_there_is_named(
+    stored: tuple[EvaluationResultsStorage, Moments], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/custom")
+    sink = SpanEndpoint(retries=0)
+    with pytest.raises(CallError, match=r"127.0.0.1:9/custom: nothing listens there"), sink:
+        export_spans(stored[0], "r", sink)
+
+
+def test_the_sdk_exports_what_we_hand_it(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
+    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed (extra otel)")
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from opentelemetry.trace import SpanKind, StatusCode
+
+    exporter = InMemorySpanExporter()
+    with SdkSpans(SimpleSpanProcessor(exporter)) as sink:
+        export_spans(stored[0], "r", sink, moments=stored[1], content=True)
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    assert len(exporter.get_finished_spans()) == 7
+    chat, call = spans["chat small"], exporter.get_finished_spans()[0]
+    assert chat.parent.span_id == call.context.span_id
+    assert chat.kind is SpanKind.CLIENT
+    assert chat.attributes["gen_ai.usage.input_tokens"] == 11
+    assert [event.attributes["gen_ai.evaluation.name"] for event in call.events] == [
+        "recall@2",
+        "exact_match",
+    ]
+    assert json.loads(spans["retrieval"].attributes["gen_ai.retrieval.documents"])[0]["id"] == "a"
+    assert exporter.get_finished_spans()[3].status.status_code is StatusCode.ERROR
+    assert call.resource.attributes["service.name"] == "auepora"

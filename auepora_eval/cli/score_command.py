@@ -46,15 +46,16 @@ def run(args: Namespace) -> int:
     dataset = open_samples(args.dataset, args.format)
     asked = None if args.metrics is None else EvaluationPlan(parse_metrics(args.metrics))
     survey = Survey.of(dataset, asked)
-    refuse_no_samples(args.dataset, len(survey.ids))
+    refuse_no_samples(args.dataset, survey.size)
     predictions = predictions_at(args.outputs)
     predictions.refuse_strangers(survey.ids)
+    survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
     plan = asked or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
     refuse_no_metrics(plan.metrics)
-    plan.validate_counts(survey.counts, len(survey.ids))
+    plan.validate_counts(survey.counts, survey.size)
     name = args.name or Path(args.outputs).name.split(".")[0]
-    with progress(min(len(survey.ids), args.limit or len(survey.ids)), name) as advance:
+    with progress(min(survey.size, args.limit or survey.size), name) as advance:
         finished, tally, path = score_predictions(
             dataset,
             predictions,

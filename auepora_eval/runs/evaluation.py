@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..core.batch import Batch
 from ..core.dataset import EvaluationDataset
 from ..core.fingerprint import canonical_json
 from ..core.metrics_base import SampleMetric
 from ..core.resources import ResourceMonitor
 from ..core.runner import name_of
-from ..core.scores import Scores
 from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
@@ -87,6 +85,7 @@ def evaluate_and_store(
     storage.refuse_finished(evaluation_id, force=force)
     survey = survey or Survey.of(dataset, evaluator.plan)
     _refuse_repeated(dataset, survey)
+    survey.forget_ids()
     # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
     evaluator.plan.validate_counts(survey.counts, survey.size)
     evaluator.warn_of_cutoffs_beyond_top_k()
@@ -215,23 +214,22 @@ def _scored(
     clock: float,
 ) -> StoredRun:
     """Score what the journal has, in the dataset's order, whatever order it was answered in."""
-    places = stored_places(storage.run_folder(run.evaluation_id))
+    folder = storage.run_folder(run.evaluation_id)
+    places = stored_places(folder)
     if places is None:
-        raise StorageError(f"{storage.run_folder(run.evaluation_id)} has lost its journal.")
+        raise StorageError(f"{folder} has lost its journal.")
     with storage.writer(run.evaluation_id, force=force, with_outputs=False) as writer:
-
-        def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
-            writer.add(batch, scores)
-
-        run.results = score_in_chunks(evaluator.plan, places.pairs(dataset), keep, seed=run.seed)
+        run.results = score_in_chunks(
+            evaluator.plan, places.pairs(dataset), writer.add, seed=run.seed, folder=folder
+        )
         run.seconds = perf_counter() - clock
         return StoredRun(run, writer.tally, writer.finish(run))
 
 
 def _refuse_repeated(dataset: EvaluationDataset, survey: Survey) -> None:
-    if len(survey.ids) < survey.size:
+    if survey.repeated:
         raise DataError(
             dataset.name,
-            f"{survey.size - len(survey.ids)} samples have the sample_id of another one.",
+            f"{survey.repeated} samples have the sample_id of another one.",
             fix="Scores are matched by id: give each sample its own.",
         )

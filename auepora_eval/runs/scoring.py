@@ -50,6 +50,7 @@ class Survey:
 
     ids: SeenIds = field(default_factory=SeenIds)
     size: int = 0
+    repeated: int = 0  # samples with the id of another one
     sha256: str = ""  # the dataset's fingerprint
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Survey:
         names = {*FIELDS, *(name for m in (plan.metrics if plan else ()) for name in m.required_fields())}
         survey, fingerprint = cls(), Fingerprint()
         for sample in dataset:
-            survey.ids.add(sample.sample_id)
+            survey.repeated += not survey.ids.add(sample.sample_id)
             survey.size += 1
             fingerprint.add([sample])
             for name in names:
@@ -69,6 +70,10 @@ class Survey:
                     survey.examples.setdefault(name, sample)
         survey.sha256 = fingerprint.hexdigest()
         return survey
+
+    def forget_ids(self) -> None:
+        """Let go of the ids, once nobody will ask for them: they are most of what a survey holds."""
+        self.ids = SeenIds()
 
 
 def score_predictions(
@@ -105,7 +110,9 @@ def score_predictions(
                 for sample, output in zip(batch.samples, batch.outputs, strict=True):
                     on_output(sample, output)
 
-        results = score_in_chunks(plan, _pairs(dataset, predictions, limit), keep, seed=seed)
+        folder = storage.run_folder(evaluation_id)
+        pairs = _pairs(dataset, predictions, limit)
+        results = score_in_chunks(plan, pairs, keep, seed=seed, folder=folder)
         run = EvaluationRun(
             evaluation_id=evaluation_id,
             system_name=system_name,

@@ -288,19 +288,19 @@ def _equal_scores_interval(
     return Interval(low, high, "all scores equal, unseen share")
 
 
-def _groups(n: int, clusters: Sequence[Hashable] | None) -> list[Indices]:
+def _groups(n: int, clusters: Sequence[Hashable] | None) -> Sequence[Indices]:
     """The row numbers of each independent unit, in order of first appearance."""
     import numpy as np
 
     if clusters is None:
-        return list(np.arange(n).reshape(-1, 1))
+        return np.arange(n).reshape(-1, 1)  # type: ignore[return-value]  # its rows, without a list of them
     members: dict[Hashable, list[int]] = {}
     for place, cluster in enumerate(clusters):
         members.setdefault(cluster, []).append(place)
     return [np.array(places) for places in members.values()]
 
 
-def _leave_one_out(rows: Array, groups: list[Indices], aggregate: Callable[[Array], Array]) -> Array:
+def _leave_one_out(rows: Array, groups: Sequence[Indices], aggregate: Callable[[Array], Array]) -> Array:
     import numpy as np
 
     everything = np.arange(len(rows))
@@ -318,7 +318,7 @@ def _leave_one_out(rows: Array, groups: list[Indices], aggregate: Callable[[Arra
 
 def _each_resample(
     rows: Array,
-    groups: list[Indices],
+    groups: Sequence[Indices],
     aggregate: Callable[[Array], Array],
     resamples: int,
     rng: np.random.Generator,

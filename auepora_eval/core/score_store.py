@@ -178,9 +178,16 @@ class StoredScores(Scores):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy, or what goes to another process, has no file behind it.
-        plain = Scores(list(self.sample_ids), self.values, parts=self.parts, notes=self.notes)
-        plain.clusters, plain.if_failed = self.clusters, self.if_failed
-        return plain.__reduce_ex__(4)  # type: ignore[return-value]  # no text, but a tuple
+        columns = (self.values, self.parts, dict(self.notes), self.clusters, self.if_failed)
+        return _plain, (list(self.sample_ids), *columns)
+
+
+def _plain(
+    ids: list[str], values: Any, parts: Any, notes: dict[int, Note], clusters: Any, if_failed: Any
+) -> Scores:
+    scores = Scores(ids, values, parts=parts, notes=notes)
+    scores.clusters, scores.if_failed = clusters, if_failed
+    return scores
 
 
 _READ = ("values", "parts", "notes", "clusters", "if_failed")

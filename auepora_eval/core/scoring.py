@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -114,12 +115,26 @@ def score_in_chunks(
         return results
     kept = ScoreStore(folder)
     rest = iter(pairs)
-    while chunk := list(islice(rest, size)):
+    while chunk := _taken(rest, size):
         batch = Batch([sample for sample, _ in chunk], [output for _, output in chunk])
         scores = {m.name: m.score_batch(batch) for m in metrics if isinstance(m, SampleMetric)}
         on_chunk(batch, scores)
         kept.add(scores)
+        del chunk, batch, scores  # before the next one is read: texts may be large
     return [_summary(m, kept.scores(m.name), seed) for m in metrics if isinstance(m, SampleMetric)]
+
+
+def _taken(
+    pairs: Iterator[tuple[EvaluationSample, SystemOutputs]], size: int
+) -> list[tuple[EvaluationSample, SystemOutputs]]:
+    """The next pairs. They are many objects, and none is garbage: Python need not look for it meanwhile."""
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        return list(islice(pairs, size))
+    finally:
+        if looking:
+            gc.enable()
 
 
 def _summary(metric: SampleMetric, scores: StoredScores, seed: int) -> MetricResult:

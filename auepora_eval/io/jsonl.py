@@ -26,6 +26,7 @@ from ..errors import AueporaError, DataError
 from .atomic import written
 from .json_text import kind_of, parse_json, refuse_repeated_keys
 from .names import stem
+from .quick_records import may_repeat_a_key, quick_sample
 from .records import document_record, read_document_record, read_sample, sample_record
 
 MAX_LINE_BYTES = 8_000_000
@@ -87,11 +88,14 @@ def read_samples(
     """
     seen, begun = SeenIds(), False
     head = head or Head()
-    for where, record in read_records(path, max_line_bytes=max_line_bytes):
-        if not begun and head.take(record, where):
-            continue
+    for where, line in _placed_lines(path, max_line_bytes):
+        sample = quick_sample(line, where, head.documents)
+        if sample is None:
+            record = parse_line(line, where)
+            if not begun and head.take(record, where):
+                continue
+            sample = read_sample(record, where, head.documents)
         begun = True
-        sample = read_sample(record, where, head.documents)
         if not all_differ and not seen.add(sample.sample_id):
             _refuse_repeated(path, sample.sample_id, where, max_line_bytes)
         yield sample
@@ -200,13 +204,18 @@ def read_records(
 
     A byte order mark and CRLF line ends are accepted, and so is gzip, whatever the file is called.
     """
-    path = Path(path)
-    for number, line in enumerate(read_lines(path, max_line_bytes), start=1):
+    for where, line in _placed_lines(Path(path), max_line_bytes):
+        yield where, parse_line(line, where)
+
+
+def _placed_lines(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    """("file.jsonl:17", line) for each line that is not blank."""
+    name = path.name
+    for number, line in enumerate(read_lines(path, limit), start=1):
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-        if line.strip():
-            where = f"{path.name}:{number}"
-            yield where, parse_line(line, where)
+        if not line.isspace() and line:
+            yield f"{name}:{number}", line
 
 
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
@@ -214,20 +223,12 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     record = parse_json(line, where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
-    if any(line.count(key) > 1 for key in _KEYS_OF_A_RECORD):
+    if may_repeat_a_key(line):
         refuse_repeated_keys(line, where)
     return record
 
 
 _ONE_OBJECT = "Write one JSON object a line."
-# A look for a repeated key costs as much as parsing; these five are looked for on every line.
-_KEYS_OF_A_RECORD = (
-    b'"sample_id":',
-    b'"task_id":',
-    b'"query":',
-    b'"relevant_docs":',
-    b'"reference_answer":',
-)
 
 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from ..core.seen import PlacesById, SeenIds, key_of
 from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
-from .json_text import refuse_extremes
 from .jsonl import (
     BYTE_ORDER_MARK,
     MAX_LINE_BYTES,
@@ -23,6 +22,7 @@ from .jsonl import (
     read_records,
     save_records,
 )
+from .quick_records import quick_prediction
 from .records import prediction_record, read_prediction
 
 
@@ -68,7 +68,7 @@ class PredictionFile:
         if self._loaded is not None:
             return sample_id in self._loaded
         with opened(self.path) as file:
-            return self._line_of(sample_id, file) is not None
+            return self._found(sample_id, file) is not None
 
     def refuse_strangers(self, known: Container[str]) -> None:
         """DataError if there are predictions for samples that the data do not have."""
@@ -85,27 +85,20 @@ class PredictionFile:
             return
         with opened(self.path) as file:
             for sample_id in sample_ids:
-                found = self._line_of(sample_id, file)
-                yield missing_output() if found is None else read_prediction(*found)[1]
+                yield self._found(sample_id, file) or missing_output()
 
-    def _line_of(self, sample_id: str, file: BinaryIO) -> tuple[dict[str, Any], str] | None:
-        """The record of a sample, and its place. Two ids may have one key: the record decides."""
+    def _found(self, sample_id: str, file: BinaryIO) -> SystemOutputs | None:
+        """The output of a sample, if there is one. Two ids may have one key: the record decides."""
         for place in self._places.find(sample_id):
             if file.tell() != self._starts[place]:
                 file.seek(self._starts[place])
-            line = file.readline()
+            line = file.readline().removeprefix(BYTE_ORDER_MARK)
             where = f"{self.path.name}:{self._numbers[place]}"
-            line = line.removeprefix(BYTE_ORDER_MARK)
-            try:
-                record = _decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                record = parse_line(line, where)  # says what is wrong
-            found = record.get("sample_id") if isinstance(record, dict) else None
-            if not isinstance(found, str) or key_of(found) != key_of(sample_id):
-                raise DataError(where, "the file changed while it was read.", fix="Score it again.")
+            found, output = quick_prediction(line, where) or read_prediction(parse_line(line, where), where)
             if found == sample_id:
-                refuse_extremes(record, line, where)
-                return record, where
+                return output
+            if key_of(found) != key_of(sample_id):
+                raise DataError(where, "the file changed while it was read.", fix="Score it again.")
         return None
 
     def _survey(self) -> None:
@@ -149,9 +142,6 @@ class PredictionFile:
         where = f"{self.path.name}:{number}"
         sample_id, output = read_prediction(parse_line(line, where), where)
         return _Head(sample_id, [msgspec.Raw()] * len(output.retrieved))
-
-
-_decode = msgspec.json.Decoder().decode
 
 
 class _Head(msgspec.Struct):

@@ -215,15 +215,21 @@ def _scored(
 ) -> StoredRun:
     """Score what the journal has, in the dataset's order, whatever order it was answered in."""
     folder = storage.run_folder(run.evaluation_id)
-    places = stored_places(folder)
-    if places is None:
-        raise StorageError(f"{folder} has lost its journal.")
-    with storage.writer(run.evaluation_id, force=force, with_outputs=False) as writer:
+    # The survey found all ids different: the writer need not remember them once more.
+    with storage.writer(run.evaluation_id, force=force, with_outputs=False, all_differ=True) as writer:
         run.results = score_in_chunks(
-            evaluator.plan, places.pairs(dataset), writer.add, seed=run.seed, folder=folder
+            evaluator.plan, _pairs(folder, dataset), writer.add, seed=run.seed, folder=folder
         )
         run.seconds = perf_counter() - clock
         return StoredRun(run, writer.tally, writer.finish(run))
+
+
+def _pairs(folder: Path, dataset: EvaluationDataset) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+    """Each sample with its output in the journal; where these are is forgotten after the last one."""
+    places = stored_places(folder)
+    if places is None:
+        raise StorageError(f"{folder} has lost its journal.")
+    yield from places.pairs(dataset)
 
 
 def _refuse_repeated(dataset: EvaluationDataset, survey: Survey) -> None:

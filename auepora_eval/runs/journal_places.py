@@ -13,8 +13,9 @@ from ..core.seen import SeenIds, key_of
 from ..core.types import EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
 from ..io.predictions import missing_output
+from ..io.quick_records import quick_journaled
 from ..io.records import read_prediction
-from .journal_lines import Damage, good_records, opened_journal, record_of
+from .journal_lines import Damage, good_records, opened_journal, record_of, text_of
 
 # A failure that may not happen again: resuming tries these once more. Others would fail as before.
 RETRYABLE = frozenset(
@@ -122,25 +123,49 @@ class JournalPlaces:
 
     def records(self, sample_ids: Iterable[str]) -> Iterator[tuple[str, dict[str, Any] | None]]:
         """(place, prediction record) for each sample, in order; None for one that has no output."""
-        with opened_journal(self.path) as file:
-            for sample_id in sample_ids:
-                place = self._place(sample_id)
-                if place < 0:
-                    yield self.path.name, None
-                    continue
-                offset = self._at[place]
-                file.seek(offset)
-                record = record_of(file.readline(), self._run_key)
-                if record is None or record["output"]["sample_id"] != sample_id:
-                    raise StorageError(
-                        f"{self.path} changed while it was read, at byte {offset}. Resume the run to mend it."
-                    )
-                yield f"{self.path.name}: byte {offset}", record["output"]
+        for sample_id, offset, line in self._lines(sample_ids):
+            yield self._where(offset), None if line is None else self._record(line, sample_id, offset)
 
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
         """An output for each sample, in order; a sample without one has failed."""
-        for where, record in self.records(sample_ids):
-            yield missing_output() if record is None else read_prediction(record, where)[1]
+        for sample_id, offset, line in self._lines(sample_ids):
+            if line is None:
+                yield missing_output()
+                continue
+            text, where = text_of(line, self._run_key), self._where(offset)
+            found = None if text is None else quick_journaled(text, where)
+            if found is not None and found[0] == sample_id:
+                yield found[1]
+            else:
+                yield read_prediction(self._record(line, sample_id, offset), where)[1]
+
+    def _lines(self, sample_ids: Iterable[str]) -> Iterator[tuple[str, int, bytes | None]]:
+        """(id, first byte, line) for each sample, in order."""
+        with opened_journal(self.path) as file:
+            end = 0  # of the line that was read last
+            for sample_id in sample_ids:
+                place = self._place(sample_id)
+                if place < 0:
+                    yield sample_id, -1, None
+                    continue
+                offset = self._at[place]
+                if offset != end:
+                    file.seek(offset)
+                line = file.readline()
+                end = offset + len(line)
+                yield sample_id, offset, line
+
+    def _where(self, offset: int) -> str:
+        return self.path.name if offset < 0 else f"{self.path.name}: byte {offset}"
+
+    def _record(self, line: bytes, sample_id: str, offset: int) -> dict[str, Any]:
+        record = record_of(line, self._run_key)
+        if record is None or record["output"]["sample_id"] != sample_id:
+            raise StorageError(
+                f"{self.path} changed while it was read, at byte {offset}. Resume the run to mend it."
+            )
+        output: dict[str, Any] = record["output"]
+        return output
 
     def pairs(self, samples: Iterable[EvaluationSample]) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
         """Each sample with its output."""

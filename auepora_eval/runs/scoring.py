@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -59,17 +59,28 @@ class Survey:
     def of(cls, dataset: EvaluationDataset, plan: EvaluationPlan | None = None) -> Survey:
         """Walk through a dataset and count who has what the plan needs."""
         names = {*FIELDS, *(name for m in (plan.metrics if plan else ()) for name in m.required_fields())}
+        plain, dotted = [n for n in names if "." not in n], [n for n in names if "." in n]
         survey, fingerprint = cls(), Fingerprint()
         for sample in dataset:
             survey.repeated += not survey.ids.add(sample.sample_id)
             survey.size += 1
             fingerprint.add([sample])
-            for name in names:
-                if has_field(sample, name):
-                    survey.counts[name] += 1
-                    survey.examples.setdefault(name, sample)
+            survey._note(sample, plain, dotted)
         survey.sha256 = fingerprint.hexdigest()
         return survey
+
+    def _note(self, sample: EvaluationSample, plain: Sequence[str], dotted: Sequence[str]) -> None:
+        # Most answers need no closer look, and this is asked of every sample.
+        there = [
+            name
+            for name in plain
+            if (value := getattr(sample, name, None)) is not None and (value or has_field(sample, name))
+        ]
+        there += [name for name in dotted if has_field(sample, name)]
+        for name in there:
+            self.counts[name] += 1
+            if name not in self.examples:
+                self.examples[name] = sample
 
     def forget_ids(self) -> None:
         """Let go of the ids, once nobody will ask for them: they are most of what a survey holds."""

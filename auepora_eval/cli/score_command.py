@@ -70,6 +70,7 @@ def run(args: Namespace) -> int:
             price_input=args.price_input,
             price_output=args.price_output,
             force=args.force,
+            all_differ=not survey.repeated,
             on_output=advance,
         )
     if args.json:

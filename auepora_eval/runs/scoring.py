@@ -102,17 +102,19 @@ def score_predictions(
     price_input: float | None = None,
     price_output: float | None = None,
     force: bool = False,
+    all_differ: bool = False,
     on_output: OnOutput | None = None,
 ) -> tuple[EvaluationRun, Tally, Path]:
     """Score predictions chunk by chunk and store the run; its samples and outputs are on the disk only.
 
-    The run has no `resource_usage`: what the scoring takes says nothing of the system.
+    The run has no `resource_usage`: what the scoring takes says nothing of the system. `all_differ`: it is
+    known that no id of the dataset comes twice, and need not be found out.
     """
     started, clock = now(), perf_counter()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
     settings = {**(configuration or {}), **checked_prices(price_input, price_output)}
     fingerprint = Fingerprint()
-    with storage.writer(evaluation_id, force=force) as writer:
+    with storage.writer(evaluation_id, force=force, all_differ=all_differ) as writer:
 
         def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
             fingerprint.add(batch.samples)

@@ -157,9 +157,10 @@ def _influences(sums: Array, sizes: Array) -> Array:
     Where every unit has a size of 1 these are the values themselves.
     """
     there = sizes > 0
-    sums, sizes = sums[there], sizes[there]
+    if not there.all():
+        sums, sizes = sums[there], sizes[there]
     if bool((sizes == 1.0).all()):
-        return sums
+        return sums if sums.flags.c_contiguous else sums.copy()
     ratio = sums.sum() / sizes.sum()
     influences: Array = ratio + (sums - ratio * sizes) * (len(sums) / sizes.sum())
     return influences

@@ -52,19 +52,20 @@ def run(args: Namespace) -> int:
     dataset = open_samples(args.dataset, args.format)
     asked = None if args.metrics is None else EvaluationPlan(parse_metrics(args.metrics))
     survey = Survey.of(dataset, asked)
-    refuse_no_samples(args.dataset, len(survey.ids))
+    refuse_no_samples(args.dataset, survey.size)
     refuse_spans(Path(args.outputs))
     predictions = predictions_at(args.outputs)
     predictions.refuse_strangers(survey.ids)
+    survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
     plan = asked or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
     refuse_no_metrics(plan.metrics)
-    plan.validate_counts(survey.counts, len(survey.ids))
+    plan.validate_counts(survey.counts, survey.size)
     name = args.name or Path(args.outputs).name.split(".")[0]
     evaluation_id = args.id or new_evaluation_id(name, dataset.name, now())
     log = RunLog(storage.run_folder(evaluation_id))
     with (
-        progress(min(len(survey.ids), args.limit or len(survey.ids)), name) as advance,
+        progress(min(survey.size, args.limit or survey.size), name) as advance,
         logged_scoring(log, advance, evaluation_id=evaluation_id, system=name, dataset=dataset.name) as told,
     ):
         finished, tally, path = score_predictions(
@@ -81,6 +82,7 @@ def run(args: Namespace) -> int:
             price_input=args.price_input,
             price_output=args.price_output,
             force=args.force,
+            all_differ=not survey.repeated,
             on_output=told,
         )
     if args.json:

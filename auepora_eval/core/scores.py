@@ -118,10 +118,11 @@ class Scores(Sequence[SampleScore]):
         """What was scored, as an array: the value first, its parts behind it."""
         import numpy as np
 
-        columns = self.values[:, np.newaxis]
-        if self.parts is not None:
-            columns = np.concatenate([columns, self.parts], axis=1)
-        return columns[~np.isnan(self.values)]
+        scored = ~np.isnan(self.values)
+        if self.parts is None:
+            return self.values[scored, np.newaxis]
+        columns = np.concatenate([self.values[:, np.newaxis], self.parts], axis=1)
+        return columns if scored.all() else columns[scored]  # parts are many columns: one copy is enough
 
     def coverage(self) -> dict[str, int]:
         """How many samples the value stands on, and what became of the others."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +23,7 @@ from .fingerprint import dataset_fingerprint
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan
 from .resources import ApiUsage
+from .score_store import ScoreStore, StoredScores
 from .scores import Scores
 from .types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 
@@ -94,8 +97,11 @@ def score_in_chunks(
     *,
     seed: int = 0,
     size: int = 2_000,
+    folder: Path | None = None,
 ) -> list[MetricResult]:
     """As `score_outputs`, for more samples than fit into memory: texts are let go, scores are kept.
+
+    Many scores are kept in a temporary file in `folder`, and read again when somebody looks at them.
 
     A metric that looks at several samples at once (`whole_batch`), or one that is not a SampleMetric, needs
     them all: then there is one chunk.
@@ -107,19 +113,34 @@ def score_in_chunks(
         results = score_outputs(plan, list(batch.samples), list(batch.outputs), seed=seed)
         on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
         return results
-    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in metrics}
+    kept = ScoreStore(folder)
     rest = iter(pairs)
-    while chunk := list(islice(rest, size)):
+    while chunk := _taken(rest, size):
         batch = Batch([sample for sample, _ in chunk], [output for _, output in chunk])
         scores = {m.name: m.score_batch(batch) for m in metrics if isinstance(m, SampleMetric)}
         on_chunk(batch, scores)
-        for name, piece in scores.items():
-            pieces[name].append(piece)
-    return [
-        metric.summarise(Scores.joined(pieces.pop(metric.name)), seed=seed)
-        for metric in metrics
-        if isinstance(metric, SampleMetric)
-    ]
+        kept.add(scores)
+        del chunk, batch, scores  # before the next one is read: texts may be large
+    return [_summary(m, kept.scores(m.name), seed) for m in metrics if isinstance(m, SampleMetric)]
+
+
+def _taken(
+    pairs: Iterator[tuple[EvaluationSample, SystemOutputs]], size: int
+) -> list[tuple[EvaluationSample, SystemOutputs]]:
+    """The next pairs. They are many objects, and none is garbage: Python need not look for it meanwhile."""
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        return list(islice(pairs, size))
+    finally:
+        if looking:
+            gc.enable()
+
+
+def _summary(metric: SampleMetric, scores: StoredScores, seed: int) -> MetricResult:
+    result = metric.summarise(scores, seed=seed)
+    scores.let_go()  # one metric at a time is in memory
+    return result
 
 
 @dataclass

@@ -50,8 +50,13 @@ def _decoded(content: bytes, where: str, hint: str) -> Any:
 
 def refuse_extremes(value: Any, content: bytes, where: str) -> None:
     """DataError if a value is nested too deeply, or holds a number that no float can hold."""
-    if may_be_huge(content) or _may_be_deep(content):
+    if may_be_extreme(content):
         _refuse_deep_and_huge(value, where)
+
+
+def may_be_extreme(content: bytes) -> bool:
+    """Whether a text may be nested too deeply, or hold a number that no float can hold; seldom."""
+    return may_be_huge(content) or _may_be_deep(content)
 
 
 def _refuse_deep_and_huge(value: Any, where: str) -> None:

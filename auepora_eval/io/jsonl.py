@@ -20,11 +20,13 @@ import msgspec
 
 from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset
 from ..core.fingerprint import plain
+from ..core.seen import SeenIds
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
 from .atomic import written
 from .json_text import kind_of, parse_json, refuse_repeated_keys
 from .names import stem
+from .quick_records import may_repeat_a_key, quick_sample
 from .records import document_record, read_document_record, read_sample, sample_record
 
 MAX_LINE_BYTES = 8_000_000
@@ -78,23 +80,38 @@ def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDat
 
 
 def read_samples(
-    path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES
+    path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES, all_differ: bool = False
 ) -> Iterator[EvaluationSample]:
-    """The samples of a file with one a line, as they come; an id that comes again is an error."""
-    places: dict[str, str] = {}
+    """The samples of a file with one a line, as they come; an id that comes again is an error.
+
+    `all_differ`: it is known that none does, and need not be found out once more.
+    """
+    seen, begun = SeenIds(), False
     head = head or Head()
-    for where, record in read_records(path, max_line_bytes=max_line_bytes):
-        if not places and head.take(record, where):
-            continue
-        sample = read_sample(record, where, head.documents)
-        if sample.sample_id in places:
+    for where, line in _placed_lines(path, max_line_bytes):
+        sample = quick_sample(line, where, head.documents)
+        if sample is None:
+            record = parse_line(line, where)
+            if not begun and head.take(record, where):
+                continue
+            sample = read_sample(record, where, head.documents)
+        begun = True
+        if not all_differ and not seen.add(sample.sample_id):
+            _refuse_repeated(path, sample.sample_id, where, max_line_bytes)
+        yield sample
+
+
+def _refuse_repeated(path: Path, sample_id: str, where: str, max_line_bytes: int) -> None:
+    """DataError if an id stands before this place too; ids are remembered by keys, which two may share."""
+    for before, record in read_records(path, max_line_bytes=max_line_bytes):
+        if before == where:
+            return
+        if record.get("sample_id") == sample_id:
             raise DataError(
                 f"{where}: $.sample_id",
-                f"{sample.sample_id!r:.80} was used already, at {places[sample.sample_id]}.",
+                f"{sample_id!r:.80} was used already, at {before}.",
                 fix="Scores are matched by id: give each sample its own.",
             )
-        places[sample.sample_id] = where
-        yield sample
 
 
 class JsonlDataset(EvaluationDataset):
@@ -104,9 +121,12 @@ class JsonlDataset(EvaluationDataset):
         self._path = path
         self._size: int | None = None
         self._head: Head | None = None
+        self._walked: tuple[int, int, int] | None = None  # the file's state in which all ids differed
 
     def __iter__(self) -> Iterator[EvaluationSample]:
-        return read_samples(self._path)
+        state = _state(self._path)
+        yield from read_samples(self._path, all_differ=state is not None and state == self._walked)
+        self._walked = state
 
     def _what_comes_first(self) -> Head:
         if self._head is None:
@@ -130,6 +150,15 @@ class JsonlDataset(EvaluationDataset):
         if self._size is None:
             self._size = sum(1 for _ in self)
         return self._size
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """What changes when somebody writes to a file; None where nobody can tell."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None  # whoever reads the file says what is wrong with it
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def save_jsonl_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
@@ -175,13 +204,18 @@ def read_records(
 
     A byte order mark and CRLF line ends are accepted, and so is gzip, whatever the file is called.
     """
-    path = Path(path)
-    for number, line in enumerate(read_lines(path, max_line_bytes), start=1):
+    for where, line in _placed_lines(Path(path), max_line_bytes):
+        yield where, parse_line(line, where)
+
+
+def _placed_lines(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    """("file.jsonl:17", line) for each line that is not blank."""
+    name = path.name
+    for number, line in enumerate(read_lines(path, limit), start=1):
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-        if line.strip():
-            where = f"{path.name}:{number}"
-            yield where, parse_line(line, where)
+        if not line.isspace() and line:
+            yield f"{name}:{number}", line
 
 
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
@@ -189,20 +223,12 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     record = parse_json(line, where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
-    if any(line.count(key) > 1 for key in _KEYS_OF_A_RECORD):
+    if may_repeat_a_key(line):
         refuse_repeated_keys(line, where)
     return record
 
 
 _ONE_OBJECT = "Write one JSON object a line."
-# A look for a repeated key costs as much as parsing; these five are looked for on every line.
-_KEYS_OF_A_RECORD = (
-    b'"sample_id":',
-    b'"task_id":',
-    b'"query":',
-    b'"relevant_docs":',
-    b'"reference_answer":',
-)
 
 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:

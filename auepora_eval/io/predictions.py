@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
+from ..core.seen import PlacesById, SeenIds, key_of
 from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
-from .json_text import refuse_extremes
 from .jsonl import (
     BYTE_ORDER_MARK,
     MAX_LINE_BYTES,
@@ -20,6 +22,7 @@ from .jsonl import (
     read_records,
     save_records,
 )
+from .quick_records import quick_prediction
 from .records import prediction_record, read_prediction
 
 
@@ -43,7 +46,7 @@ def save_predictions(
 
 
 class PredictionFile:
-    """Predictions that are looked up in their file: only ids and places are kept in memory.
+    """Predictions that are looked up in their file: some 20 bytes for each are kept in memory.
 
     A packed file cannot be entered in the middle; its predictions are kept whole.
     """
@@ -51,7 +54,9 @@ class PredictionFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.longest = 0  # documents retrieved for a sample, at the most
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places = PlacesById(array("q"))
+        self._numbers = array("q")  # the line of each prediction
+        self._starts = array("q")  # and its first byte
         self._loaded: dict[str, SystemOutputs] | None = None
         if is_packed(self.path):
             self._loaded = load_predictions(self.path)
@@ -60,12 +65,16 @@ class PredictionFile:
             self._survey()
 
     def __contains__(self, sample_id: str) -> bool:
-        return sample_id in (self._places if self._loaded is None else self._loaded)
+        if self._loaded is not None:
+            return sample_id in self._loaded
+        with opened(self.path) as file:
+            return self._found(sample_id, file) is not None
 
     def refuse_strangers(self, known: Container[str]) -> None:
         """DataError if there are predictions for samples that the data do not have."""
-        ids = self._places if self._loaded is None else self._loaded
-        strangers = [sample_id for sample_id in ids if sample_id not in known]
+        if isinstance(known, SeenIds) and self._loaded is None and known.has_all(self._places.keys):
+            return
+        strangers = [sample_id for sample_id in self._ids() if sample_id not in known]
         if strangers:
             raise _strangers(self.path.name, strangers)
 
@@ -74,26 +83,37 @@ class PredictionFile:
         if self._loaded is not None:
             yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
             return
-        decode = msgspec.json.Decoder().decode
         with opened(self.path) as file:
             for sample_id in sample_ids:
-                number, start = self._places.get(sample_id, (0, -1))
-                if start < 0:
-                    yield missing_output()
-                    continue
-                if file.tell() != start:
-                    file.seek(start)
-                line = file.readline()
-                where = f"{self.path.name}:{number}"
-                line = line.removeprefix(BYTE_ORDER_MARK)
-                try:
-                    record = decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    record = parse_line(line, where)  # says what is wrong
-                refuse_extremes(record, line, where)
-                yield read_prediction(record, where)[1]
+                yield self._found(sample_id, file) or missing_output()
+
+    def _found(self, sample_id: str, file: BinaryIO) -> SystemOutputs | None:
+        """The output of a sample, if there is one. Two ids may have one key: the record decides."""
+        for place in self._places.find(sample_id):
+            if file.tell() != self._starts[place]:
+                file.seek(self._starts[place])
+            line = file.readline().removeprefix(BYTE_ORDER_MARK)
+            where = f"{self.path.name}:{self._numbers[place]}"
+            found, output = quick_prediction(line, where) or read_prediction(parse_line(line, where), where)
+            if found == sample_id:
+                return output
+            if key_of(found) != key_of(sample_id):
+                raise DataError(where, "the file changed while it was read.", fix="Score it again.")
+        return None
 
     def _survey(self) -> None:
+        keys, seen = array("q"), SeenIds()
+        for number, start, head in self._heads():
+            if not seen.add(head.sample_id) and head.sample_id in self._ids_before(number):
+                raise _used_already(f"{self.path.name}:{number}", head.sample_id)
+            keys.append(key_of(head.sample_id))
+            self._numbers.append(number)
+            self._starts.append(start)
+            self.longest = max(self.longest, len(head.retrieved or ()))
+        self._places = PlacesById(keys)
+
+    def _heads(self) -> Iterator[tuple[int, int, _Head]]:
+        """(line, first byte, head) of each prediction."""
         start = 0
         decode = msgspec.json.Decoder(_Head).decode
         for number, line in enumerate(read_lines(self.path), start=1):
@@ -107,10 +127,16 @@ class PredictionFile:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 # The careful reader knows what is wrong, and says it.
                 head = self._carefully(line, number)
-            if head.sample_id in self._places:
-                raise _used_already(f"{self.path.name}:{number}", head.sample_id)
-            self._places[head.sample_id] = (number, place)
-            self.longest = max(self.longest, len(head.retrieved or ()))
+            yield number, place, head
+
+    def _ids(self) -> Iterator[str]:
+        if self._loaded is not None:
+            yield from self._loaded
+            return
+        yield from (head.sample_id for _, _, head in self._heads())
+
+    def _ids_before(self, line: int) -> Iterator[str]:
+        yield from (head.sample_id for number, _, head in self._heads() if number < line)
 
     def _carefully(self, line: bytes, number: int) -> _Head:
         where = f"{self.path.name}:{number}"

@@ -22,29 +22,29 @@ class UnknownFieldWarning(UserWarning):
     """A record has a field that is not read; it may be misspelt."""
 
 
-class _Document(msgspec.Struct):
+class RawDocument(msgspec.Struct):
     doc_id: str
     text: str | None = None
     metadata: dict[str, Any] | None = None
 
 
-class _Response(msgspec.Struct):
+class RawResponse(msgspec.Struct):
     text: str | None = None
     structured: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
 
 
-class _Sample(msgspec.Struct):
+class RawSample(msgspec.Struct):
     sample_id: str
     query: str
-    relevant_docs: list[_Document | str] | None = None
-    candidate_docs: list[_Document | str] | None = None
-    reference_answer: _Response | str | None = None
+    relevant_docs: list[RawDocument | str] | None = None
+    candidate_docs: list[RawDocument | str] | None = None
+    reference_answer: RawResponse | str | None = None
     labels: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
 
 
-class _Hit(msgspec.Struct):
+class RawHit(msgspec.Struct):
     doc_id: str
     text: str | None = None
     score: float | None = None
@@ -52,20 +52,20 @@ class _Hit(msgspec.Struct):
     metadata: dict[str, Any] | None = None
 
 
-class _Failure(msgspec.Struct):
+class RawFailure(msgspec.Struct):
     type: str
     message: str = ""
     seconds: float | None = None
 
 
-class _Prediction(msgspec.Struct):
+class RawPrediction(msgspec.Struct):
     sample_id: str
-    retrieved: list[_Hit | str] | None = None
-    response: _Response | str | None = None
+    retrieved: list[RawHit | str] | None = None
+    response: RawResponse | str | None = None
     answer: str | None = None
     timings: dict[str, float] | None = None
     extra: dict[str, Any] | None = None
-    error: _Failure | str | None = None
+    error: RawFailure | str | None = None
 
 
 def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
@@ -73,14 +73,18 @@ def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | Non
 
     A document that is only named by its id is looked up in the corpus.
     """
-    raw = _converted(record, _Sample, where)
+    return sample_of(_converted(record, RawSample, where), where, corpus)
+
+
+def sample_of(raw: RawSample, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
+    """The same from a record whose types were looked at already."""
     _refuse_empty(raw.sample_id, f"{where}: $.sample_id")
     reference = raw.reference_answer
-    if isinstance(reference, _Response) and reference.text is None:
+    if isinstance(reference, RawResponse) and reference.text is None:
         raise DataError(
             f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
         )
-    if isinstance(reference, _Response):
+    if isinstance(reference, RawResponse):
         _check_alternatives((reference.metadata or {}).get("alternatives"), where)
     return EvaluationSample(
         sample_id=raw.sample_id,
@@ -113,7 +117,7 @@ def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | Non
 def read_document_record(record: Any, where: str) -> Document:
     """A document from a record."""
     try:
-        raw = msgspec.convert(record, _Document)
+        raw = msgspec.convert(record, RawDocument)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise DataError(f"{where}{path.removeprefix('$')}", what, fix=fix) from error
@@ -136,7 +140,11 @@ def _response_record(response: Response) -> Record:
 
 def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
     """(sample_id, output) from a prediction; "answer": "..." and a list of ids are accepted short forms."""
-    raw = _converted(record, _Prediction, where)
+    return prediction_of(_converted(record, RawPrediction, where), where)
+
+
+def prediction_of(raw: RawPrediction, where: str) -> tuple[str, SystemOutputs]:
+    """The same from a record whose types were looked at already."""
     _refuse_empty(raw.sample_id, f"{where}: $.sample_id")
     answer = raw.response if raw.response is not None else raw.answer
     if answer is None and raw.retrieved is None and raw.error is None:
@@ -150,7 +158,7 @@ def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
             raise DataError(
                 f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
             )
-    error = _Failure("error", raw.error) if isinstance(raw.error, str) else raw.error
+    error = RawFailure("error", raw.error) if isinstance(raw.error, str) else raw.error
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
         response=_response(answer or ""),
@@ -187,12 +195,12 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
 
 
 _PARTS: dict[str, type[msgspec.Struct]] = {
-    "relevant_docs": _Document,
-    "candidate_docs": _Document,
-    "reference_answer": _Response,
-    "retrieved": _Hit,
-    "response": _Response,
-    "error": _Failure,
+    "relevant_docs": RawDocument,
+    "candidate_docs": RawDocument,
+    "reference_answer": RawResponse,
+    "retrieved": RawHit,
+    "response": RawResponse,
+    "error": RawFailure,
 }
 
 
@@ -244,7 +252,7 @@ def _refuse_empty(sample_id: str, where: str) -> None:
         raise DataError(where, "the id is empty.", fix="Give each sample an id of its own.")
 
 
-def _documents(raw: list[_Document | str] | None, corpus: Mapping[str, Document]) -> list[Document] | None:
+def _documents(raw: list[RawDocument | str] | None, corpus: Mapping[str, Document]) -> list[Document] | None:
     """Documents, or None for none; a bare id that the corpus lacks is a document without a text."""
     if not raw:
         return None
@@ -256,21 +264,25 @@ def _documents(raw: list[_Document | str] | None, corpus: Mapping[str, Document]
     ]
 
 
-def _response(raw: _Response | str) -> Response:
+def _response(raw: RawResponse | str) -> Response:
     if isinstance(raw, str):
         return Response(raw)
     return Response(raw.text or "", raw.structured, raw.metadata or {})
 
 
-def _hits(raw: list[_Hit | str], where: str) -> list[RetrievedDocument]:
-    hits = []
+def _hits(raw: list[RawHit | str], where: str) -> list[RetrievedDocument]:
+    hits, in_order = [], True
     for place, hit in enumerate(raw, start=1):
         if isinstance(hit, str):
             hits.append(RetrievedDocument(Document(hit, "", {"text_missing": True}), 1 / place, place))
             continue
         doc = Document(hit.doc_id, hit.text or "", hit.metadata or {})
         score = 1 / place if hit.score is None else hit.score
-        hits.append(RetrievedDocument(doc, score, place if hit.rank is None else hit.rank))
+        rank = place if hit.rank is None else hit.rank
+        in_order = in_order and rank == place
+        hits.append(RetrievedDocument(doc, score, rank))
+    if in_order:  # 1, 2, 3, ..., as nearly always
+        return hits
     ranks = [hit.rank for hit in hits]
     if len(set(ranks)) < len(ranks):
         raise DataError(

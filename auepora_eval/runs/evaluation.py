@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..core.batch import Batch
 from ..core.dataset import EvaluationDataset
 from ..core.fingerprint import canonical_json, dataset_fingerprint
 from ..core.metrics_base import SampleMetric
 from ..core.resources import ResourceMonitor
 from ..core.runner import name_of
-from ..core.scores import Scores
 from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
@@ -91,6 +89,7 @@ def evaluate_and_store(
     storage.refuse_finished(evaluation_id, force=force)
     survey = survey or Survey.of(dataset, evaluator.plan)
     _refuse_repeated(dataset, survey)
+    survey.forget_ids()
     # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
     evaluator.plan.validate_counts(survey.counts, survey.size)
     evaluator.warn_of_cutoffs_beyond_top_k()
@@ -230,24 +229,29 @@ def _scored(
     clock: float,
 ) -> StoredRun:
     """Score what the journal has, in the dataset's order, whatever order it was answered in."""
-    places = stored_places(storage.run_folder(run.evaluation_id))
-    if places is None:
-        raise StorageError(f"{storage.run_folder(run.evaluation_id)} has lost its journal.")
-    with storage.writer(run.evaluation_id, force=force, with_outputs=False) as writer:
-
-        def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
-            writer.add(batch, scores)
-
-        results = score_in_chunks(evaluator.plan, places.pairs(dataset), keep, seed=run.seed)
+    folder = storage.run_folder(run.evaluation_id)
+    # The survey found all ids different: the writer need not remember them once more.
+    with storage.writer(run.evaluation_id, force=force, with_outputs=False, all_differ=True) as writer:
+        results = score_in_chunks(
+            evaluator.plan, _pairs(folder, dataset), writer.add, seed=run.seed, folder=folder
+        )
         run.results = sequence_results(evaluator.plan.metrics, results, run.stopping)
         run.seconds = perf_counter() - clock
         return StoredRun(run, writer.tally, writer.finish(run))
 
 
+def _pairs(folder: Path, dataset: EvaluationDataset) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+    """Each sample with its output in the journal; where these are is forgotten after the last one."""
+    places = stored_places(folder)
+    if places is None:
+        raise StorageError(f"{folder} has lost its journal.")
+    yield from places.pairs(dataset)
+
+
 def _refuse_repeated(dataset: EvaluationDataset, survey: Survey) -> None:
-    if len(survey.ids) < survey.size:
+    if survey.repeated:
         raise DataError(
             dataset.name,
-            f"{survey.size - len(survey.ids)} samples have the sample_id of another one.",
+            f"{survey.repeated} samples have the sample_id of another one.",
             fix="Scores are matched by id: give each sample its own.",
         )

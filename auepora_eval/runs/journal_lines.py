@@ -25,14 +25,21 @@ def journal_line(record: dict[str, Any], run_key: bytes) -> bytes:
 
 def record_of(line: bytes, run_key: bytes) -> dict[str, Any] | None:
     """The record of a line; None if it is not, byte for byte, what was written."""
-    text = line[9:-1]
-    if line[-1:] != b"\n" or line[:9] != b"%08x " % zlib.crc32(text, zlib.crc32(run_key)):
+    text = text_of(line, run_key)
+    if text is None:
         return None
     try:
         record = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def text_of(line: bytes, run_key: bytes) -> bytes | None:
+    """The JSON of a line; None if it is not, byte for byte, what was written."""
+    text = line[9:-1]
+    intact = line[-1:] == b"\n" and line[:9] == b"%08x " % zlib.crc32(text, zlib.crc32(run_key))
+    return text if intact else None
 
 
 @dataclass

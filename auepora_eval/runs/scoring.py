@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -50,6 +50,7 @@ class Survey:
 
     ids: SeenIds = field(default_factory=SeenIds)
     size: int = 0
+    repeated: int = 0  # samples with the id of another one
     sha256: str = ""  # the dataset's fingerprint
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
@@ -58,17 +59,32 @@ class Survey:
     def of(cls, dataset: EvaluationDataset, plan: EvaluationPlan | None = None) -> Survey:
         """Walk through a dataset and count who has what the plan needs."""
         names = {*FIELDS, *(name for m in (plan.metrics if plan else ()) for name in m.required_fields())}
+        plain, dotted = [n for n in names if "." not in n], [n for n in names if "." in n]
         survey, fingerprint = cls(), Fingerprint()
         for sample in dataset:
-            survey.ids.add(sample.sample_id)
+            survey.repeated += not survey.ids.add(sample.sample_id)
             survey.size += 1
             fingerprint.add([sample])
-            for name in names:
-                if has_field(sample, name):
-                    survey.counts[name] += 1
-                    survey.examples.setdefault(name, sample)
+            survey._note(sample, plain, dotted)
         survey.sha256 = fingerprint.hexdigest()
         return survey
+
+    def _note(self, sample: EvaluationSample, plain: Sequence[str], dotted: Sequence[str]) -> None:
+        # Most answers need no closer look, and this is asked of every sample.
+        there = [
+            name
+            for name in plain
+            if (value := getattr(sample, name, None)) is not None and (value or has_field(sample, name))
+        ]
+        there += [name for name in dotted if has_field(sample, name)]
+        for name in there:
+            self.counts[name] += 1
+            if name not in self.examples:
+                self.examples[name] = sample
+
+    def forget_ids(self) -> None:
+        """Let go of the ids, once nobody will ask for them: they are most of what a survey holds."""
+        self.ids = SeenIds()
 
 
 def score_predictions(
@@ -86,17 +102,19 @@ def score_predictions(
     price_input: float | None = None,
     price_output: float | None = None,
     force: bool = False,
+    all_differ: bool = False,
     on_output: OnOutput | None = None,
 ) -> tuple[EvaluationRun, Tally, Path]:
     """Score predictions chunk by chunk and store the run; its samples and outputs are on the disk only.
 
-    The run has no `resource_usage`: what the scoring takes says nothing of the system.
+    The run has no `resource_usage`: what the scoring takes says nothing of the system. `all_differ`: it is
+    known that no id of the dataset comes twice, and need not be found out.
     """
     started, clock = now(), perf_counter()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
     settings = {**(configuration or {}), **checked_prices(price_input, price_output)}
     fingerprint = Fingerprint()
-    with storage.writer(evaluation_id, force=force) as writer:
+    with storage.writer(evaluation_id, force=force, all_differ=all_differ) as writer:
 
         def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
             fingerprint.add(batch.samples)
@@ -105,7 +123,9 @@ def score_predictions(
                 for sample, output in zip(batch.samples, batch.outputs, strict=True):
                     on_output(sample, output)
 
-        results = score_in_chunks(plan, _pairs(dataset, predictions, limit), keep, seed=seed)
+        folder = storage.run_folder(evaluation_id)
+        pairs = _pairs(dataset, predictions, limit)
+        results = score_in_chunks(plan, pairs, keep, seed=seed, folder=folder)
         run = EvaluationRun(
             evaluation_id=evaluation_id,
             system_name=system_name,

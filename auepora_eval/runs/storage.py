@@ -77,11 +77,13 @@ class EvaluationResultsStorage:
         force: bool = False,
         rows_in_the_json: int = ROWS_IN_THE_JSON,
         with_outputs: bool = True,
+        all_differ: bool = False,
     ) -> Iterator[RunWriter]:
         """Store a run piece by piece; nothing carries its name before `finish`.
 
         The rows of a run of more than `rows_in_the_json` samples go to a Parquet file beside the JSON. A run
-        with a journal is written without its outputs: they are on the disk already.
+        with a journal is written without its outputs: they are on the disk already. `all_differ`: it is known
+        that no id comes twice, and need not be found out.
         """
         path = self._results_path(evaluation_id)
         if path.exists() and not force:
@@ -108,6 +110,7 @@ class EvaluationResultsStorage:
                 open_queries,
                 force=force,
                 rows_in_the_json=rows_in_the_json,
+                all_differ=all_differ,
                 name_the_rest=None if with_outputs else stack.close,
             )
             try:

@@ -41,6 +41,7 @@ class RunWriter:
         *,
         force: bool,
         rows_in_the_json: int = ROWS_IN_THE_JSON,
+        all_differ: bool = False,
         name_the_rest: Callable[[], None] | None = None,
     ) -> None:
         self._name_the_rest = name_the_rest
@@ -49,7 +50,7 @@ class RunWriter:
         self._queries: QueriesWriter | None = None
         self._queries_name = ""
         self._fingerprint = Fingerprint()
-        self._ids = SeenIds()
+        self._ids = None if all_differ else SeenIds()
         self.tally = Tally()
 
     def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
@@ -97,7 +98,7 @@ class RunWriter:
             self._queries.close()
 
     def _refuse_repeated(self, batch: Batch) -> None:
-        if not all(map(self._ids.add, batch.sample_ids())):
+        if self._ids is not None and not all(map(self._ids.add, batch.sample_ids())):
             raise DataError(
                 self._path.name,
                 "two samples of the run have the same sample_id.",

@@ -157,9 +157,10 @@ def _influences(sums: Array, sizes: Array) -> Array:
     Where every unit has a size of 1 these are the values themselves.
     """
     there = sizes > 0
-    sums, sizes = sums[there], sizes[there]
+    if not there.all():
+        sums, sizes = sums[there], sizes[there]
     if bool((sizes == 1.0).all()):
-        return sums
+        return sums if sums.flags.c_contiguous else sums.copy()
     ratio = sums.sum() / sizes.sum()
     influences: Array = ratio + (sums - ratio * sizes) * (len(sums) / sizes.sum())
     return influences
@@ -288,19 +289,19 @@ def _equal_scores_interval(
     return Interval(low, high, "all scores equal, unseen share")
 
 
-def _groups(n: int, clusters: Sequence[Hashable] | None) -> list[Indices]:
+def _groups(n: int, clusters: Sequence[Hashable] | None) -> Sequence[Indices]:
     """The row numbers of each independent unit, in order of first appearance."""
     import numpy as np
 
     if clusters is None:
-        return list(np.arange(n).reshape(-1, 1))
+        return np.arange(n).reshape(-1, 1)  # type: ignore[return-value]  # its rows, without a list of them
     members: dict[Hashable, list[int]] = {}
     for place, cluster in enumerate(clusters):
         members.setdefault(cluster, []).append(place)
     return [np.array(places) for places in members.values()]
 
 
-def _leave_one_out(rows: Array, groups: list[Indices], aggregate: Callable[[Array], Array]) -> Array:
+def _leave_one_out(rows: Array, groups: Sequence[Indices], aggregate: Callable[[Array], Array]) -> Array:
     import numpy as np
 
     everything = np.arange(len(rows))
@@ -318,7 +319,7 @@ def _leave_one_out(rows: Array, groups: list[Indices], aggregate: Callable[[Arra
 
 def _each_resample(
     rows: Array,
-    groups: list[Indices],
+    groups: Sequence[Indices],
     aggregate: Callable[[Array], Array],
     resamples: int,
     rng: np.random.Generator,

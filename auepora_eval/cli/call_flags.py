@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import os
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,29 @@ def add_call_flags(parser: ArgumentParser) -> None:
         default=None,
         help="let questions and keys go unencrypted to another host",
     )
+
+
+def add_scoring_flags(parser: ArgumentParser) -> None:
+    """Where scores are computed, for commands that call no system."""
+    group = parser.add_argument_group("scoring on more than one processor")
+    group.add_argument(
+        "--executor", choices=("serial", "processes", "ray"), help="who scores (processes if N > 1)"
+    )
+    group.add_argument(
+        "--concurrency",
+        type=at_least(1),
+        metavar="N",
+        help="workers (as many as this machine has processors)",
+    )
+    group.add_argument("--address", metavar="HOST", help="executor ray: the cluster (auto, ray://host:10001)")
+
+
+def scoring_executor(args: Namespace) -> Executor | None:
+    """The executor that the flags name; None if none is asked for."""
+    name = args.executor or ("processes" if (args.concurrency or 1) > 1 else "serial")
+    workers = args.concurrency or os.cpu_count() or 1
+    executor = call_executor({"executor": name, "concurrency": workers, "address": args.address})
+    return None if name == "serial" else executor
 
 
 def named_system(settings: Mapping[str, Any]) -> RAGSystemProtocol:

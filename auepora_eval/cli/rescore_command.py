@@ -11,6 +11,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from . import echo
+from .call_flags import add_scoring_flags, scoring_executor
 from .common import add_json, add_out, say_run, say_stored
 
 
@@ -20,6 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--only", action="store_true", help="leave out the metrics that the run had")
     parser.add_argument("--id", metavar="ID", help="id of the new run (default: RUN-rescored)")
     parser.add_argument("--force", action="store_true", help="replace a run of the same id")
+    add_scoring_flags(parser)
     add_out(parser)
     add_json(parser)
 
@@ -37,7 +39,8 @@ def run(args: Namespace) -> int:
     old = storage.load_run(args.run_id)
     plan = EvaluationPlan(parse_metrics(args.metrics))
     plan.validate_dataset(old.samples)
-    fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed)
+    executor = scoring_executor(args)
+    fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed, executor=executor)
     fresh = sequence_results(plan.metrics, fresh, old.stopping)
     names = {result.name for result in fresh}
     kept = [] if args.only else [result for result in old.results if result.name not in names]

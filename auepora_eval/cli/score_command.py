@@ -13,6 +13,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from . import echo
+from .call_flags import add_scoring_flags, scoring_executor
 from .common import (
     add_run_output,
     at_least,
@@ -34,6 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--outputs", metavar="FILE", required=True, help="predictions, or a run's journal")
     parser.add_argument("--name", metavar="NAME", help="what to call the system (default: the file's name)")
     parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples")
+    add_scoring_flags(parser)
     add_span_flags(parser)
     add_run_output(parser)
 
@@ -49,6 +51,7 @@ def run(args: Namespace) -> int:
 
     storage = EvaluationResultsStorage(args.out)
     sinks = span_sinks(args)
+    executor = scoring_executor(args)
     dataset = open_samples(args.dataset, args.format)
     asked = None if args.metrics is None else EvaluationPlan(parse_metrics(args.metrics))
     survey = Survey.of(dataset, asked)
@@ -84,6 +87,7 @@ def run(args: Namespace) -> int:
             force=args.force,
             all_differ=not survey.repeated,
             on_output=told,
+            executor=executor,
         )
     if args.json:
         echo.say_json(storage.load_results(finished.evaluation_id))

@@ -141,6 +141,7 @@ class AueporaEvaluator:
             configuration=self.settings(),
             snapshot=dataset.snapshot,
             validated=True,
+            executor=self.executor,
         )
         return replace(
             run,

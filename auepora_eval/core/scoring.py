@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import platform
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .batch import Batch
 from .dataset import checked_samples
@@ -24,8 +23,12 @@ from .metrics_base import SampleMetric
 from .plan import EvaluationPlan
 from .resources import ApiUsage
 from .score_store import ScoreStore, StoredScores
+from .scored_chunks import SIZE, scored_chunks, scoring_executor
 from .scores import Scores
 from .types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+
+if TYPE_CHECKING:
+    from .executor import Executor
 
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
@@ -43,6 +46,7 @@ def scored_run(
     configuration: dict[str, Any] | None = None,
     snapshot: dict[str, Any] | None = None,
     validated: bool = False,
+    executor: Executor | None = None,
 ) -> EvaluationRun:
     """A run from outputs that are there already: no system is called."""
     if not validated:
@@ -53,7 +57,7 @@ def scored_run(
         system_name=system_name,
         dataset_name=dataset_name,
         dataset_fingerprint=dataset_fingerprint(samples),
-        results=score_outputs(plan, samples, outputs, seed=seed),
+        results=score_outputs(plan, samples, outputs, seed=seed, executor=executor),
         samples=samples,
         outputs=outputs,
         top_k=top_k,
@@ -72,8 +76,12 @@ def score_outputs(
     outputs: list[SystemOutputs],
     *,
     seed: int = 0,
+    executor: Executor | None = None,
 ) -> list[MetricResult]:
-    """Compute every metric of a plan on outputs that are there already."""
+    """Compute every metric of a plan on outputs that are there already; on workers, if the executor can."""
+    if scoring_executor(executor) is not None:
+        pairs = zip(samples, outputs, strict=True)
+        return score_in_chunks(plan, pairs, lambda batch, scores: None, seed=seed, executor=executor)
     results = []
     batch = Batch(samples, outputs)
     for metric in plan.metrics:
@@ -96,45 +104,35 @@ def score_in_chunks(
     on_chunk: OnChunk,
     *,
     seed: int = 0,
-    size: int = 2_000,
+    size: int = SIZE,
     folder: Path | None = None,
+    executor: Executor | None = None,
 ) -> list[MetricResult]:
     """As `score_outputs`, for more samples than fit into memory: texts are let go, scores are kept.
 
     Many scores are kept in a temporary file in `folder`, and read again when somebody looks at them.
 
+    An executor whose calls are made elsewhere (processes, ray) has the chunks scored there; what is returned,
+    and what `on_chunk` is told, is the same to the last bit.
+
     A metric that looks at several samples at once (`whole_batch`), or one that is not a SampleMetric, needs
-    them all: then there is one chunk.
+    them all: then there is one chunk, scored here.
     """
-    metrics = plan.metrics
-    if any(not isinstance(metric, SampleMetric) or metric.whole_batch for metric in metrics):
+    metrics = [m for m in plan.metrics if isinstance(m, SampleMetric) and not m.whole_batch]
+    if len(metrics) < len(plan.metrics):
         everything = list(pairs)
         batch = Batch([sample for sample, _ in everything], [output for _, output in everything])
         results = score_outputs(plan, list(batch.samples), list(batch.outputs), seed=seed)
         on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
         return results
     kept = ScoreStore(folder)
-    rest = iter(pairs)
-    while chunk := _taken(rest, size):
-        batch = Batch([sample for sample, _ in chunk], [output for _, output in chunk])
-        scores = {m.name: m.score_batch(batch) for m in metrics if isinstance(m, SampleMetric)}
-        on_chunk(batch, scores)
-        kept.add(scores)
-        del chunk, batch, scores  # before the next one is read: texts may be large
-    return [_summary(m, kept.scores(m.name), seed) for m in metrics if isinstance(m, SampleMetric)]
-
-
-def _taken(
-    pairs: Iterator[tuple[EvaluationSample, SystemOutputs]], size: int
-) -> list[tuple[EvaluationSample, SystemOutputs]]:
-    """The next pairs. They are many objects, and none is garbage: Python need not look for it meanwhile."""
-    looking = gc.isenabled()
-    gc.disable()
-    try:
-        return list(islice(pairs, size))
-    finally:
-        if looking:
-            gc.enable()
+    chunks = scored_chunks(pairs, metrics, size=size, executor=executor)
+    with closing(chunks):  # whatever happens, no worker is left
+        for batch, scores in chunks:
+            on_chunk(batch, scores)
+            kept.add(scores)
+            del batch, scores  # before the next one is read: texts may be large
+    return [_summary(metric, kept.scores(metric.name), seed) for metric in metrics]
 
 
 def _summary(metric: SampleMetric, scores: StoredScores, seed: int) -> MetricResult:

@@ -43,6 +43,11 @@ class ProcessExecutor:
         """Let each worker make these calls before its first one that counts."""
         self._first = items
 
+    def for_scoring(self) -> ProcessExecutor | None:
+        """As many workers as there are processors to score on; None if that is no more than one."""
+        workers = min(self.concurrency, os.cpu_count() or 1)
+        return ProcessExecutor(concurrency=workers) if workers > 1 else None
+
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         crew = _Crew(call, self.concurrency, self.timeout, self._first)
         try:

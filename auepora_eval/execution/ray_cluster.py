@@ -37,14 +37,26 @@ class RayExecutor:
     """Calls as tasks on a Ray cluster: the one at `address`, or one on this machine, made for the purpose."""
 
     def __init__(
-        self, *, concurrency: int = 1, timeout: float | None = None, address: str | None = None
+        self,
+        *,
+        concurrency: int = 1,
+        timeout: float | None = None,
+        address: str | None = None,
+        most_in_a_task: int = _MOST_IN_A_TASK,
     ) -> None:
         self.concurrency, self.timeout, self.address = positive(concurrency), timeout, address
+        self.most_in_a_task = positive(most_in_a_task)
         self._first: list[Any] = []
 
     def warm_up(self, items: list[Any]) -> None:
         """Let each worker make these calls before its first one that counts."""
         self._first = items
+
+    def for_scoring(self) -> RayExecutor | None:
+        """The same cluster for items that are large and keep a processor busy; None for one at a time."""
+        if self.concurrency == 1:
+            return None
+        return RayExecutor(concurrency=self.concurrency, address=self.address, most_in_a_task=1)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         ray = connected(self.address, self.concurrency)
@@ -115,8 +127,9 @@ class _Crew(CrewElsewhere[Item]):
         self._workers = min(executor.concurrency, processors)
         super().__init__(call, self._workers)
         self._ray = ray
-        self._threads = -(-executor.concurrency // self._workers)
-        self._chunk, self._most = self._threads, min(_MOST_IN_A_TASK, _MOST_ROUNDS * self._threads)
+        most = executor.most_in_a_task
+        self._threads = min(most, -(-executor.concurrency // self._workers))
+        self._chunk, self._most = self._threads, min(most, _MOST_ROUNDS * self._threads)
         self._most_running = self._workers * _TASKS_AHEAD
         self._task = ray.remote(num_cpus=1, max_retries=_TASK_RETRIES)(_run_chunk).remote
         # In a list, or Ray would unpack it for each task, and the system would be loaded as often.

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from ..core.executor import Executor
+from ..core.scored_chunks import scoring_executor
 
 Item = TypeVar("Item")
 
@@ -21,6 +22,10 @@ class WarmedUp:
         self.executor, self.calls = executor, calls
         self.concurrency = getattr(executor, "concurrency", None)
         self.timeout = getattr(executor, "timeout", None)
+
+    def for_scoring(self) -> Executor | None:
+        """The executor itself: scoring has nothing to warm up by calls that count for nothing."""
+        return scoring_executor(self.executor)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         source = iter(items)

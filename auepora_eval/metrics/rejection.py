@@ -236,6 +236,7 @@ class BaseMetric(RejectionMetric):
         if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:
             raise ValueError(f"the base must be a mean of scores from 0 to 1, 1 the best: {self.base} is not")
         self.base = self._base.name
+        vars(self)["asks_a_model"] = self._base.asks_a_model
         if self.base == "exact_match":
             return own
         # A bare option ends at an equals sign: a base with options of its own is written with its key.

@@ -233,7 +233,12 @@ def _scored(
     # The survey found all ids different: the writer need not remember them once more.
     with storage.writer(run.evaluation_id, force=force, with_outputs=False, all_differ=True) as writer:
         results = score_in_chunks(
-            evaluator.plan, _pairs(folder, dataset), writer.add, seed=run.seed, folder=folder
+            evaluator.plan,
+            _pairs(folder, dataset),
+            writer.add,
+            seed=run.seed,
+            folder=folder,
+            executor=evaluator.executor,
         )
         run.results = sequence_results(evaluator.plan.metrics, results, run.stopping)
         run.seconds = perf_counter() - clock

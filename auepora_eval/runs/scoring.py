@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ..core.batch import Batch, has_field
 from ..core.dataset import EvaluationDataset
+from ..core.executor import Executor
 from ..core.fingerprint import Fingerprint
 from ..core.plan import EvaluationPlan
 from ..core.resources import checked_prices
@@ -104,11 +105,13 @@ def score_predictions(
     force: bool = False,
     all_differ: bool = False,
     on_output: OnOutput | None = None,
+    executor: Executor | None = None,
 ) -> tuple[EvaluationRun, Tally, Path]:
     """Score predictions chunk by chunk and store the run; its samples and outputs are on the disk only.
 
     The run has no `resource_usage`: what the scoring takes says nothing of the system. `all_differ`: it is
-    known that no id of the dataset comes twice, and need not be found out.
+    known that no id of the dataset comes twice, and need not be found out. `executor`: `processes` and `ray`
+    have the chunks scored by workers.
     """
     started, clock = now(), perf_counter()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
@@ -125,7 +128,7 @@ def score_predictions(
 
         folder = storage.run_folder(evaluation_id)
         pairs = _pairs(dataset, predictions, limit)
-        results = score_in_chunks(plan, pairs, keep, seed=seed, folder=folder)
+        results = score_in_chunks(plan, pairs, keep, seed=seed, folder=folder, executor=executor)
         run = EvaluationRun(
             evaluation_id=evaluation_id,
             system_name=system_name,

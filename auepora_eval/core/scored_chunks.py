@@ -44,8 +44,8 @@ def scored_chunks(
 ) -> Generator[ScoredChunk, None, None]:
     """Every chunk with the scores of all metrics, in the order of the pairs.
 
-    An executor that can (`for_scoring`) has chunks scored by its workers once one was seen to take long enough.
-    Metrics that ask a model are scored here all the same: their pace is kept in one place.
+    An executor that can (`for_scoring`) has chunks scored by its workers, once one was seen to take long
+    enough. Metrics that ask a model are scored here all the same: their pace is kept in one place.
     """
     rest = iter(pairs)
     chunks = iter(lambda: _taken(rest, size), [])

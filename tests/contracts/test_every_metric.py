@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auepora_eval.core.batch import Batch
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
 from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
@@ -47,6 +49,42 @@ def test_order_of_samples_does_not_matter(metric: SampleMetric, order: list[int]
     samples, outputs = small_world()
     shuffled = metric.compute([samples[i] for i in order], [outputs[i] for i in order])
     assert shuffled.value == pytest.approx(metric.compute(samples, outputs).value, nan_ok=True)
+
+
+@every_metric
+@given(cuts=st.sets(st.integers(1, 11)), failed=st.sets(st.integers(0, 11), max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_a_score_does_not_depend_on_the_batch(metric: SampleMetric, cuts: set[int], failed: set[int]) -> None:
+    if metric.whole_batch:
+        return  # it says so, and gets all samples at once
+    samples, outputs = small_world()
+    samples = [*samples, EvaluationSample("bare", "a query"), EvaluationSample("", "")]
+    outputs = [a_failure() if n in failed else output for n, output in enumerate([*outputs, *outputs[:2]])]
+    whole = metric.score_batch(Batch(samples, outputs))
+    ends = [0, *sorted(cuts), 12]
+    joined = Scores.joined(
+        [metric.score_batch(Batch(samples[a:b], outputs[a:b])) for a, b in itertools.pairwise(ends)]
+    )
+    assert _bits(joined) == _bits(whole)
+
+
+def _bits(scores: Scores) -> tuple[object, ...]:
+    """All that scores hold: a run may be cut into chunks in any way, and no bit of it may change."""
+    rows = scores.if_failed or ()
+    return (
+        list(scores.sample_ids),
+        scores.values.tobytes(),
+        None if scores.parts is None else _without_padding(scores),
+        scores.notes,
+        scores.clusters,
+        [array.tobytes() for array in rows],
+    )
+
+
+def _without_padding(scores: Scores) -> list[bytes]:
+    """The parts where something was scored; elsewhere they count for nothing."""
+    assert scores.parts is not None
+    return [row.tobytes() for place, row in enumerate(scores.parts) if place not in scores.notes]
 
 
 @every_metric

@@ -35,11 +35,11 @@ def run(args: Namespace) -> int:
     from ..runs.stopping_results import sequence_results
     from ..runs.storage import EvaluationResultsStorage
 
+    executor = scoring_executor(args)
     storage = EvaluationResultsStorage(args.out)
     old = storage.load_run(args.run_id)
     plan = EvaluationPlan(parse_metrics(args.metrics))
     plan.validate_dataset(old.samples)
-    executor = scoring_executor(args)
     fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed, executor=executor)
     fresh = sequence_results(plan.metrics, fresh, old.stopping)
     names = {result.name for result in fresh}

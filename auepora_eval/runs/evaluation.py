@@ -105,6 +105,7 @@ def evaluate_and_store(
             storage.forget_results(evaluation_id)  # they are of outputs that are gone
         with ResourceMonitor() as monitor:
             called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache)
+        journal.places = None  # of a million samples that were there before they are not small
         usage = monitor.usage() if called else None
         run = EvaluationRun(
             evaluation_id=evaluation_id,

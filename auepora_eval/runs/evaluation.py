@@ -140,7 +140,8 @@ def _binding(evaluator: AueporaEvaluator, survey: Survey, system_name: str) -> d
     return {
         "dataset_sha256": survey.sha256,
         "system": system_name,
-        "metrics": msgspec.json.decode(canonical_json(metrics)),
+        # In the plan's order, which a run that is resumed by its header alone must keep.
+        "metrics": {name: msgspec.json.decode(canonical_json(facts)) for name, facts in metrics.items()},
         "top_k": evaluator.top_k,
         "seed": evaluator.seed,
     }

@@ -112,6 +112,7 @@ def evaluate_and_store(
         with ResourceMonitor() as monitor:
             called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch)
         used = dataset if watch is None else watch.used(dataset)
+        journal.places = None  # of a million samples that were there before they are not small
         usage = monitor.usage() if called else None
         run = EvaluationRun(
             evaluation_id=evaluation_id,
@@ -147,7 +148,8 @@ def _binding(evaluator: AueporaEvaluator, survey: Survey, system_name: str) -> d
     return {
         "dataset_sha256": survey.sha256,
         "system": system_name,
-        "metrics": msgspec.json.decode(canonical_json(metrics)),
+        # In the plan's order, which a run that is resumed by its header alone must keep.
+        "metrics": {name: msgspec.json.decode(canonical_json(facts)) for name, facts in metrics.items()},
         "top_k": evaluator.top_k,
         "seed": evaluator.seed,
     }

@@ -2,6 +2,7 @@
 
     python benchmarks/scoring.py                       # serial, processes and ray, with two workers each
     python benchmarks/scoring.py --samples 2000 --workers 4 --metrics chrf,rougeL_answer
+    python benchmarks/scoring.py --waiting 2           # a metric that waits 2 ms a sample
 
 CPU is that of the driver, which makes the samples, sends them and takes the scores, and that of the workers.
 The start of Ray is not in it, that of worker processes is. "in memory" is the most samples that were read and
@@ -17,15 +18,24 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
 from auepora_eval.core.batch import Batch
 from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.scoring import score_in_chunks
-from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.core.types import (
+    Document,
+    EvaluationSample,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    TargetCategory,
+)
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.io.results_json import metric_entry
 from auepora_eval.metrics.parse import parse_metrics
@@ -38,6 +48,19 @@ WORDS = (
 
 def text(chance: random.Random, words: int) -> str:
     return " ".join(chance.choices(WORDS, k=words)).capitalize() + "."
+
+
+@dataclass
+class Waiting(SampleMetric):
+    """Takes its time, but no processor's: how well work is divided can be seen on a busy machine too."""
+
+    seconds: float
+    name: str = "waiting"
+    target = TargetCategory.GENERATION_CORRECTNESS
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        time.sleep(self.seconds)
+        return 1.0
 
 
 class Pairs:
@@ -108,11 +131,14 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=20_000, metavar="N")
     parser.add_argument("--workers", type=int, default=2, metavar="N")
     parser.add_argument("--metrics", default=METRICS)
+    parser.add_argument("--waiting", type=float, metavar="MS", help="a metric that waits, instead of those")
     parser.add_argument("--executors", nargs="+", default=["serial", "processes", "ray"], metavar="NAME")
     args = parser.parse_args()
-    plan = EvaluationPlan(parse_metrics(args.metrics))
+    metrics = parse_metrics(args.metrics) if args.waiting is None else [Waiting(args.waiting / 1000)]
+    plan = EvaluationPlan(list(metrics))
+    named = ",".join(metric.name for metric in metrics)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    print(f"{args.samples:,} samples, {os.cpu_count()} processors, load average {load}; {args.metrics}\n")
+    print(f"{args.samples:,} samples, {os.cpu_count()} processors, load average {load}; {named}\n")
     print("| executor | workers | seconds | samples/s | driver's CPU s | workers' CPU s | in memory |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     found = {measured(name, args.workers, plan, args.samples) for name in args.executors}

@@ -27,6 +27,7 @@ _MARKER = (
     "auepora(baseline=..., out=..., rules=..., margin=..., ...): what assert_gate and assert_no_regression "
     "are to use where a test does not say it"
 )
+_BASELINE = 'A baseline is named in the call, or by @pytest.mark.auepora(baseline="...").'
 _OURS = ("baseline", "out", "rules", "seed", "resamples", "allow_mismatch")
 
 
@@ -63,7 +64,7 @@ def assert_gate(request: pytest.FixtureRequest) -> Gate:
         how = {**_marked(request), **how}
         if baseline is not None:
             how["baseline"] = baseline
-        report = _judged(request.config, run, how)
+        report = _judged_or_failed(request, run, how)
         if report.exit_code:
             from .reporting.gate_tables import gate_text
 
@@ -74,7 +75,7 @@ def assert_gate(request: pytest.FixtureRequest) -> Gate:
 
 
 @pytest.fixture
-def assert_no_regression(assert_gate: Gate) -> Gate:
+def assert_no_regression(request: pytest.FixtureRequest, assert_gate: Gate) -> Gate:
     """Fail the test if a run is worse than a baseline: assert_no_regression(run, baseline, margin=0.02).
 
     With a `margin`, one number for all metrics or one by name, a loss of that much has to be ruled out;
@@ -95,6 +96,8 @@ def assert_no_regression(assert_gate: Gate) -> Gate:
             how["margin"] = margin if by_name else dict.fromkeys(metrics or (), margin)
         elif metrics is not None:
             how["no_regression"] = list(metrics)
+        if baseline is None and "baseline" not in {**_marked(request), **how}:
+            pytest.fail(f"assert_no_regression has no baseline. {_BASELINE}", pytrace=False)
         return assert_gate(run, baseline, **how)
 
     return check
@@ -104,8 +107,27 @@ def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What the markers say: that of the test over that of its class and its module."""
     found: dict[str, Any] = {}
     for marker in request.node.iter_markers("auepora"):
+        if marker.args:
+            what = f"pytest.mark.auepora({marker.args[0]!r:.60}) says nothing that is understood."
+            pytest.fail(f"{what} Name what it is: pytest.mark.auepora(baseline=...).", pytrace=False)
         found = {**marker.kwargs, **found}
     return found
+
+
+def _judged_or_failed(
+    request: pytest.FixtureRequest, run: EvaluationRun | str | Path, how: dict[str, Any]
+) -> GateReport:
+    """The report; a mistake in how it is asked for fails the test in a sentence, in the words of a test."""
+    __tracebackhide__ = True
+    from .errors import AueporaError
+
+    try:
+        return _judged(request.config, run, how)
+    except AueporaError as error:
+        message = f"this cannot be judged: {error}"
+        if "baseline" not in how:
+            message += f" {_BASELINE}"
+    pytest.fail(message, pytrace=False)
 
 
 def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[str, Any]) -> GateReport:

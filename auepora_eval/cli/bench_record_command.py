@@ -6,12 +6,13 @@ What is measured is taken into the baselines, unless it is worse (exit code 1). 
   auepora bench-record monday
 
 A source is a stored run, or a file of benchmark data (.benchmark.json). Rules: over 2 standard deviations of
-the last 7 days; worse by over 10, 25 or 50%; over 1.5 times the duration or 1.2 times the memory. A change
-that may be chance is shown, and does not fail.
+the last 7 days; worse by over 10, 25 or 50%; over 1.5 times the duration or 1.2 times the memory; over 5, 10
+or 50% of the calls failed. A change that may be chance is shown, and does not fail.
 """
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..runs.benchmark_rules import Regression
 
 _SEVERITIES = ("medium", "high", "critical")
+_NAMES_SHOWN = 5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--min-samples", type=at_least(1), metavar="N", help="samples that a baseline needs first (5)"
     )
     parser.add_argument("--check", action="store_true", help="compare only; the baselines stay as they are")
-    parser.add_argument("--accept", action="store_true", help="record it even if it is worse: the new normal")
+    parser.add_argument("--accept", action="store_true", help="record it though it is worse: the new normal")
     parser.add_argument(
         "--report", metavar="FILE", help="write what was found: benchmark_*.results.json or *.benchmark.json"
     )
@@ -58,37 +60,83 @@ def run(args: Namespace) -> int:
     from ..errors import PlanError
     from ..runs import benchmark_baselines as kept
     from ..runs.benchmark_measurements import measurements
-    from ..runs.benchmark_report import recording, save_recording
-    from ..runs.benchmark_rules import is_at_least, regressions
+    from ..runs.benchmark_report import refuse_report_name
     from ..runs.storage import EvaluationResultsStorage
 
     if args.check and args.accept:
         raise PlanError("--check leaves the baselines as they are, --accept changes them: choose one.")
+    if args.report:
+        refuse_report_name(args.report)
     file = args.baselines or kept.DEFAULT_FILE
     storage = EvaluationResultsStorage(args.out)
     found = [one for source in args.sources for one in measurements(source, storage)]
-    before = kept.with_min_samples(kept.read_baselines(file), args.min_samples)
+    if args.check:
+        return _judge(found, file, args)
+    kept.read_baselines(file)  # a file that is none gets no lock beside it
+    with kept.held(file):
+        return _judge(found, file, args)
+
+
+def _judge(found: Sequence[Measurement], file: str, args: Namespace) -> int:
+    from ..runs import benchmark_baselines as kept
+    from ..runs.benchmark_report import recording, save_recording
+    from ..runs.benchmark_rules import is_at_least, regressions
+
+    stored = kept.read_baselines(file)
+    before = kept.with_min_samples(stored, args.min_samples)
     worse = regressions(found, before, alpha=None if args.ignore_chance else args.alpha)
-    failed = any(is_at_least(one.severity, args.fail_on) for one in worse)
-    recorded = not args.check and (args.accept or not failed)
+    failing = {one.operation for one in worse if is_at_least(one.severity, args.fail_on)}
     document = recording(found, before, worse)
     if args.report:
         say_stored(save_recording(document, args.report, force=args.force))
-    if recorded:
-        after = kept.with_recordings(before, found)
-        kept.write_baselines(kept.with_min_samples(after, args.min_samples), file)
+    after = stored
+    if not args.check and (args.accept or not failing):
+        after = kept.with_min_samples(kept.with_recordings(before, found, anew=failing), args.min_samples)
+    recorded = [name for name, one in after.items() if one.recordings != _recordings(stored, name)]
+    if after != stored:
+        kept.write_baselines(after, file)
     if args.json:
-        echo.say_json({**document, "baselines_file": str(file), "recorded": recorded})
+        echo.say_json({**document, "baselines_file": str(file), "recorded": bool(recorded)})
     else:
         _say(found, before, worse)
-    echo.note(f"recorded in {file}" if recorded else f"not recorded: {file} is as it was")
-    return int(failed)
+    _say_recorded(found, before, recorded, file, refused=bool(args.check or (failing and not args.accept)))
+    return int(bool(failing))
+
+
+def _recordings(baselines: Mapping[str, Baseline], name: str) -> Sequence[Measurement]:
+    return baselines[name].recordings if name in baselines else ()
+
+
+def _say_recorded(
+    found: Sequence[Measurement],
+    before: Mapping[str, Baseline],
+    recorded: Sequence[str],
+    file: str,
+    *,
+    refused: bool,
+) -> None:
+    measured = dict.fromkeys(one.operation for one in found)
+    lost = [name for name in before if name not in measured]
+    if lost:
+        more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
+        names = ", ".join(echo.one_line(name, 60) for name in lost[:_NAMES_SHOWN])
+        echo.note(f"note: in the baselines, but not measured this time: {names}{more}.")
+    for name in measured:
+        if not any(one.count for one in found if one.operation == name):
+            echo.note(f"note: {echo.one_line(name, 60)}: all calls failed; there is nothing to record of it.")
+    if recorded:
+        part = "" if len(recorded) == len(measured) else f" ({len(recorded)} of {len(measured)} operations)"
+        echo.note(f"recorded in {file}{part}")
+    elif refused or not any(one.count for one in found):
+        echo.note(f"not recorded: {file} is as it was")
+    else:
+        echo.note(f"nothing to record: {file} has these measurements already")
 
 
 def _say(
     found: Sequence[Measurement], baselines: Mapping[str, Baseline], worse: Sequence[Regression]
 ) -> None:
-    from ..reporting.tables import value_text
+    from ..reporting.number_texts import value_text
     from ..runs.benchmark_rules import lacking_samples
 
     rows = []
@@ -96,27 +144,37 @@ def _say(
         baseline = baselines.get(one.operation)
         expected = baseline.expected if baseline is not None and baseline.recordings else None
         lacking = 0 if baseline is None else lacking_samples(baseline)
-        grave = next((each.severity for each in worse if each.operation == one.operation), "ok")
-        if lacking:
-            grave = f"baseline lacks {lacking}"
+        state = "new" if expected is None else f"baseline lacks {lacking}" if lacking else "ok"
+        state = next((each.severity for each in worse if each.operation == one.operation), state)
         rows.append(
             [
                 one.operation,
                 f"{one.count:,}",
+                f"{one.failed:,}",
                 value_text(one.mean_duration, "s"),
                 "-" if expected is None else value_text(expected.mean_duration, "s"),
                 "-" if expected is None else _change(one.mean_duration, expected.mean_duration),
                 "-" if one.mean_memory is None else f"{one.mean_memory:,.0f} MB",
                 "-" if one.throughput is None else f"{one.throughput:.3g}/s",
-                "new" if expected is None else grave,
+                state,
             ]
         )
-    headings = ("Operation", "Samples", "Mean", "Baseline", "Change", "Memory", "Throughput", "State")
-    echo.say_table(headings, rows, numeric=range(1, 7))
+    headings = (
+        "Operation",
+        "Answered",
+        "Failed",
+        "Mean",
+        "Baseline",
+        "Change",
+        "Memory",
+        "Throughput",
+        "State",
+    )
+    echo.say_table(headings, rows, numeric=range(1, 8))
     for each in worse:
         chance = "" if each.p_value is None else f", p = {each.p_value:.2g}"
         echo.say_words(f"{each.severity}: {each.message} Rules: {', '.join(each.rules)}{chance}.")
 
 
 def _change(now: float, before: float) -> str:
-    return f"{now / before - 1:+.0%}" if before else "-"
+    return f"{now / before - 1:+.0%}" if before and math.isfinite(now) else "-"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .common import at_least, price, seconds
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from ..core.executor import Executor
     from ..core.policy import CallPolicy
     from ..core.rag_interface import RAGSystemProtocol
+    from ..core.types import EvaluationSample
 
 # The settings that are stored with a run; the name of a variable is no secret.
 CALL_SETTINGS: tuple[str, ...] = (
@@ -28,9 +30,11 @@ CALL_SETTINGS: tuple[str, ...] = (
     "longest_wait",
     "min_coverage",
     "api_key_env",
+    "headers",
     "plain_http",
     "prompt",
     "http",
+    "request",
     "address",
 )
 _ENDPOINT_RETRIES = 4  # what another machine answers may fail for a moment; Python code fails for a reason
@@ -105,22 +109,44 @@ def named_system(settings: Mapping[str, Any]) -> RAGSystemProtocol:
     from ..execution.systems import is_endpoint, load_system
 
     name = settings["system"]
-    given = {option: settings.get(option) for option in ("api_key_env", "plain_http", "prompt")}
+    options = ("api_key_env", "plain_http", "prompt", "headers", "request")
+    given = {option: settings.get(option) for option in options}
     given["fields"] = settings.get("http")
     given = {option: value for option, value in given.items() if value}
     if not is_endpoint(name):
+        keys = {"fields": "http:", "headers": "headers:", "request": "request:"}
         for option in given:
-            flag = "http:" if option == "fields" else f"--{option.replace('_', '-')}"
+            flag = keys.get(option, f"--{option.replace('_', '-')}")
             raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
         return load_system(name)
     return load_system(name, {**given, "timeout": settings.get("timeout")})
 
 
+def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
+    """The dataset's examples, with what this system can be measured by.
+
+    A chat model retrieves nothing: where no sample gives it documents, gold ones are no measure of it.
+    """
+    samples = list(examples.values())
+    if not system.startswith("openai:") or "candidate_docs" in examples:
+        return samples
+    return [replace(sample, relevant_docs=None) for sample in samples]
+
+
 def call_policy(settings: Mapping[str, Any]) -> CallPolicy:
     """What is done about calls that fail, and how many may be made."""
     from ..core.policy import CallPolicy
+    from ..errors import DataError
     from ..execution.systems import is_endpoint
 
+    if settings.get("budget_cost") is not None and not any(
+        settings.get(name) is not None for name in ("price_input", "price_output")
+    ):
+        raise DataError(
+            "--budget-cost",
+            "there are no prices to reckon with.",
+            fix="Give --price-input and --price-output.",
+        )
     usual = _ENDPOINT_RETRIES if is_endpoint(settings["system"]) else 0
     retries = settings.get("retries")
     longest = settings.get("longest_wait")

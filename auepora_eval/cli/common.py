@@ -19,14 +19,10 @@ if TYPE_CHECKING:
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
     from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
-    from ..runs.compare import Comparison
 
 DEFAULT_OUT = "data/evaluation/results"
 MIN_COVERAGE = 0.99
 EXIT_INCOMPLETE = 3
-_ROOM_FOR_P = (
-    100  # columns; on a narrower screen the table of a comparison goes without p, the verdict says it
-)
 
 
 def at_least(minimum: int) -> type[int]:
@@ -167,6 +163,7 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
     say_failures(tally.failures)
+    say_attempts(tally)
     if run.stopping is not None:
         from ..reporting.stopping_words import stopping_in_words
 
@@ -188,36 +185,6 @@ def say_results(results: Sequence[MetricResult]) -> None:
     echo.say_table(HEADINGS[1:width], rows, numeric=range(1, len(HEADINGS)))
 
 
-def say_comparison(comparison: Comparison) -> None:
-    """Print a comparison: what it means in plain words, then the table."""
-    from ..reporting.plain_words import comparison_in_plain_words
-    from ..reporting.tables import comparison_rows
-
-    a, b = comparison.baseline_system, comparison.candidate_system
-    echo.say(f"{b} against {a}, sample by sample\n")
-    for sentence in comparison_in_plain_words(comparison):
-        echo.say_words(sentence)
-    echo.say()
-    headings = [
-        "Metric",
-        echo.one_line(a, 8),
-        echo.one_line(b, 8),
-        "Change",
-        "95% interval",
-        "p Holm",
-        "Verdict",
-    ]
-    rows = [list(row) for row in comparison_rows(comparison)]
-    if echo.console().width < _ROOM_FOR_P:
-        del headings[5]
-        rows = [[*row[:5], *row[6:]] for row in rows]
-    echo.say_table(headings, rows, numeric=range(1, len(headings) - 1))
-    for text in comparison.notes:
-        echo.note(f"note: {text}.")
-    for name, reason in comparison.not_compared.items():
-        echo.note(f"note: {name} is not compared: {reason}.")
-
-
 def say_failures(counts: Counter[tuple[str, str]]) -> None:
     """Print what the failures were, grouped."""
     if counts:
@@ -226,6 +193,15 @@ def say_failures(counts: Counter[tuple[str, str]]) -> None:
         echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
     if len(counts) > 5:
         echo.say(f"  ... and {counts.total() - sum(n for _, n in counts.most_common(5))} others")
+
+
+def say_attempts(tally: Tally) -> None:
+    """Print how many attempts failed, of samples that were answered in the end and of those that were not."""
+    if tally.tried_again:
+        kinds = ", ".join(f"{count} × {kind}" for kind, count in tally.failed_attempts.most_common(5))
+        more = ", ..." if len(tally.failed_attempts) > 5 else ""
+        about = f"Failed attempts: {tally.failed_attempts.total()} ({echo.one_line(kinds, 120)}{more})"
+        echo.say(f"{about}; {tally.recovered} samples were answered by a later one.")
 
 
 def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:

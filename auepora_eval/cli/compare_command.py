@@ -1,7 +1,8 @@
 """is the candidate run better than the baseline, and can the data tell?
 
 Samples are matched by id; a failed answer counts as the worst one. Three runs or more are ranked, all pairs
-tested. Runs joined by a comma are repeats of one system, as many for each: A1,A2 B1,B2. Example:
+tested; their slices and losers are those of the best against the first. Runs joined by a comma are repeats of
+one system, as many for each: A1,A2 B1,B2. Example:
 
   auepora demo
   auepora compare demo-bm25 demo-hybrid
@@ -14,16 +15,16 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out, at_least, say_comparison, share
+from .common import add_out, at_least, share
+from .compare_words import calm, say_comparison, say_lost, say_more, say_ranking, say_slices
 
 if TYPE_CHECKING:
     from ..core.types import EvaluationRun
     from ..runs.compare import Comparison
     from ..runs.losers import LostSample
+    from ..runs.ranking import Ranking
+    from ..runs.slices import SliceComparison
     from ..runs.storage import EvaluationResultsStorage
-
-_SLICES_SHOWN = 15
-_WIDE = 120  # columns; on a narrower screen the table of sizes is two
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -50,16 +51,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--losers", type=at_least(0), default=3, metavar="N", help="show this many of the biggest losers (3)"
     )
-    parser.add_argument("--losers-of", metavar="METRIC", help="by which metric (default: what lost most)")
+    parser.add_argument(
+        "--losers-of",
+        metavar="METRIC",
+        help="by which metric (default: the first of quality that lost any, a sure loss first)",
+    )
     parser.add_argument(
         "--allow-mismatch", action="store_true", help="compare other data or settings too, and say so"
     )
     parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="seed of all draws (0)")
     parser.add_argument("--resamples", type=at_least(100), default=10_000, metavar="N", help="draws (10,000)")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
-    parser.add_argument("--latex", action="store_true", help="print a LaTeX table")
     add_out(parser)
-    add_json(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
+    form.add_argument("--latex", action="store_true", help="print a LaTeX table")
+    form.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
 
 
 def margin(text: str) -> tuple[str | None, float]:
@@ -88,9 +94,9 @@ def run(args: Namespace) -> int:
     }
     groups = [_loaded(storage, name) for name in (args.baseline, *args.candidates)]
     if len(groups) > 2:
-        if args.by or any(len(group) > 1 for group in groups):
-            raise PlanError("slices and repeats are for two systems. Name a baseline and one candidate.")
-        return _rank([group[0] for group in groups], args, how)
+        if any(len(group) > 1 for group in groups):
+            raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
+        return _rank(storage, [group[0] for group in groups], args, how)
     return _compare(storage, groups, args, how)
 
 
@@ -105,7 +111,7 @@ def _compare(
 
     samples = stored_samples(storage.find(_ids(storage, args.baseline)[0])) if args.by else None
     comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
-    lost = _lost(storage, comparison, args)
+    lost = _lost(storage, comparison, args, args.candidates[0])
     if args.json:
         from dataclasses import asdict
 
@@ -114,71 +120,80 @@ def _compare(
     elif args.latex:
         echo.say(comparison_to_latex(comparison))
     elif args.markdown:
-        echo.say(comparison_report(comparison, lost))
+        echo.say(calm(comparison_report(comparison, lost)))
     else:
         say_comparison(comparison)
-        _say_more(comparison, lost)
+        say_more(comparison, lost)
     return 0
 
 
-def _rank(runs: list[EvaluationRun], args: Namespace, how: dict[str, Any]) -> int:
-    from ..reporting import comparison_tables as tables
+def _rank(
+    storage: EvaluationResultsStorage, runs: list[EvaluationRun], args: Namespace, how: dict[str, Any]
+) -> int:
     from ..reporting.comparison_json import ranking_to_dict
     from ..reporting.comparison_latex import ranking_to_latex
+    from ..reporting.ranking_tables import ranking_report
     from ..runs.ranking import rank_runs
 
     ranking = rank_runs(runs, **how)
-    if args.json:
-        echo.say_json(ranking_to_dict(ranking))
-    elif args.latex:
+    if args.latex:
         echo.say(ranking_to_latex(ranking))
+        return 0
+    best, shown = _shown_pair(ranking, args)
+    lost = _lost(storage, ranking.pairs[best - 1], args, args.candidates[best - 1])
+    slices = _slices(storage, runs, best, args, how)
+    if args.json:
+        from dataclasses import asdict
+
+        pair = {
+            "baseline": ranking.run_ids[0],
+            "candidate": ranking.run_ids[best],
+            "slices": [asdict(one) for one in slices],
+            "biggest_losers": [asdict(one) for one in lost],
+        }
+        echo.say_json({**ranking_to_dict(ranking), "shown_pair": pair})
     elif args.markdown:
-        echo.say(tables.ranking_report(ranking))
+        echo.say(calm(ranking_report(ranking, shown, slices, lost)))
     else:
-        echo.say(f"{len(runs)} systems, each pair compared sample by sample")
-        headings = tables.ranking_headings(ranking)
-        echo.say_table(headings, tables.ranking_rows(ranking), numeric=range(1, len(headings)))
-        echo.say_words(tables.RANKING_LEGEND.replace("\\", ""))
-        echo.say_words(tables.ranking_in_words(ranking))
-        for text in (*ranking.mismatches, *ranking.notes):
-            echo.note(f"note: {text}.")
+        say_ranking(ranking)
+        if slices or lost:
+            echo.say()
+            echo.say_words(calm(shown))
+        say_slices(slices)
+        say_lost(lost)
     return 0
 
 
-def _say_more(comparison: Comparison, lost: list[LostSample]) -> None:
-    """Print what stands behind the verdicts: sizes, repeats, slices, losers."""
-    from ..reporting import comparison_tables as tables
+def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
+    """The place of the run whose slices and losers are shown, against the first; and the words for it."""
+    from ..reporting.ranking_tables import ranked_names
+    from ..runs.ranking import best_of_the_others
 
-    echo.say()
-    echo.say("How large (95% intervals; d and δ are effect sizes; detectable is what this many samples show)")
-    rows = tables.size_rows(comparison)
-    # The last column, the range with everything missing scored, is empty unless something is missing.
-    last = len(tables.SIZE_HEADINGS) - (not any(metric.difference_bounds for metric in comparison.metrics))
-    wide = echo.console().width >= _WIDE
-    for columns in [range(last)] if wide else [(0, 1, 2), (0, *range(3, last))]:
-        headings = [tables.SIZE_HEADINGS[place] for place in columns]
-        cells = [[row[place] for place in columns] for row in rows]
-        echo.say_table(headings, cells, numeric=range(1, len(headings)))
-    if comparison.repeats > 1:
-        echo.say(f"Run to run, over {comparison.repeats} repeats of each (standard deviation)")
-        echo.say_table(tables.REPEAT_HEADINGS, tables.repeat_rows(comparison), numeric=range(1, 4))
-    if comparison.slices:
-        echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(comparison.slices))} shown)")
-        shown = tables.slice_rows(comparison.slices[:_SLICES_SHOWN])
-        echo.say_table(tables.SLICE_HEADINGS, shown, numeric=range(2, 7))
-        echo.say_words(tables.slices_in_words(comparison.slices))
-    if lost:
-        echo.say()
-        echo.say(f"Biggest losers on {lost[0].metric}")
-        for one in tables.lost_rows(lost):
-            echo.say_words(f"{one[0]}: {one[1]} before, {one[2]} now. {one[3]}")
-            echo.say_words(f"  before: {one[4]}")
-            echo.say_words(f"  now:    {one[5]}")
-    for text in comparison.mismatches:
-        echo.note(f"note: {text}.")
+    best, metric = best_of_the_others(ranking, args.losers_of)
+    names = ranked_names(ranking)
+    why = "" if metric is None else f", the best of the others on {metric}"
+    return best, f"Slices and losers are those of {names[best]}{why}, against {names[0]}."
 
 
-def _lost(storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace) -> list[LostSample]:
+def _slices(
+    storage: EvaluationResultsStorage,
+    runs: list[EvaluationRun],
+    best: int,
+    args: Namespace,
+    how: dict[str, Any],
+) -> list[SliceComparison]:
+    from ..runs.compare import compare_runs
+    from ..runs.storage import stored_samples
+
+    if not args.by:
+        return []
+    samples = stored_samples(storage.find(args.baseline))
+    return compare_runs(runs[0], runs[best], by=args.by, samples=samples, **how).slices
+
+
+def _lost(
+    storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace, candidate: str
+) -> list[LostSample]:
     from ..errors import UnknownNameError
     from ..runs.losers import lost_most, lost_samples, stored_texts
 
@@ -193,7 +208,7 @@ def _lost(storage: EvaluationResultsStorage, comparison: Comparison, args: Names
     if metric is None or not metric.losers:
         return []
     ids = {loser.sample_id for loser in metric.losers[: args.losers]}
-    before, now = (stored_texts(storage.find(name), ids) for name in (args.baseline, args.candidates[0]))
+    before, now = (stored_texts(storage.find(name), ids) for name in (args.baseline, candidate))
     return lost_samples(metric, before, now, args.losers)
 
 

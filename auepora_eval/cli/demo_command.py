@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import DEFAULT_OUT, add_json, add_out, progress, say_comparison, say_results
+from .common import DEFAULT_OUT, add_json, add_out, progress, say_results
+from .compare_words import say_comparison
 
 if TYPE_CHECKING:
     from ..core.types import EvaluationRun

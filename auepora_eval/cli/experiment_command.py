@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan
     from ..io.experiment_config import Experiment, Variant
+    from ..runs.cache import OutputCache
     from ..runs.experiment import Outcome, Source
     from ..runs.storage import EvaluationResultsStorage
 
@@ -38,9 +39,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="*.config.yaml with an experiment, or `demo`")
     parser.add_argument("--experiment", metavar="ID", help="which one, if the file has several")
     parser.add_argument(
-        "--check", action="store_true", help="check the file and divide the samples; run nothing"
+        "--check",
+        action="store_true",
+        help="check the file, make the systems, divide the samples; ask nothing",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with variants that were begun")
+    parser.add_argument("--resume", action="store_true", help="go on with what was begun, and judge anew")
     parser.add_argument("--force", action="store_true", help="begin again, and replace what is there")
     add_out(parser)
     add_json(parser)
@@ -66,16 +69,15 @@ def run(args: Namespace) -> int:
         args.out = experiment.plan["out"]
     dataset = _dataset(experiment, args.file)
     if args.check:
+        _say_notes(experiment)
+        _try_sources(experiment, args)
         return _say_plan(experiment, dataset, args)
     storage = EvaluationResultsStorage(args.out)
     path = results_path(storage, experiment.experiment_id)
-    if args.resume and path.exists():
-        echo.note(f"{path} is there; there is nothing to go on with.")
-        return 0
-    if path.exists() and not args.force:
-        raise DataError(str(path), "exists already.", fix="Choose another experiment_id, or use --force.")
-    for name in experiment.unread:
-        echo.note(f"note: {name}: of a service that is live; a run of a dataset does not need it.")
+    if path.exists() and not args.force and not args.resume:
+        fix = "Choose another experiment_id, look again with --resume, or begin again with --force."
+        raise DataError(str(path), "exists already.", fix=fix)
+    _say_notes(experiment)
     return _run(experiment, dataset, storage, args)
 
 
@@ -83,7 +85,7 @@ def _run(
     experiment: Experiment, dataset: EvaluationDataset, storage: EvaluationResultsStorage, args: Namespace
 ) -> int:
     from ..runs.experiment import analyse_experiment, experiment_plan
-    from ..runs.experiment_results import experiment_results, save_experiment
+    from ..runs.experiment_results import changed_rules, experiment_results, save_experiment
 
     plan = experiment_plan(experiment)
     # All of them before the first is called: the last one's misspelt name must not cost the others' calls.
@@ -93,13 +95,16 @@ def _run(
         if code:
             return code
     outcome = analyse_experiment(experiment, storage, seed=_settings(experiment)["seed"])
-    path = save_experiment(outcome, storage, force=args.force)
+    changed = changed_rules(outcome, storage) if args.resume else []
+    if changed:
+        echo.note(f"note: the stored verdict was by another {' and '.join(changed)}; it is replaced.")
+    path = save_experiment(outcome, storage, force=args.force or args.resume)
     if args.json:
-        echo.say_json(experiment_results(outcome, storage))
+        echo.say_json(experiment_results(outcome))
     else:
         _say(outcome)
     say_stored(path)
-    if all(run.results and not len(outcome.sides[name].rows) for name, run in outcome.runs.items()):
+    if not outcome.is_measured(outcome.primary):
         echo.note("auepora: nothing was measured.")
         return 1
     return 0
@@ -123,6 +128,9 @@ def _run_variant(
     with ExitStack() as stack:
         stop = source.stop if isinstance(source, AueporaEvaluator) else _nothing
         signalled = stack.enter_context(finishing_first(stop))
+        cache = _cache(experiment, variant, source)
+        if cache is not None:
+            stack.enter_context(cache)
         try:
             with progress(size - there, variant.variant_id) as advance, redirect_stdout(sys.stderr):
                 called = run_variant(
@@ -135,6 +143,7 @@ def _run_variant(
                     resume=args.resume,
                     force=args.force,
                     on_output=advance,
+                    cache=cache,
                 )
         except (InterruptedRunError, StopNow):
             _say_how_to_resume(args)
@@ -145,6 +154,36 @@ def _run_variant(
             raise
     echo.note(f"{variant.variant_id}: {size} samples{'' if called else ', finished before'} ({name})")
     return 0
+
+
+def _cache(experiment: Experiment, variant: Variant, source: Source) -> OutputCache | None:
+    """The answers of earlier experiments, if the plan keeps them; predictions are answers already."""
+    from ..core.runner import AueporaEvaluator, name_of
+    from ..runs.cache import OutputCache
+    from .resuming import system_identity
+
+    settings = _settings(experiment, variant)
+    if not settings.get("cache") or not isinstance(source, AueporaEvaluator):
+        return None
+    made_with = {key: settings[key] for key in ("prompt", "http", "address") if key in settings}
+    identity = [
+        *system_identity(settings["system"], name_of(source.system), source.system),
+        {"arguments": dict(variant.arguments), "settings": made_with},
+    ]
+    return OutputCache(settings["cache"], identity, source.top_k)
+
+
+def _say_notes(experiment: Experiment) -> None:
+    """What a file says that will not have the effect that may be expected of it."""
+    from ..io.experiment_config import SPLIT
+    from ..runs.experiment_verdict import cannot_decide
+
+    for name in experiment.unread:
+        echo.note(f"note: {name}: of a service that is live; a run of a dataset does not need it.")
+    if experiment.assignment != SPLIT and len({one.share for one in experiment.variants}) > 1:
+        echo.note("note: traffic_allocation is for split samples; here every variant is asked all of them.")
+    if cannot_decide(experiment):
+        echo.note(f"note: there can be no winner: {cannot_decide(experiment)}")
 
 
 def _nothing() -> None:
@@ -161,6 +200,19 @@ def _settings(experiment: Experiment, variant: Variant | None = None) -> dict[st
     settings = {**_DEFAULTS, **experiment.plan, **(variant.settings if variant else {})}
     settings.setdefault("executor", "threads" if settings["concurrency"] > 1 else "serial")
     return settings
+
+
+def _try_sources(experiment: Experiment, args: Namespace) -> None:
+    """Make each system and open each file, and ask nothing; a server would have to be asked."""
+    from ..execution.systems import is_endpoint
+    from ..runs.experiment import experiment_plan
+
+    plan = experiment_plan(experiment)
+    for variant in experiment.variants:
+        settings = _settings(experiment, variant)
+        if "outputs" in variant.settings or not is_endpoint(settings.get("system") or ""):
+            with redirect_stdout(sys.stderr):
+                _source(experiment, variant, plan, args)
 
 
 def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args: Namespace) -> Source:
@@ -258,13 +310,17 @@ def _say(outcome: Outcome) -> None:
     echo.say(f"{name}: {len(outcome.runs)} variants, {experiment.assignment}")
     headings = tables.variant_headings(outcome)
     echo.say_table(headings, tables.variant_rows(outcome), numeric=range(1, len(headings)))
-    echo.say_table(tables.TEST_HEADINGS, tables.test_rows(outcome), numeric=range(2, 6))
+    tests = tables.test_rows(outcome)
+    if tests:
+        echo.say_table(tables.TEST_HEADINGS, tests, numeric=range(2, 6))
     if outcome.verdict.rails:
         echo.say_table(tables.RAIL_HEADINGS, tables.rail_rows(outcome))
     if outcome.ratio is not None:
         counts = ", ".join(f"{name} {count:,}" for name, count in outcome.ratio.counts.items())
         fit = "do NOT fit" if outcome.ratio.is_mismatch else "fit"
         echo.say(f"Shares: {counts} ({fit} the allocation, p = {outcome.ratio.p_value:.2g})")
+    for text in tables.outcome_notes(outcome):
+        echo.say_words(text)
     echo.say_words(tables.outcome_in_words(outcome))
 
 

@@ -5,7 +5,7 @@ it, no metric may be surely worse. Example:
 
   auepora demo
   auepora gate demo-hybrid --min recall@5=0.7 --max latency_stats.p95=2000 --max-failed 0.01
-  auepora gate demo-hybrid --baseline demo-bm25 --no-regression recall@5,mrr --margin token_f1=0.02
+  auepora gate demo-hybrid --baseline demo-bm25 --no-regression recall@5,mrr --margin token_f1=0.05
 
 Rules can be a file (--rules gate.yaml) with the same names as keys. In GitHub Actions the verdicts are also
 annotations and a part of the job's summary.

@@ -22,6 +22,7 @@ class Signalled:
     """Which signal came, if one did."""
 
     number: int = 0
+    is_heeded: bool = False  # the run has stopped: what is left is said, and further signals change nothing
 
     @property
     def exit_code(self) -> int:
@@ -38,8 +39,10 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
     over: list[threading.Timer] = []
 
     def handle(number: int, frame: object) -> None:
+        if signalled.is_heeded:
+            return
         if signalled.number:
-            raise StopNow
+            raise StopNow(number)
         signalled.number = number
         stop()
         # Not by print: the signal may have come in the middle of one.

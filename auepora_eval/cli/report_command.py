@@ -26,8 +26,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ..io.atomic import write_bytes
     from ..reporting.html import report_html
+    from ..reporting.markdown_text import safe_text
+    from ..reporting.run_names import names_of_runs
     from ..reporting.stopping_words import stopping_in_words
-    from ..reporting.tables import comparison_to_markdown, escaped, results_to_markdown
+    from ..reporting.tables import comparison_to_markdown, results_to_markdown
     from ..runs.compare import compare_runs, refuse_other_data
     from ..runs.storage import EvaluationResultsStorage
 
@@ -40,10 +42,10 @@ def run(args: Namespace) -> int:
         write_bytes(path, report_html(runs, comparison).encode("utf-8", "replace"), force=args.force)
         say_stored(path)
     if args.markdown or not args.html:
-        for each in runs:
-            echo.say(f"## {echo.one_line(each.system_name)}\n\n{results_to_markdown(each.results)}\n")
+        for each, name in zip(runs, names_of_runs(runs), strict=True):
+            echo.say(f"## {safe_text(name)}\n\n{results_to_markdown(each.results)}\n")
             if each.stopping is not None:
-                echo.say(f"{escaped(stopping_in_words(each.stopping))}\n")
+                echo.say(f"{safe_text(stopping_in_words(each.stopping))}\n")
         if comparison is not None:
             echo.say(f"## Difference\n\n{comparison_to_markdown(comparison)}")
     return 0

@@ -21,12 +21,18 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack, redirect_stdout
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .call_flags import CALL_SETTINGS, add_call_flags, call_executor, call_policy, named_system
+from .call_flags import (
+    CALL_SETTINGS,
+    add_call_flags,
+    as_measured,
+    call_executor,
+    call_policy,
+    named_system,
+)
 from .common import (
     add_run_output,
     at_least,
@@ -41,12 +47,26 @@ from .common import (
     seconds,
 )
 from .interrupts import StopNow, finishing_first
+from .resuming import (
+    begun,
+    endpoint_identity,
+    is_complete,
+    out_flag,
+    program_sha256,
+    say_complete,
+    say_how_to_raise,
+    say_how_to_resume,
+    say_resuming,
+    still_counted,
+    system_identity,
+)
 from .span_flags import add_span_flags, deliver_spans, span_sinks
 from .stop_flags import STOP_SETTINGS, add_stop_flags, stop_rule
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.runner import AueporaEvaluator
+    from ..runs.cache import OutputCache
     from ..runs.scoring import Survey
     from ..runs.stopping import StopRule
     from ..runs.storage import EvaluationResultsStorage
@@ -93,8 +113,8 @@ def run(args: Namespace) -> int:
 
     settings = _settings(args)
     storage = EvaluationResultsStorage(settings["out"])
-    if args.resume is not None and storage.is_finished(settings["id"]):
-        echo.note(f"{echo.one_line(settings['id'])} is finished; there is nothing to go on with.")
+    if args.resume is not None and is_complete(storage, settings["id"], retry_failed=args.retry_failed):
+        say_complete(storage, settings["id"])
         return 0
     dataset = open_samples(settings["dataset"], settings.get("format"))
     if settings.get("limit") is not None:
@@ -103,7 +123,8 @@ def run(args: Namespace) -> int:
     asked = None if named is None else EvaluationPlan(parse_metrics(named))
     survey = Survey.of(dataset, asked)
     refuse_no_samples(settings["dataset"], survey.size)
-    plan = asked or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), settings["top_k"]))
+    seen = as_measured(settings["system"], survey.examples)
+    plan = asked or EvaluationPlan(chosen_metrics(None, seen, settings["top_k"]))
     refuse_no_metrics(plan.metrics)
     evaluator = AueporaEvaluator(
         named_system(settings),
@@ -119,8 +140,14 @@ def run(args: Namespace) -> int:
     )
     system_name = name_of(evaluator.system)
     settings.setdefault("id", new_evaluation_id(system_name, dataset.name, now()))
+    if args.resume is not None and evaluator.policy is not None:
+        given = settings["given"]
+        evaluator.spent_before = still_counted(storage, settings, given, evaluator.policy)
     rule = stop_rule(settings, plan, storage)
-    return _evaluate(args, settings, evaluator, dataset, storage, survey, rule)
+    try:
+        return _evaluate(args, settings, evaluator, dataset, storage, survey, rule)
+    except StopNow as stop:  # it came while what is left was put away
+        return 128 + int(stop.args[0])
 
 
 def _evaluate(
@@ -133,21 +160,23 @@ def _evaluate(
     rule: StopRule | None,
 ) -> int:
     from ..core.runner import InterruptedRunError, name_of
-    from ..runs.cache import OutputCache
-    from ..runs.evaluation import evaluate_and_store
+    from ..errors import RunStoppedError
+    from ..runs.evaluation import SystemIdentity, evaluate_and_store, refuse_another_run
     from ..runs.run_log import RunLog, logged
     from ..runs.spans import Moments
 
     sinks, moments = span_sinks(args), Moments.none()
+    asks = endpoint_identity(settings["system"], evaluator.system, settings.get("http"))
+    identity = SystemIdentity(asks, program_sha256(settings["system"]), str(Path.cwd()))
+    there = 0
+    if args.resume is not None:
+        refuse_another_run(evaluator, dataset, storage, settings["id"], survey, rule, identity)
+        there = say_resuming(storage, settings["id"], survey.size, retry_failed=args.retry_failed)
     with ExitStack() as stack:
-        cache = None
-        if settings.get("cache"):
-            identity = system_identity(settings["system"], name_of(evaluator.system))
-            cache = stack.enter_context(OutputCache(settings["cache"], identity, evaluator.top_k))
+        cache = _cache(settings, evaluator)
+        if cache is not None:
+            stack.enter_context(cache)
         signalled = stack.enter_context(finishing_first(evaluator.stop))
-        there = 0 if args.resume is None else storage.answered(settings["id"]) or 0
-        if there:
-            echo.note(f"resuming: {there} of {survey.size} samples have an output")
         log = RunLog(storage.run_folder(settings["id"]), anew=args.resume is None)
         began = None if args.resume is None else there
         try:
@@ -175,12 +204,17 @@ def _evaluate(
                     cache=cache,
                     survey=survey,
                     stop_rule=rule,
+                    identity=identity,
                 )
         except (InterruptedRunError, StopNow):
-            _say_how_to_resume(storage, settings)
+            signalled.is_heeded = True
+            say_how_to_resume(storage, settings)
             return signalled.exit_code
-        except BaseException:
-            _say_how_to_resume(storage, settings)
+        except BaseException as error:
+            signalled.is_heeded = True
+            say_how_to_resume(storage, settings)
+            if isinstance(error, RunStoppedError):
+                say_how_to_raise(error, settings)
             raise
     if cache is not None:
         echo.note(f"cache: {cache.used} of {survey.size} answers were there")
@@ -188,23 +222,23 @@ def _evaluate(
         echo.say_json(storage.load_results(settings["id"]))
     else:
         say_run(stored.run, stored.tally)
-        echo.say(f"Look closer: auepora show {settings['id']}{_out_flag(settings['out'])}")
+        echo.say(f"Look closer: auepora show {settings['id']}{out_flag(settings['out'])}")
     say_stored(stored.path)
     deliver_spans(args, sinks, storage, settings["id"], moments)
     return exit_code(stored.run, stored.tally, settings.get("min_coverage"))
 
 
-def _say_how_to_resume(storage: EvaluationResultsStorage, settings: dict[str, Any]) -> None:
-    """Say what is kept of a run that stopped, and how to go on with it."""
-    from ..errors import StorageError
+def _cache(settings: dict[str, Any], evaluator: AueporaEvaluator) -> OutputCache | None:
+    """The answers of earlier runs, if they are kept: those of this very system, asked in this way."""
+    from ..core.runner import name_of
+    from ..runs.cache import OutputCache
 
-    try:
-        kept = storage.answered(settings["id"])
-    except StorageError:
-        return  # it is the storage that failed; the error says so
-    if kept is not None and not storage.is_finished(settings["id"]):
-        echo.note(f"kept: {kept} outputs in {storage.run_folder(settings['id'])}")
-        echo.note(f"resume: auepora run --resume {settings['id']}{_out_flag(settings['out'])}")
+    if not settings.get("cache"):
+        return None
+    name, system = settings["system"], evaluator.system
+    fields = [settings["http"]] if settings.get("http") else []
+    identity = [*system_identity(name, name_of(system), system), *fields]
+    return OutputCache(settings["cache"], identity, evaluator.top_k)
 
 
 _STORED = (
@@ -220,13 +254,14 @@ def _settings(args: Namespace) -> dict[str, Any]:
     from ..io.config import load_config
     from .common import DEFAULT_OUT
 
-    before = {} if args.resume is None else _begun(args)
+    before = {} if args.resume is None else begun(args, _STORED)
     planned = load_config(args.config) if args.config else {}
     settings = {**_DEFAULTS, **before, **planned}
     flags = {name: value for name, value in vars(args).items() if value is not None}
     if "out" in settings and flags["out"] == DEFAULT_OUT:
         del flags["out"]
     settings.update(flags)
+    settings["given"] = {*planned, *flags}
     settings.setdefault("executor", "threads" if settings["concurrency"] > 1 else "serial")
     if settings.get("id") is None:
         settings.pop("id", None)
@@ -240,54 +275,3 @@ def _settings(args: Namespace) -> dict[str, Any]:
             # A path in a plan is meant from where the plan lies.
             settings[name] = str(Path(args.config).parent / settings[name])
     return settings
-
-
-def _begun(args: Namespace) -> dict[str, Any]:
-    """The settings of the run to go on with, from its header: the flags need not be typed again."""
-    from ..errors import DataError, NotFoundError
-    from ..runs.journal import HEADER, read_header
-    from ..runs.storage import EvaluationResultsStorage
-
-    name = args.resume or args.id
-    if not name:
-        raise DataError("--resume", "does not say which run.", fix="Write --resume ID.")
-    if args.force:
-        raise DataError(
-            "--force", "would throw away what --resume goes on with.", fix="Leave one of them out."
-        )
-    storage = EvaluationResultsStorage(args.out)
-    args.id = name
-    folder = storage.run_folder(name)
-    if storage.is_finished(name):
-        return {"dataset": "-", "system": "-"}  # they are not looked at
-    if not (folder / HEADER).is_file():
-        begun = storage.unfinished()
-        hint = f"Not finished are {', '.join(begun[:5])}." if begun else "Every run in it is finished."
-        raise NotFoundError(args.out, f"there is no run {name!r:.80} to go on with.", fix=hint)
-    header = read_header(folder)
-    stored = header.get("configuration")
-    known = (
-        {key: value for key, value in stored.items() if key in _STORED} if isinstance(stored, dict) else {}
-    )
-    metrics = header.get("metrics")
-    known |= {"top_k": header.get("top_k"), "seed": header.get("seed")}
-    return known | {"metrics": list(metrics) if isinstance(metrics, dict) else None}
-
-
-def system_identity(name: str, system_name: str) -> list[str]:
-    """What tells a system from another: its name and the text of the file that it is in."""
-    from importlib.util import find_spec
-
-    module = name.rpartition(":")[0]
-    try:
-        origin = module if module.endswith(".py") else getattr(find_spec(module), "origin", None)
-        content = Path(origin).read_bytes() if origin else b""
-    except (OSError, ImportError, ValueError):
-        content = b""
-    return [name, system_name, sha256(content).hexdigest()]
-
-
-def _out_flag(out: str) -> str:
-    from .common import DEFAULT_OUT
-
-    return "" if out == DEFAULT_OUT else f" --out {out}"

@@ -1,4 +1,4 @@
-"""show a stored run: its table, one sample of it, or the samples that scored worst
+"""show a stored run, experiment or benchmark: its tables, one sample, or those that scored worst
 
 Example:
 
@@ -10,10 +10,12 @@ Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_json, add_out, at_least, say_run
+from .stored_documents import say_benchmark_file, say_experiment, say_recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
     parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
     parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
     parser.add_argument("--n", type=at_least(1), default=10, metavar="N", help="how many of them (10)")
@@ -33,8 +35,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ..io.results_json import is_ours
     from ..runs.storage import EvaluationResultsStorage, read_results
+    from ..runs.verify_documents import AB_TEST, document_kind, is_benchmark_file
 
     storage = EvaluationResultsStorage(args.out)
+    if is_benchmark_file(args.run_id):
+        return _show_benchmark_file(args)
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
         return 0
@@ -42,15 +47,43 @@ def run(args: Namespace) -> int:
         _say_sample(storage.load_run(args.run_id), args.sample)
     elif args.worst:
         _say_worst(storage.load_run(args.run_id), args.worst, args.n)
-    elif not is_ours(results := read_results(path := storage.find(args.run_id))):
+    elif (kind := document_kind(results := read_results(path := storage.find(args.run_id)))) is not None:
+        say_experiment(results) if kind == AB_TEST else say_recording(results, path.name)
+    elif not is_ours(results):
         _say_as_it_is(results, path.name)
     else:
         stored = storage.load_scores(args.run_id)
         version = stored.snapshot.get("version")
         data = f"{stored.dataset_fingerprint[:12]}{f', version {version}' if version else ''}"
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
+        _say_variant(stored)
         say_run(stored, storage.load_tally(args.run_id))
     return 0
+
+
+def _show_benchmark_file(args: Namespace) -> int:
+    from ..errors import PlanError
+
+    if args.sample or args.worst:
+        raise PlanError("--sample and --worst are of a run: a benchmark file has no samples.")
+    if args.json:
+        from ..io.benchmark_json import load_benchmark
+
+        echo.say_json(load_benchmark(args.run_id))
+    else:
+        say_benchmark_file(Path(args.run_id))
+    return 0
+
+
+def _say_variant(run: EvaluationRun) -> None:
+    """What an experiment made the system with: variants share a name, and differ in this."""
+    about = run.configuration.get("experiment")
+    if not isinstance(about, dict):
+        return
+    made = {**(about.get("settings") or {}), **(about.get("arguments") or {})}
+    told = ", ".join(f"{name}={value}" for name, value in made.items())
+    which = f"variant {about.get('variant_id')} of experiment {about.get('experiment_id')}"
+    echo.say(echo.one_line(f"{which}: {told}" if told else which, 1000))
 
 
 def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import echo
 
@@ -38,6 +40,13 @@ def span_sinks(args: Namespace) -> list[SpanSink]:
     if args.otel:
         sinks.append(SpanEndpoint())
     return sinks
+
+
+def span_words(settings: Mapping[str, Any]) -> str:
+    """The flags as they were given, for the line that resumes: where spans go is not stored with a run."""
+    words = [f" --spans {shlex.quote(settings['spans'])}"] if settings.get("spans") else []
+    words += [f" --{name.replace('_', '-')}" for name in ("spans_content", "otel") if settings.get(name)]
+    return "".join(words)
 
 
 def deliver_spans(

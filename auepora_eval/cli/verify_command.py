@@ -1,8 +1,9 @@
-"""does a stored run fit together? hashes, rows, counts and values, found anew
+"""does a stored run or experiment fit together? hashes, rows, counts, values, found anew
 
 Nothing is called and nothing changed. The exit code is 1 if something does not fit: a value or a row was
 edited, an output exchanged, a file cut off; 3 if what was looked at fits, but the run's rows, samples or
-outputs are not there to be looked at. Example:
+outputs are not there to be looked at. Experiments (ab_test_ID) are held against the runs of their variants,
+files of baselines against their recordings. Example:
 
   auepora demo
   auepora verify demo-bm25
@@ -17,7 +18,7 @@ from .common import add_json, add_out
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
     add_out(parser)
     add_json(parser)
 
@@ -26,9 +27,10 @@ def run(args: Namespace) -> int:
     from dataclasses import asdict
 
     from ..runs.storage import EvaluationResultsStorage
-    from ..runs.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
+    from ..runs.verify import DOES_NOT_FIT, FITS, UNCHECKED
+    from ..runs.verify_documents import verify_stored
 
-    found = verify_run(EvaluationResultsStorage(args.out), args.run_id)
+    found = verify_stored(EvaluationResultsStorage(args.out), args.run_id)
     code = 1 if not found.ok else 0 if found.whole else 3
     if args.json:
         checks = [asdict(check) for check in found.checks]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -26,11 +27,27 @@ class Limits:
         self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
         self._stopped = ""
+        self._before: Mapping[str, float] = {}
+        self._told_of_halt: list[Callable[[], None]] = []
 
     @property
     def stopped(self) -> str:
         """Why no further call may be made; empty while one may."""
         return self._stopped
+
+    def halt(self) -> None:
+        """Allow no further call, because somebody asked. For signal handlers: it takes no lock."""
+        self._stopped = self._stopped or "somebody asked for it"
+        for tell in self._told_of_halt:
+            tell()
+
+    def when_halted(self, tell: Callable[[], None]) -> None:
+        """Call this, from a signal handler perhaps, when the run is asked to stop."""
+        self._told_of_halt.append(tell)
+
+    def count_before(self, spent: Mapping[str, float]) -> None:
+        """Count what earlier sessions of the run spent: `max_calls`, `max_tokens`, `max_cost`."""
+        self._before = spent
 
     def reserve(self) -> float:
         """Count a call and say in how many seconds it may be made; RunStoppedError if it may not."""
@@ -67,34 +84,41 @@ class Limits:
             self._failures_in_a_row += 1
             limit = self.policy.breaker_after
             if limit is not None and self._failures_in_a_row >= limit:
-                self._stopped = (
-                    f"{self._failures_in_a_row} samples failed in a row, the last one with {words}"
-                )
+                last = words.rstrip(". ")
+                self._stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
 
     def _refuse_if_spent(self) -> None:
         policy = self.policy
         if not self._stopped:
-            if policy.max_calls is not None and self.calls >= policy.max_calls:
+            before = self._before.get
+            if policy.max_calls is not None and self.calls + before("max_calls", 0) >= policy.max_calls:
                 self._stopped = f"the budget of {policy.max_calls:,} calls is spent"
             elif (
                 policy.max_tokens is not None
-                and (used := self._usage.sums["total_tokens"]) >= policy.max_tokens
+                and (used := self._usage.sums["total_tokens"] + before("max_tokens", 0)) >= policy.max_tokens
             ):
                 self._stopped = f"{used:,} tokens were used, of a budget of {policy.max_tokens:,}"
-            elif policy.max_cost is not None and (cost := self._cost()) >= policy.max_cost:
+            elif (
+                policy.max_cost is not None
+                and (cost := self._cost() + before("max_cost", 0.0)) >= policy.max_cost
+            ):
                 self._stopped = f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
         if self._stopped:
             raise RunStoppedError(f"stopped: {self._stopped}. What is finished is kept.")
 
     def _cost(self) -> float:
-        sums, policy = self._usage.sums, self.policy
-        sent = sums["input_tokens"] * (policy.price_input or 0.0)
-        return float(sent + sums["output_tokens"] * (policy.price_output or 0.0)) / 1000
+        return cost_of(self._usage, self.policy)
 
     def _usual_tokens(self) -> float:
         """What a call has used so far, on average: nobody knows before it is made."""
         told = self._usage.told["total_tokens"]
         return float(self._usage.sums["total_tokens"] / told) if told else 0.0
+
+
+def cost_of(usage: ApiUsage, policy: CallPolicy) -> float:
+    """What the tokens cost at the policy's prices, in US dollars."""
+    sent = usage.sums["input_tokens"] * (policy.price_input or 0.0)
+    return float(sent + usage.sums["output_tokens"] * (policy.price_output or 0.0)) / 1000
 
 
 class Pace:

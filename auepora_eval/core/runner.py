@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from ..errors import RunStoppedError, TooManyFailuresError
 from .calls import SystemCall, failed_output
 from .dataset import EvaluationDataset, checked_samples
 from .executor import Executor, SerialExecutor
+from .limits import Limits
 from .plan import EvaluationPlan
 from .policy import CallPolicy
 from .rag_interface import RAGSystemProtocol, as_system
@@ -94,11 +95,15 @@ class AueporaEvaluator:
         self.seed = seed
         self.on_output = on_output
         self.configuration = {**(configuration or {}), **checked_prices(price_input, price_output)}
+        self.spent_before: Mapping[str, float] = {}  # by earlier sessions of the run; see Limits
         self._stopping = threading.Event()
+        self._limits: Limits | None = None
 
     def stop(self) -> None:
-        """Take no further samples; what is under way is finished. For signal handlers and other threads."""
+        """Start no further call; what is under way is finished. For signal handlers and other threads."""
         self._stopping.set()
+        if self._limits is not None:
+            self._limits.halt()
 
     def evaluate(self, dataset: EvaluationDataset) -> list[MetricResult]:
         """Run the system on the dataset and compute every metric of the plan."""
@@ -179,10 +184,8 @@ class AueporaEvaluator:
         """
         failures = done = 0
         under_way: dict[int, EvaluationSample] = {}
-        calls = self.executor.map(
-            SystemCall(self.system, self.top_k, self.policy), self._taken(samples, under_way)
-        )
-        for sample, output in _acknowledged(_outputs_of(calls, under_way), journal):
+        calls = self.executor.map(self._call(), self._taken(samples, under_way))
+        for sample, output in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
             done += 1
             if self.on_output is not None:
                 self.on_output(sample, output)
@@ -198,6 +201,24 @@ class AueporaEvaluator:
                 )
         if self._stopping.is_set():
             raise InterruptedRunError(f"stopped as asked, after {done} samples.")
+
+    def _until_stopped(
+        self, pairs: Iterator[tuple[EvaluationSample, SystemOutputs]]
+    ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+        """The same pairs; when somebody asked for an end, samples that lay ready are not an error."""
+        try:
+            yield from pairs
+        except RunStoppedError:
+            if not self._stopping.is_set():
+                raise
+
+    def _call(self) -> SystemCall:
+        call = SystemCall(self.system, self.top_k, self.policy)
+        call.limits.count_before(self.spent_before)
+        self._limits = call.limits
+        if self._stopping.is_set():
+            call.limits.halt()
+        return call
 
     def _taken(
         self, samples: Iterable[EvaluationSample], under_way: dict[int, EvaluationSample]

@@ -149,21 +149,38 @@ class Tally:
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: array[float] = field(default_factory=lambda: array("d"))
     usage: ApiUsage = field(default_factory=ApiUsage)
+    failed_attempts: Counter[str] = field(default_factory=Counter)  # by their kind, of whatever samples
+    recovered: int = 0  # samples that were answered after a failed attempt
 
     def add(self, outputs: Iterable[SystemOutputs]) -> Tally:
         """Count further outputs."""
         for output in outputs:
             self.total += 1
             self.usage.add(output)
+            self._add_attempts(output)
             if output.error is not None:
                 self.failures[output.error.type, output.error.message] += 1
             elif "end_to_end" in output.timings:
                 self.seconds.append(output.timings["end_to_end"])
         return self
 
+    def _add_attempts(self, output: SystemOutputs) -> None:
+        attempts = output.extra.get("attempts")
+        if not isinstance(attempts, list) or "cached" in output.extra:
+            return  # an answer from a cache was made by another run
+        kinds = [record.get("kind") for record in attempts if isinstance(record, dict)]
+        told = [kind for kind in kinds if isinstance(kind, str)]
+        self.failed_attempts.update(told)
+        self.recovered += bool(told) and output.error is None
+
     @property
     def failed(self) -> int:
         return self.failures.total()
+
+    @property
+    def tried_again(self) -> bool:
+        """Whether a call was made again after it had failed."""
+        return self.recovered > 0 or self.failed_attempts.total() > self.failed
 
 
 def new_evaluation_id(system_name: str, dataset_name: str, started: datetime) -> str:

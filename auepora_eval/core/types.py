@@ -43,6 +43,17 @@ class RetrievedDocument:
     rank: int
 
 
+def known_score(hit: RetrievedDocument) -> float | None:
+    """The score that a system gave; None where it gave none, and `score` is 1/rank to keep the order."""
+    return None if hit.doc.metadata and hit.doc.metadata.get("score_missing") is True else hit.score
+
+
+def unscored(doc: Document, rank: int) -> RetrievedDocument:
+    """A document of which nobody told a score: a mark in its metadata says so (`known_score`)."""
+    marked = Document(doc.doc_id, doc.text, {**doc.metadata, "score_missing": True})
+    return RetrievedDocument(marked, 1 / rank, rank)
+
+
 @dataclass
 class Response:
     """An answer. `metadata["alternatives"]` of a reference lists further right answers."""

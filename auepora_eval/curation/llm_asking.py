@@ -15,7 +15,7 @@ from ..core.fingerprint import canonical_json
 from ..errors import CallError
 from ..judges.http_calls import BadReplyError
 from ..judges.llm import ChatModel, Reply, parse_strictly
-from ..judges.prompt_files import Prompt, as_material, load_prompt, new_fence
+from ..judges.prompt_files import Prompt, as_material, fence_of, load_prompt
 from .chunks import CutDocument
 from .llm_plan import Call, Wanted
 from .llm_replies import KINDS, Accepted, RejectedError
@@ -201,7 +201,7 @@ def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
             for number, chunk in enumerate(call.chunks, start=1)
         ]
     )
-    return prompt.filled(fence=new_fence(passages), passages=passages, count=str(call.count))
+    return prompt.filled(fence=fence_of(passages), passages=passages, count=str(call.count))
 
 
 def _plain(passed: Accepted, call: Call) -> dict[str, Any]:

@@ -27,6 +27,15 @@ class CrewElsewhere(ABC, Generic[Item]):
         self._todo: deque[tuple[int, Item]] = deque()
         self._done: deque[tuple[int, Any]] = deque()
 
+    def _leave_the_rest(self) -> None:
+        """Do not hand out what is still here when the run is asked to stop."""
+        try:
+            if self._todo and self._limits is not None and self._limits.stopped:
+                self._limits.check()
+        except RunStoppedError as error:
+            self._done.extend((place, error) for place, _ in self._todo)
+            self._todo.clear()
+
     def send(self, place: int, item: Item) -> None:
         """Take on an item; a call whose run is to stop gets no further ones."""
         try:

@@ -9,25 +9,37 @@ Each call is one attempt: what is done about those that fail is the business of 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs, unscored
 from ..errors import DataError
 from ..judges.http_calls import BadReplyError, Endpoint
 from ..judges.llm import ChatModel, split_endpoint
-from ..judges.prompt_files import Prompt, as_material, load_prompt, new_fence
+from ..judges.prompt_files import Prompt, as_material, fence_of, load_prompt, read_prompt
 from ..judges.retries import Patience
-from ..judges.secrets import Secret, key_from_environment
+from ..judges.secrets import Secret, headers_from_environment, key_from_environment
 
 DEFAULT_TIMEOUT = 60.0
 _KEY_LIKE = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
-_OPTIONS = ("api_key_env", "timeout", "plain_http", "prompt", "fields")
+_OPTIONS = ("api_key_env", "headers", "timeout", "plain_http", "prompt", "fields", "request")
+_REQUEST: tuple[str, ...] = (
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "seed",
+    "top_p",
+    "top_k",
+    "min_p",
+    "stop",
+)
+_REQUEST += ("frequency_penalty", "presence_penalty", "repetition_penalty", "reasoning_effort")
 
 
 def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpSystem:
@@ -40,14 +52,25 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
     timeout = options.get("timeout") or DEFAULT_TIMEOUT
     _refuse_key_in_url(name)
     plain_http = bool(options.get("plain_http"))
+    headers = headers_from_environment(options.get("headers") or {})
     if name.startswith("openai:"):
         url, model = split_endpoint(name.removeprefix("openai:"))
-        prompt = _prompt(options.get("prompt"))
-        return ChatSystem(url, model, key=key, timeout=timeout, plain_http=plain_http, prompt=prompt)
+        return ChatSystem(
+            url,
+            model,
+            key=key,
+            timeout=timeout,
+            plain_http=plain_http,
+            prompt=_prompt(options.get("prompt")),
+            headers=headers,
+            request=_request(options.get("request") or {}),
+        )
+    if options.get("request"):
+        raise DataError("request", "is for openai:URL#MODEL.", fix="Leave it out.")
     is_url = name.startswith(("http://", "https://"))
     url = name if is_url else name.removeprefix("http:")
     fields = Fields.of(options.get("fields") or {})
-    return HttpSystem(url, key=key, timeout=timeout, plain_http=plain_http, fields=fields)
+    return HttpSystem(url, key=key, timeout=timeout, plain_http=plain_http, fields=fields, headers=headers)
 
 
 def _refuse_key_in_url(name: str) -> None:
@@ -79,17 +102,29 @@ class ChatSystem:
         timeout: float = DEFAULT_TIMEOUT,
         plain_http: bool = False,
         prompt: Prompt | None = None,
+        headers: Mapping[str, Secret] | None = None,
+        request: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = model
         self._prompt = prompt or load_prompt("answer")
+        self._request = dict(request or {})
         self._model = ChatModel(
-            url, model, api_key=key, timeout=timeout, retries=0, plain_http=plain_http, private=True
+            url,
+            model,
+            api_key=key,
+            timeout=timeout,
+            retries=0,
+            extra=self._request,
+            plain_http=plain_http,
+            private=True,
+            headers=headers,
         )
 
     @property
     def identity(self) -> dict[str, Any]:
         """What decides its answers; holds no key."""
-        return {**self._model.identity, "prompt_sha256": self._prompt.sha256}
+        asked = hashlib.sha256(msgspec.json.encode(self._request, order="sorted")).hexdigest()
+        return {**self._model.identity, "prompt_sha256": self._prompt.sha256, "request_sha256": asked}
 
     def close(self) -> None:
         """Close the connections that are kept."""
@@ -100,10 +135,10 @@ class ChatSystem:
         given = (sample.candidate_docs or [])[:top_k]
         passages = [{"id": doc.doc_id, "text": doc.text} for doc in given]
         material = as_material({"question": sample.query, **({"passages": passages} if passages else {})})
-        reply = self._model.complete(self._prompt.filled(fence=new_fence(material), material=material))
+        reply = self._model.complete(self._prompt.filled(fence=fence_of(material), material=material))
         counts = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
         return SystemOutputs(
-            [RetrievedDocument(doc, 1 / rank, rank) for rank, doc in enumerate(given, start=1)],
+            [unscored(doc, rank) for rank, doc in enumerate(given, start=1)],
             Response(reply.text, metadata={"model": reply.model, "finish_reason": reply.finish_reason}),
             {"generation": reply.seconds},
             {name: count for name, count in counts.items() if count is not None},
@@ -158,16 +193,19 @@ class HttpSystem:
         timeout: float = DEFAULT_TIMEOUT,
         plain_http: bool = False,
         fields: Fields | None = None,
+        headers: Mapping[str, Secret] | None = None,
     ) -> None:
         patience = Patience(timeout=timeout, retries=0)
-        self._endpoint = Endpoint(url, key, patience, plain_http=plain_http, private=True)
+        self._endpoint = Endpoint(
+            url, key, patience, plain_http=plain_http, private=True, headers=headers or {}
+        )
         self._fields = fields or Fields()
         self.name = self._endpoint.name
 
     @property
     def identity(self) -> dict[str, Any]:
         """What decides its answers, as far as this side knows; holds no key."""
-        return {"endpoint": self._endpoint.name}
+        return {"endpoint": self._endpoint.name, "fields": asdict(self._fields)}
 
     def close(self) -> None:
         """Close the connections that are kept."""
@@ -201,7 +239,7 @@ class HttpSystem:
 
     def _hit(self, found: Any, rank: int) -> RetrievedDocument:
         if isinstance(found, str):
-            return RetrievedDocument(Document(found, ""), 1 / rank, rank)
+            return unscored(Document(found, ""), rank)
         doc_id, text, score = (
             _get(found, name) for name in (self._fields.id, self._fields.text, self._fields.score)
         )
@@ -209,9 +247,8 @@ class HttpSystem:
             raise BadReplyError(f"document {rank} has no id under {self._fields.id!r}")
         if not isinstance(text, str | None):
             raise BadReplyError(f"document {rank}: what is under {self._fields.text!r} is not a text")
-        known = _number(score)
-        found_score = 1 / rank if known is None else known
-        return RetrievedDocument(Document(str(doc_id), text or ""), found_score, rank)
+        doc, known = Document(str(doc_id), text or ""), _number(score)
+        return unscored(doc, rank) if known is None else RetrievedDocument(doc, known, rank)
 
 
 _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
@@ -251,7 +288,19 @@ def _prompt(path: str | None) -> Prompt | None:
     """A prompt file of the user's, which must have the place of the material."""
     if not path:
         return None
-    prompt = load_prompt(Path(path).name.removesuffix(".md"), Path(path).parent)
+    prompt = read_prompt(Path(path))
     if "{{material}}" not in prompt.user:
         raise DataError(path, "the prompt has no {{material}}.", fix="Put it where the question goes.")
     return prompt
+
+
+def _request(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fields of a chat request that a plan sets; null leaves one out, for servers that refuse it."""
+    for name, value in fields.items():
+        if name not in _REQUEST:
+            near = difflib.get_close_matches(str(name)[:80], _REQUEST, n=1)
+            fix = f"Did you mean {near[0]}?" if near else f"The fields are {', '.join(_REQUEST)}."
+            raise DataError(f"request: {name!s:.80}", "there is no such field.", fix=fix)
+        if not isinstance(value, str | int | float | None) or isinstance(value, bool):
+            raise DataError(f"request: {name}", "must be a number, a text or null.")
+    return fields

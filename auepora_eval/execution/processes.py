@@ -15,11 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..core.executor import outcome, through_a_window
-from ..errors import PlanError, WorkerLostError
+from ..errors import PlanError, RunStoppedError, WorkerLostError
 from .elsewhere import CrewElsewhere
 from .local import positive
 
@@ -84,6 +85,13 @@ class _Crew(CrewElsewhere[Item]):
         self._workers: list[_Worker[Item]] = []
         self._tries: dict[int, int] = {}
         self._failed_starts = 0
+        # What lies ready at a worker is taken back by a byte that they all see: a message would come late.
+        self._halted: Any = self._context.RawValue("b", 0)
+        if self._limits is not None:
+            self._limits.when_halted(self._halt)
+
+    def _halt(self) -> None:
+        self._halted.value = 1
 
     def dismiss(self) -> None:
         """End all workers, busy or not."""
@@ -99,9 +107,11 @@ class _Crew(CrewElsewhere[Item]):
 
     def _started(self) -> _Worker[Item]:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, self._sent, self._first), daemon=True)
+        given = (theirs, self._sent, self._first, self._halted)
+        process = self._context.Process(target=_work, args=given, daemon=True)
         try:
-            process.start()
+            with _deaf_children():
+                process.start()
         except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
             ours.close()
             raise PlanError(
@@ -113,6 +123,7 @@ class _Crew(CrewElsewhere[Item]):
         return _Worker(process, ours)
 
     def _hand_out(self) -> None:
+        self._leave_the_rest()
         under_way = len(self._todo) + sum(len(worker.given) for worker in self._workers)
         while len(self._workers) < min(self._size, under_way):
             self._workers.append(self._started())
@@ -136,6 +147,9 @@ class _Crew(CrewElsewhere[Item]):
     def _listen(self) -> None:
         from multiprocessing.connection import wait
 
+        self._leave_the_rest()
+        if self._done:
+            return
         heard = wait([worker.wire for worker in self._workers], self._patience())
         for worker in list(self._workers):
             if worker.wire in heard:
@@ -215,9 +229,30 @@ def _pickling_error() -> type[Exception]:
     return error
 
 
-def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any]) -> None:
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C, which reaches the whole group: the parent decides.
+
+    They ignore it as soon as they can; until then, while they import, it is held back.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start would let the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted: Any) -> None:
     """What a worker does: call after call, until nobody sends any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sys.stdout = sys.stderr  # what a system prints is not a result
     given: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
 
@@ -236,7 +271,7 @@ def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any]) -> Non
     wire.send(None)
     while True:
         place, item = given.get()
-        result = outcome(call, item, None)
+        result = RunStoppedError("stopped as asked.") if halted.value else outcome(call, item, None)
         if isinstance(result, BaseException):
             result = _sendable(result)
         try:

@@ -29,7 +29,7 @@ _TASK_RETRIES = 2
 _TASK_SECONDS = 0.25
 _MOST_IN_A_TASK = 256
 _MOST_ROUNDS = 16  # calls that a thread of a worker makes in one task
-_TASKS_AHEAD = 2  # for each processor: the next one lies ready when one is done
+_TASKS_AHEAD = 2  # for each processor: the next one lies ready when one is done, if they are quick
 _SYSTEMS_KEPT = 2
 
 
@@ -130,7 +130,7 @@ class _Crew(CrewElsewhere[Item]):
         most = executor.most_in_a_task
         self._threads = min(most, -(-executor.concurrency // self._workers))
         self._chunk, self._most = self._threads, min(most, _MOST_ROUNDS * self._threads)
-        self._most_running = self._workers * _TASKS_AHEAD
+        self._most_running = self._workers  # until it is known that tasks are quick
         self._task = ray.remote(num_cpus=1, max_retries=_TASK_RETRIES)(_run_chunk).remote
         # In a list, or Ray would unpack it for each task, and the system would be loaded as often.
         self._shipped = [_in_the_store(ray, (self._sent, executor._first))]
@@ -148,6 +148,7 @@ class _Crew(CrewElsewhere[Item]):
         self._running.clear()
 
     def _hand_out(self) -> None:
+        self._leave_the_rest()
         while len(self._todo) >= self._chunk and len(self._running) < self._most_running:
             self._start()
 
@@ -159,6 +160,9 @@ class _Crew(CrewElsewhere[Item]):
         self._running[self._task(self._shipped, chunk, *self._options)] = chunk
 
     def _listen(self) -> None:
+        self._leave_the_rest()
+        if self._done:
+            return
         # Nothing more comes, or nobody works: what there is, is a chunk.
         while self._todo and len(self._running) < self._workers:
             self._start()
@@ -186,6 +190,9 @@ class _Crew(CrewElsewhere[Item]):
             self._done.append((chunk[0][0], result))
             return
         self._done.extend(results)
+        # A task that waits at a busy worker cannot be taken back: slow ones are handed out one by one, so
+        # that a run which is asked to stop starts no more of them.
+        self._most_running = self._workers * (_TASKS_AHEAD if seconds < _TASK_SECONDS else 1)
         wanted = int(len(chunk) * _TASK_SECONDS / max(seconds, 1e-6))
         # Not at one bound: a few quick calls say little about the next ones.
         self._chunk = max(self._threads, min(self._most, wanted, 4 * self._chunk))

@@ -43,8 +43,8 @@ def load_system(name: str, options: Mapping[str, Any] | None = None) -> RAGSyste
     """The system of that name.
 
     A class is instantiated, a function without parameters is called: what it returns is the system.
-    `options` are those of an endpoint: api_key_env, timeout, plain_http, prompt, fields. Of Python code there
-    is one: with `arguments`, a class or function is called with these by name.
+    `options` are those of an endpoint: api_key_env, headers, timeout, plain_http, prompt, fields,
+    request. Of Python code there is one: with `arguments`, a class or function is called with these by name.
     """
     return _loaded(name, str(Path.cwd()), dict(options or {}))
 

@@ -51,6 +51,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "api_key_env": (str,),
     "prompt": (str,),
     "http": (dict,),
+    "headers": (dict,),
+    "request": (dict,),
     "address": (str,),
     "stop_when": (str,),
     "stop_on": (list, str),

@@ -29,7 +29,7 @@ PAIRED, SPLIT = "paired", "split"
 RAIL_KINDS = ("min", "max", "max_increase", "margin")
 TESTS = {"auto": (PAIRED, SPLIT), "t_test": (PAIRED, SPLIT), "permutation": (PAIRED,), "welch": (SPLIT,)}
 # Of the whole experiment: variants that differ in one of these cannot be compared.
-_SHARED = ("dataset", "format", "limit", "seed", "out")
+_SHARED = ("dataset", "format", "limit", "seed", "out", "cache")
 # How a system is called. Any other name under config_overrides is the system's own business, even if a plan
 # has a setting of that name (alpha, min).
 _OF_CALLS = frozenset(
@@ -43,6 +43,7 @@ _UNREAD_OF_ALL = ("max_duration_days", "auto_stop_enabled", "feature_flags")
 _LONGEST_ID = 60  # two of them make the name of a run
 
 MetricCheck = Callable[[str], str]
+RailCheck = Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,16 @@ class Experiment:
 
 
 def load_experiment(
-    path: str | Path, experiment_id: str | None = None, *, wrong_metric: MetricCheck | None = None
+    path: str | Path,
+    experiment_id: str | None = None,
+    *,
+    wrong_metric: MetricCheck | None = None,
+    wrong_rail: RailCheck | None = None,
 ) -> Experiment:
     """The experiment of a file; of several, the one of that id.
 
-    `wrong_metric` says what is wrong with a metric's name, "" if nothing is.
+    `wrong_metric` says what is wrong with a metric's name, "" if nothing is; `wrong_rail` what is wrong with
+    a kind of guard rail for that metric.
     """
     path = Path(path)
     document = config_document(path)
@@ -115,7 +121,7 @@ def load_experiment(
             "there is no experiment in it.",
             fix="Put it under 'ab_testing:', with experiment_id, variants and traffic_allocation.",
         )
-    refuse_errors(experiment_errors(document, wrong_metric), path.name)
+    refuse_errors(experiment_errors(document, wrong_metric, wrong_rail), path.name)
     found = dict(_experiments(document["ab_testing"]))
     named = {block["experiment_id"]: block for block in found.values()}
     if experiment_id is None and len(named) == 1:
@@ -126,13 +132,17 @@ def load_experiment(
     return _experiment(named[experiment_id], {k: v for k, v in document.items() if k not in BLOCKS})
 
 
-def experiment_errors(document: Mapping[str, Any], wrong_metric: MetricCheck | None = None) -> list[str]:
+def experiment_errors(
+    document: Mapping[str, Any],
+    wrong_metric: MetricCheck | None = None,
+    wrong_rail: RailCheck | None = None,
+) -> list[str]:
     """Everything that keeps a document from being an experiment that can be run, each with its JSON path."""
     from .validation import DataFormatValidator
 
     errors = DataFormatValidator().validate_config(document)
     told = {error.partition(": ")[0] for error in errors}
-    more = [*_plan_errors(document, told), *_block_errors(document, wrong_metric)]
+    more = [*_plan_errors(document, told), *_block_errors(document, wrong_metric, wrong_rail)]
     # A place that the schema complained about is not complained about again.
     return [*errors, *(str(error) for error in more if error.path not in told)]
 
@@ -163,11 +173,17 @@ def _setting_errors(steps: Steps, key: str, value: Any) -> Iterator[SchemaError]
         yield SchemaError(json_path(steps), f"{error.what} {error.fix}")
 
 
-def _block_errors(document: Mapping[str, Any], wrong_metric: MetricCheck | None) -> Iterator[SchemaError]:
+def _block_errors(
+    document: Mapping[str, Any], wrong_metric: MetricCheck | None, wrong_rail: RailCheck | None
+) -> Iterator[SchemaError]:
     found = list(_experiments(document.get("ab_testing")))
     if not found:
         what = "there is no experiment in it. Write experiment_id, variants and traffic_allocation."
         yield SchemaError("$.ab_testing", what)
+    yield from _alike_errors(
+        [((*steps, "experiment_id"), block.get("experiment_id")) for steps, block in found], "experiment"
+    )
+    yield from _run_errors(found)
     ids = [block.get("experiment_id") for _, block in found]
     for steps, block in found:
         yield from _name_errors((*steps, "experiment_id"), block.get("experiment_id"))
@@ -176,7 +192,32 @@ def _block_errors(document: Mapping[str, Any], wrong_metric: MetricCheck | None)
             yield SchemaError(json_path((*steps, "experiment_id")), what)
         yield from _number_errors(steps, block)
         yield from _variants_errors(steps, block, document)
-        yield from _metrics_errors(steps, block, wrong_metric)
+        yield from _metrics_errors(steps, block, wrong_metric, wrong_rail)
+
+
+def _alike_errors(ids: Sequence[tuple[Steps, Any]], what: str) -> Iterator[SchemaError]:
+    """Ids that are one file name where case does not count, as on many disks."""
+    names = [name for _, name in ids if isinstance(name, str)]
+    folded = [name.casefold() for name in names]
+    for steps, name in ids:
+        if isinstance(name, str) and folded.count(name.casefold()) > names.count(name):
+            than = "has this id but for the case of letters"
+            yield SchemaError(json_path(steps), f"another {what} {than}. Give each its own.")
+
+
+def _run_errors(found: Sequence[tuple[Steps, Mapping[str, Any]]]) -> Iterator[SchemaError]:
+    """Variant b-c of experiment a, and variant c of a-b, would be one run."""
+    seen: dict[str, Any] = {}
+    for steps, block in found:
+        experiment, variants = block.get("experiment_id"), block.get("variants")
+        for place, variant in enumerate(variants if isinstance(variants, list) else ()):
+            name = variant.get("variant_id") if isinstance(variant, dict) else None
+            run = f"{experiment}-{name}".casefold()
+            if seen.setdefault(run, experiment) != experiment:
+                what = (
+                    f"its run would be called {experiment}-{name}, as one of {shown(seen[run])}. Rename it."
+                )
+                yield SchemaError(json_path((*steps, "variants", place, "variant_id")), what)
 
 
 def _name_errors(steps: Steps, name: Any) -> Iterator[SchemaError]:
@@ -184,7 +225,7 @@ def _name_errors(steps: Steps, name: Any) -> Iterator[SchemaError]:
     if not isinstance(name, str):
         return
     try:
-        file_name(f"ab_test_{name}")
+        file_name(name)
     except DataError as error:
         yield SchemaError(json_path(steps), f"{shown(name)} {error.what} {error.fix}")
     else:
@@ -196,7 +237,8 @@ def _number_errors(steps: Steps, block: Mapping[str, Any]) -> Iterator[SchemaErr
     alpha, power = block.get("alpha", 0.05), block.get("power", 0.8)
     if _is_number(alpha) and not 0 < alpha < 1:
         yield SchemaError(json_path((*steps, "alpha")), "it must be between 0 and 1. The usual is 0.05.")
-    elif _is_number(power) and _is_number(alpha) and not alpha < power < 1:
+        alpha = 0.0
+    if _is_number(power) and _is_number(alpha) and not alpha < power < 1:
         yield SchemaError(json_path((*steps, "power")), "it must be above alpha and below 1; usually 0.8.")
     test, how = block.get("statistical_test", "auto"), block.get("assignment", PAIRED)
     if isinstance(test, str) and test not in TESTS:
@@ -216,6 +258,8 @@ def _variants_errors(
         return
     if len(variants) < 2:
         yield SchemaError(json_path((*steps, "variants")), "an experiment has two variants or more. Add one.")
+    listed = [(n, one.get("variant_id")) for n, one in enumerate(variants) if isinstance(one, dict)]
+    yield from _alike_errors([((*steps, "variants", n, "variant_id"), name) for n, name in listed], "variant")
     for place, variant in enumerate(variants):
         if isinstance(variant, dict):
             yield from _name_errors((*steps, "variants", place, "variant_id"), variant.get("variant_id"))
@@ -254,7 +298,10 @@ def _variant_errors(
 
 
 def _metrics_errors(
-    steps: Steps, block: Mapping[str, Any], wrong_metric: MetricCheck | None
+    steps: Steps,
+    block: Mapping[str, Any],
+    wrong_metric: MetricCheck | None,
+    wrong_rail: RailCheck | None,
 ) -> Iterator[SchemaError]:
     names: list[tuple[Steps, Any]] = [((*steps, "primary_metric"), block.get("primary_metric", "ndcg@5"))]
     for key, field_name in (("secondary_metrics", None), ("guard_rails", "metric")):
@@ -264,21 +311,29 @@ def _metrics_errors(
                 names.append(((*steps, key, place), item))
             elif isinstance(item, dict):
                 names.append(((*steps, key, place, field_name), item.get(field_name)))
-                yield from _rail_errors((*steps, key, place), item)
+                yield from _rail_errors((*steps, key, place), item, wrong_rail)
     for where, name in names:
         wrong = wrong_metric(name) if wrong_metric is not None and isinstance(name, str) else ""
         if wrong:
             yield SchemaError(json_path(where), wrong)
 
 
-def _rail_errors(steps: Steps, rail: Mapping[str, Any]) -> Iterator[SchemaError]:
+def _rail_errors(
+    steps: Steps, rail: Mapping[str, Any], wrong_rail: RailCheck | None
+) -> Iterator[SchemaError]:
     given = [kind for kind in RAIL_KINDS if kind in rail]
     if len(given) != 1:
-        yield SchemaError(
-            json_path(steps), f"give one limit: {', '.join(RAIL_KINDS[:-1])} or {RAIL_KINDS[-1]}."
-        )
-    elif given == ["margin"] and rail["margin"] == 0:
-        yield SchemaError(json_path((*steps, "margin")), "a margin is above 0. No data can rule out less.")
+        what = f"give one limit: {', '.join(RAIL_KINDS[:-1])} or {RAIL_KINDS[-1]}."
+        yield SchemaError(json_path(steps), what)
+        return
+    (kind,) = given
+    if kind == "margin" and _is_number(rail["margin"]) and not rail["margin"] > 0:
+        what = "a margin is above 0: no data can rule out less. Use, for example, 0.02."
+        yield SchemaError(json_path((*steps, "margin")), what)
+    metric = rail.get("metric")
+    wrong = wrong_rail(metric, kind) if wrong_rail is not None and isinstance(metric, str) else ""
+    if wrong:
+        yield SchemaError(json_path((*steps, kind)), wrong)
 
 
 def _experiment(block: Mapping[str, Any], plan: Mapping[str, Any]) -> Experiment:

@@ -25,6 +25,8 @@ from .jsonl import (
 from .quick_records import quick_prediction
 from .records import prediction_record, read_prediction
 
+MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that a file has no line for
+
 
 def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> dict[str, SystemOutputs]:
     """Outputs by sample id."""
@@ -162,7 +164,7 @@ def matched_outputs(
 
 def missing_output() -> SystemOutputs:
     """What stands for a prediction that is not there."""
-    failure = Failure("MissingPrediction", "the predictions have no line for this sample")
+    failure = Failure(MISSING_PREDICTION, "the predictions have no line for this sample")
     return SystemOutputs([], Response(""), error=failure)
 
 

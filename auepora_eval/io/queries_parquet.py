@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from ..core.scores import Note, Scores, as_columns
 from ..core.scoring import Tally
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, known_score
 from ..errors import DataError
 from .json_text import parse_json
 from .jsonl import encode, opened
@@ -120,7 +120,7 @@ class QueriesWriter:
         relevant = self._ends([len(sample.relevant_docs or ()) for sample in samples])
         columns = [
             (found, [hit.doc.doc_id for hit in hits]),
-            (found, [hit.score for hit in hits]),
+            (found, [known_score(hit) for hit in hits]),
             (relevant, gold),
         ]
         lists = [

@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.scores import Scores, alone
 from ..core.scoring import Tally
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, known_score
 from ..errors import DataError
 
 Row = dict[str, Any]
@@ -57,7 +57,7 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mappin
     row["latency_ms"] = latency_ms(output)
     row["retrieval_results"] = {
         "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
-        "relevance_scores": [hit.score for hit in output.retrieved],
+        "relevance_scores": [known_score(hit) for hit in output.retrieved],
         "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
     }
     row["generated_answer"] = None if output.error else output.response.text

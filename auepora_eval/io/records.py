@@ -11,7 +11,15 @@ from typing import Any
 
 import msgspec
 
-from ..core.types import Document, EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
+from ..core.types import (
+    Document,
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    known_score,
+)
 from ..errors import DataError
 from .type_words import wrong_record
 
@@ -175,7 +183,7 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
         {
             "doc_id": hit.doc.doc_id,
             "text": hit.doc.text,
-            "score": hit.score,
+            "score": known_score(hit),
             "rank": hit.rank,
             **({"metadata": hit.doc.metadata} if hit.doc.metadata else {}),
         }

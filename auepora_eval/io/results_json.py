@@ -128,8 +128,28 @@ def summary(tally: Tally) -> Results:
         "successful_queries": tally.total - tally.failed,
         "failed_queries": tally.failed,
         "failures_by_type": dict(by_type.most_common()),
+        **_tried_again(tally),
         "average_latency_ms": fmean(tally.seconds) * 1000 if tally.seconds else None,
     }
+
+
+def _tried_again(tally: Tally) -> Results:
+    """Attempts that failed, also where a later one brought the answer; nothing where none was retried."""
+    if not tally.tried_again:
+        return {}
+    kinds = dict(tally.failed_attempts.most_common())
+    return {"failed_attempts": kinds, "recovered_queries": tally.recovered}
+
+
+def add_stored_attempts(tally: Tally, results: Mapping[str, Any]) -> Tally:
+    """A tally of stored rows, with what only the summary tells: attempts that failed."""
+    told = results.get("summary")
+    kinds = told.get("failed_attempts") if isinstance(told, dict) else None
+    if isinstance(told, dict) and isinstance(kinds, dict):
+        tally.failed_attempts.update({kind: n for kind, n in kinds.items() if type(n) is int and n > 0})
+        recovered = told.get("recovered_queries")
+        tally.recovered = recovered if type(recovered) is int else 0
+    return tally
 
 
 def latency_stats(seconds: Sequence[float]) -> Results | None:

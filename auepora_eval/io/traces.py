@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from ..core.types import Document, EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
+from ..core.types import (
+    Document,
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    unscored,
+)
 from ..errors import DataError
 from .json_text import parse_json
 from .otlp import Span
@@ -110,6 +118,9 @@ def _query(span: Span) -> str | None:
     if kind_of_span(span) != "LLM" and (text := _value(span, "input", _QUESTIONS)) is not None:
         return text
     messages = [*_messages(span, "llm.input_messages"), *_parts(span, "gen_ai.input.messages")]
+    older = [*_messages(span, "gen_ai.prompt")]
+    # A completion of a text has a prompt that nobody is said to have spoken.
+    messages += [("user", text) for _, text in older] if {role for role, _ in older} == {""} else older
     asked = [text for role, text in messages if role in ("user", "human")]
     if asked:
         return asked[-1]  # what was said last, of a conversation
@@ -118,6 +129,7 @@ def _query(span: Span) -> str | None:
 
 def _answer(span: Span) -> str | None:
     messages = [*_messages(span, "llm.output_messages"), *_parts(span, "gen_ai.output.messages")]
+    messages += _messages(span, "gen_ai.completion")
     said = [text for role, text in messages if role in ("assistant", "ai", "model", "")]
     # Of an LLM `output.value` is often the whole reply of its API: its message is better.
     if said:
@@ -148,13 +160,23 @@ def _parsed(text: str) -> Any:
         return None
 
 
+def _places(span: Span, prefix: str) -> list[str]:
+    """The numbers that stand behind a prefix, in their order; one that is left out ends nothing."""
+    start, found = f"{prefix}.", set()
+    for name in span.attributes:
+        if name.startswith(start):
+            place = name[len(start) : len(start) + 21].partition(".")[0]
+            if place.isascii() and place.isdigit():
+                found.add(place)
+    return sorted(found, key=int)[:_MOST_DOCUMENTS]
+
+
 def _messages(span: Span, prefix: str) -> Iterator[tuple[str, str]]:
-    """OpenInference: `llm.input_messages.N.message.role` and `.content`."""
-    for place in range(_MOST_DOCUMENTS):
-        base = f"{prefix}.{place}.message"
+    """OpenInference: `llm.input_messages.N.message.role` and `.content`; older gen_ai has no `message`."""
+    inner = ".message" if prefix.startswith("llm.") else ""
+    for place in _places(span, prefix):
+        base = f"{prefix}.{place}{inner}"
         role, text = (span.attributes.get(f"{base}.{name}") for name in ("role", "content"))
-        if role is None and text is None:
-            return
         if isinstance(text, str) and text.strip():
             yield str(role or "").lower(), text
 
@@ -198,18 +220,19 @@ def _documents(spans: Sequence[Span]) -> list[RetrievedDocument]:
         for doc, score in [*_listed(span, prefix), *([] if ranked else _gen_ai_documents(span))]:
             if len(found) < _MOST_DOCUMENTS and doc.doc_id not in found:
                 rank = len(found) + 1
-                found[doc.doc_id] = RetrievedDocument(doc, 1 / rank if score is None else score, rank)
+                found[doc.doc_id] = (
+                    unscored(doc, rank) if score is None else RetrievedDocument(doc, score, rank)
+                )
     return list(found.values())
 
 
 def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
-    for place in range(_MOST_DOCUMENTS):
+    for place in _places(span, prefix):
         base = f"{prefix}.{place}.document"
         names = ("id", "content", "score")
         doc_id, text, score = (span.attributes.get(f"{base}.{name}") for name in names)
-        if doc_id is None and text is None:
-            return
-        yield _document(doc_id, text), _number(score)
+        if doc_id is not None or text is not None:
+            yield _document(doc_id, text), _number(score)
 
 
 def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
@@ -218,12 +241,11 @@ def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
     for each in documents if isinstance(documents, list) else ():
         if isinstance(each, dict):
             yield _document(each.get("id"), each.get("content")), _number(each.get("score"))
-    for place in range(_MOST_DOCUMENTS):
+    for place in _places(span, "gen_ai.retrieval.documents"):
         base = f"gen_ai.retrieval.documents.{place}"
         doc_id, text = span.attributes.get(f"{base}.id"), span.attributes.get(f"{base}.content")
-        if doc_id is None and text is None:
-            return
-        yield _document(doc_id, text), _number(span.attributes.get(f"{base}.score"))
+        if doc_id is not None or text is not None:
+            yield _document(doc_id, text), _number(span.attributes.get(f"{base}.score"))
 
 
 def _document(doc_id: Any, text: Any) -> Document:

@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Generic, TypeVar, cast
@@ -71,14 +71,16 @@ class Endpoint:
     clock: Clock = field(default_factory=Clock)
     plain_http: bool = False
     private: bool = False  # what is sent must not cross the network unencrypted, with a key or without
+    headers: Mapping[str, Secret] = field(default_factory=dict)  # further ones; their values are keys
 
     def __post_init__(self) -> None:
         parts = _checked(self.url)
         self._tls = parts.scheme == "https"
         self._host, self._port = cast(str, parts.hostname), parts.port or (443 if self._tls else 80)
         open_wire = not self._tls and not _is_loopback(self._host) and not self.plain_http
-        if open_wire and (self.api_key or self.private):
-            what = "an API key" if self.api_key else "every question"
+        secret = [each.reveal() for each in (self.api_key, *self.headers.values()) if each]
+        if open_wire and (secret or self.private):
+            what = "an API key" if secret else "every question"
             raise DataError(
                 f"{parts.scheme}://{self._host}",
                 f"{what} would cross the network unencrypted.",
@@ -87,7 +89,7 @@ class Endpoint:
         shown = f"[{self._host}]" if ":" in self._host else self._host
         self.name = f"{parts.scheme}://{shown}{f':{parts.port}' if parts.port else ''}{parts.path}"
         keys = [value for _, value in parse_qsl(parts.query)]
-        self.redacted = Redactor([*keys, self.api_key.reveal()] if self.api_key else keys)
+        self.redacted = Redactor([*keys, *secret])
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host_line = f"{shown}:{self._port}"
         self._idle: list[socket.socket] = []
@@ -204,6 +206,7 @@ class Endpoint:
         lines += ["User-Agent: auepora-eval", f"Content-Length: {length}"]
         if self.api_key:
             lines.append(f"Authorization: Bearer {self.api_key.reveal()}")
+        lines += [f"{name}: {value.reveal()}" for name, value in self.headers.items()]
         return "\r\n".join([*lines, "", ""]).encode("ascii")
 
     def _content(self, response: HTTPResponse) -> bytes:

@@ -77,6 +77,7 @@ class ChatModel:
         extra: Mapping[str, Any] | None = None,
         plain_http: bool = False,
         private: bool = False,
+        headers: Mapping[str, Secret] | None = None,
         patience: Patience | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -90,6 +91,7 @@ class ChatModel:
             clock or Clock(),
             plain_http,
             private,
+            headers or {},
         )
         fields = {"model": model, "temperature": temperature, "max_tokens": max_tokens, "seed": seed}
         self._fields = {key: value for key, value in {**fields, **(extra or {})}.items() if value is not None}

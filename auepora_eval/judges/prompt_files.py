@@ -1,6 +1,6 @@
 """Prompts are files: a part for the system's role, a part for the user's, and the places to be filled.
 
-Text from documents or models goes into a prompt only between fences that nobody can guess, as JSON, with
+Text from documents or models goes into a prompt only between fences that it cannot hold, as JSON, with
 the words before and after it saying that it is material.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,11 @@ class Prompt:
 
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     """The prompt in `name.md`, of ours or of a folder of yours."""
-    path = (folder or FOLDER) / f"{name}.md"
+    return read_prompt((folder or FOLDER) / f"{name}.md")
+
+
+def read_prompt(path: Path) -> Prompt:
+    """The prompt in a file, whatever it is called."""
     try:
         content = path.read_bytes()
         text = content.decode("utf-8")
@@ -66,17 +69,25 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
         raise DataError(
             str(path),
             "a prompt has a line '# system', its text, a line '# user' and its text.",
-            fix=f"Take {name}.md of the package as a model.",
+            fix="Take answer.md of the package (auepora_eval/judges/prompts) as a model.",
         )
-    return Prompt(name, parts[2].strip(), parts[4].strip(), hashlib.sha256(content).hexdigest())
+    return Prompt(path.stem, parts[2].strip(), parts[4].strip(), hashlib.sha256(content).hexdigest())
 
 
-def new_fence(material: str) -> str:
-    """A line to put around material: 128 random bits, so that no text can hold it but by looking here."""
+def fence_of(material: str) -> str:
+    """A line to put around material that does not occur in it; the same material has the same fence.
+
+    So a question that is asked again is the same request, for a model at temperature 0 and for a provider's
+    cache. It is a hash of 128 bits over all of the material: whoever writes a part of it would have to find
+    a text that holds its own hash.
+    """
+    content, times = material.encode("utf-8", "surrogatepass"), 0
     while True:
-        fence = f"=== {secrets.token_hex(16)} ==="
+        digest = hashlib.blake2b(content, digest_size=16, salt=times.to_bytes(16, "big")).hexdigest()
+        fence = f"=== {digest} ==="
         if fence not in material:
             return fence
+        times += 1
 
 
 def as_material(thing: Any) -> str:

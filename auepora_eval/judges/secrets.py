@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 from ..core.redaction import Redactor
 from ..errors import DataError
 
-__all__ = ["Redactor", "Secret", "key_from_environment"]
+__all__ = ["Redactor", "Secret", "headers_from_environment", "key_from_environment"]
 
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_OURS = {"host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection"}
+_OURS |= {"accept", "accept-encoding", "expect", "te", "trailer", "upgrade", "user-agent", "keep-alive"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -58,3 +62,24 @@ def key_from_environment(name: str) -> Secret:
             fix="Set it before the command (export OPENAI_API_KEY=...), and give its name, not the key.",
         )
     return Secret(value)
+
+
+def headers_from_environment(named: Mapping[str, str]) -> dict[str, Secret]:
+    """Headers whose values stand in the environment: {"x-api-key": "env:NAME"}.
+
+    A value is only ever a reference: what is written into a plan is stored with the run.
+    """
+    found = {}
+    for name, value in named.items():
+        where = f"headers: {name!r:.80}"
+        if not isinstance(name, str) or not _HEADER.fullmatch(name):
+            raise DataError(where, "is not the name of a header.", fix="Use letters, digits and -.")
+        if name.lower() == "authorization":
+            raise DataError(where, "has a place of its own.", fix="Name the variable with --api-key-env.")
+        if name.lower() in _OURS:
+            raise DataError(where, "is not yours to set.", fix="Leave it out.")
+        if not isinstance(value, str) or not value.startswith("env:"):
+            fix = "Put the value into an environment variable, and write env: and its name."
+            raise DataError(where, "is not env:NAME.", fix=fix)
+        found[name] = key_from_environment(value.removeprefix("env:"))
+    return found

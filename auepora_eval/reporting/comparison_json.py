@@ -7,12 +7,14 @@ from typing import Any
 
 from ..runs.compare import Comparison
 from ..runs.ranking import Ranking
+from .interval_notes import shown_interval
 
 
 def statistical_analysis(comparison: Comparison) -> dict[str, Any]:
     """{"significance_tests": {metric: {baseline_mean, current_mean, p_value, significant, effect_size}}}.
 
-    The p-value is the corrected one, and significance is what it says at alpha. Intervals stand beside.
+    The p-value is the corrected one, and significance is what it says at alpha; it is null where
+    one run each cannot tell. Intervals stand beside.
     """
     return {
         "significance_tests": {
@@ -20,13 +22,13 @@ def statistical_analysis(comparison: Comparison) -> dict[str, Any]:
                 "baseline_mean": metric.baseline,
                 "current_mean": metric.candidate,
                 "p_value": metric.p_adjusted,
-                "significant": metric.p_adjusted < comparison.alpha,
+                "significant": metric.p_adjusted is not None and metric.p_adjusted < comparison.alpha,
                 "effect_size": metric.effect_size,
             }
             for metric in comparison.metrics
         },
         "confidence_intervals": {
-            **{metric.name: metric.interval for metric in comparison.metrics},
+            **{metric.name: shown_interval(metric) for metric in comparison.metrics},
             "confidence_level": 0.95,
         },
     }

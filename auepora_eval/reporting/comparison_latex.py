@@ -6,8 +6,9 @@ import math
 
 from ..runs.compare import Comparison
 from ..runs.ranking import Ranking
-from .comparison_tables import letter
-from .tables import value_text
+from .number_texts import value_text
+from .ranking_tables import letter, ranked_names
+from .run_names import compared_names
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -30,7 +31,7 @@ def latex_text(text: str) -> str:
 def comparison_to_latex(comparison: Comparison) -> str:
     """Two systems: the candidate's values carry an `a` where they are surely better, and the reverse."""
     rows = []
-    for place, system in enumerate((comparison.baseline_system, comparison.candidate_system)):
+    for place, system in enumerate(compared_names(comparison)):
         cells = []
         for metric in comparison.metrics:
             value = metric.candidate if place else metric.baseline
@@ -48,7 +49,7 @@ def comparison_to_latex(comparison: Comparison) -> str:
 def ranking_to_latex(ranking: Ranking) -> str:
     """Several systems, one below the other."""
     rows = []
-    for place, system in enumerate(ranking.systems):
+    for place, system in enumerate(ranked_names(ranking)):
         cells = []
         for metric in ranking.metrics:
             one = metric.standings[place]

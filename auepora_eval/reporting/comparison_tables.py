@@ -1,4 +1,4 @@
-"""The finer points of a comparison as tables: sizes, slices, losers, ranks; and all of it as Markdown."""
+"""The finer points of a comparison as tables: sizes, repeats, slices, losers; and all of it as Markdown."""
 
 from __future__ import annotations
 
@@ -6,25 +6,19 @@ from collections.abc import Sequence
 
 from ..runs.compare import Comparison, MetricComparison
 from ..runs.losers import LostSample
-from ..runs.ranking import Ranking
 from ..runs.slices import SliceComparison
+from .interval_notes import interval_notes
+from .markdown_text import safe_table, safe_text
+from .number_texts import bounds_text, interval_text, listed, p_cell, value_text
 from .plain_words import comparison_in_plain_words
-from .tables import (
-    COMPARISON_HEADINGS,
-    bounds_text,
-    comparison_in_words,
-    comparison_rows,
-    escaped,
-    interval_text,
-    listed,
-    markdown_table,
-    value_text,
-)
+from .run_names import compared_names
+from .tables import COMPARISON_HEADINGS, comparison_in_words, comparison_rows
 
 SIZE_HEADINGS = ("Metric", "Baseline", "Candidate", "Effect", "Won/tied/lost", "Detectable", "If all known")
 SLICE_HEADINGS = ("Slice", "Metric", "Pairs", "Baseline", "Candidate", "Change", "p (BH)", "Verdict")
-LOST_HEADINGS = ("Sample", "Baseline", "Candidate", "Question", "Baseline's answer", "Candidate's answer")
+LOST_HEADINGS = ("Sample", "Baseline", "Candidate", "Question", "Baseline gave", "Candidate gave")
 _NONE = "-"
+_DOCUMENTS = 5  # of a loser, by their ids
 
 
 def size_rows(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -53,7 +47,7 @@ def slice_rows(slices: Sequence[SliceComparison]) -> list[tuple[str, ...]]:
             value_text(one.baseline, one.unit),
             value_text(one.candidate, one.unit),
             value_text(one.difference, one.unit, signed=True),
-            "<0.001" if one.p_adjusted < 0.001 else f"{one.p_adjusted:.3f}",
+            p_cell(one.p_adjusted),
             one.verdict,
         )
         for one in slices
@@ -62,12 +56,17 @@ def slice_rows(slices: Sequence[SliceComparison]) -> list[tuple[str, ...]]:
 
 def slices_in_words(slices: Sequence[SliceComparison]) -> str:
     """Where the candidate is surely worse, and how much the slices can tell."""
-    worse = [f"{one.metric} where {one.field} is {one.value}" for one in slices if one.verdict == "worse"]
-    few = sum(one.few for one in slices)
-    words = f"Worse in {len(worse)} of {len(slices)} slices" + (
-        f": {', '.join(worse[:5])}." if worse else "."
-    )
+    lost = [one for one in slices if one.verdict == "worse"]
+    worse = [f"{one.metric} where {one.field} is {_text(one.value, 60)}" for one in lost]
+    more = f" and {len(worse) - 5} more" if len(worse) > 5 else ""
+    words = f"Worse in {len(_distinct(lost))} of {len(_distinct(slices))} slices"
+    words += f": {', '.join(worse[:5])}{more}." if worse else "."
+    few = len(_distinct([one for one in slices if one.few]))
     return f"{words} {few} marked * stand on fewer than 20 samples." if few else words
+
+
+def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
+    return {(one.field, one.value) for one in slices}
 
 
 def lost_rows(lost: Sequence[LostSample]) -> list[tuple[str, ...]]:
@@ -78,8 +77,8 @@ def lost_rows(lost: Sequence[LostSample]) -> list[tuple[str, ...]]:
             value_text(one.baseline, one.unit),
             value_text(one.candidate, one.unit),
             _text(one.query),
-            _text(one.baseline_answer),
-            _text(one.candidate_answer),
+            _given(one.baseline_answer, one.baseline_documents, one),
+            _given(one.candidate_answer, one.candidate_documents, one),
         )
         for one in lost
     ]
@@ -102,90 +101,36 @@ def repeat_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 REPEAT_HEADINGS = ("Metric", "Baseline, run to run", "Candidate, run to run", "Change")
 
 
-def ranking_headings(ranking: Ranking) -> tuple[str, ...]:
-    """Each system under the letter that tells whom the others beat."""
-    return ("Metric", *(f"{letter(n)} {name}" for n, name in enumerate(ranking.systems)))
-
-
-def ranking_rows(ranking: Ranking) -> list[tuple[str, ...]]:
-    """A row a metric: each value with its rank, the ranks it could have, and the systems that it beats."""
-    rows = []
-    for metric in ranking.metrics:
-        cells = [metric.name if metric.higher_is_better else f"{metric.name} ↓"]
-        for one in metric.standings:
-            beats = "".join(letter(other) for other in one.beats)
-            rank = f"#{one.rank}"
-            if one.rank_interval is not None and one.rank_interval[0] != one.rank_interval[1]:
-                rank += f" ({one.rank_interval[0]}-{one.rank_interval[1]})"
-            best = "*" if one.best else ""
-            cells.append(f"{value_text(one.value, metric.unit)}{best} {rank}{' >' + beats if beats else ''}")
-        rows.append(tuple(cells))
-    return rows
-
-
-def ranking_in_words(ranking: Ranking) -> str:
-    """Who is best on what, as far as the data can tell."""
-    others = len(ranking.systems) - 1
-    sure: dict[str, list[str]] = {}
-    unsure: dict[str, list[str]] = {}
-    shared = []
-    for metric in ranking.metrics:
-        first = [n for n, one in enumerate(metric.standings) if one.best]
-        if len(first) != 1:
-            shared.append(metric.name)
-            continue
-        beaten = len(metric.standings[first[0]].beats)
-        home = sure if beaten == others else unsure
-        told = metric.name if beaten in (0, others) else f"{metric.name} (surely above {beaten} of {others})"
-        home.setdefault(ranking.systems[first[0]], []).append(told)
-    sentences = [f"{name} is better than all others on {listed(on)}." for name, on in sure.items()]
-    sentences += [
-        f"{name} has the best value on {listed(on)}, but these data cannot tell whether it is the best."
-        for name, on in unsure.items()
-    ]
-    if shared:
-        sentences.append(f"Several share the best value on {listed(shared)}.")
-    return " ".join(sentences) or "The runs have no metric in common."
-
-
 def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -> str:
     """Everything about a comparison as Markdown."""
+    a, b = compared_names(comparison)
     parts = [
-        *map(escaped, comparison_in_plain_words(comparison)),
-        markdown_table(COMPARISON_HEADINGS, comparison_rows(comparison)),
-        escaped(comparison_in_words(comparison)),
-        "### How large\n\n" + markdown_table(SIZE_HEADINGS, size_rows(comparison)),
+        f"### {safe_text(f'{b} against {a}, sample by sample')}",
+        *map(safe_text, comparison_in_plain_words(comparison)),
+        safe_table(COMPARISON_HEADINGS, comparison_rows(comparison)),
+        *(f"Note: {safe_text(note)}" for note in interval_notes(comparison)),
+        safe_text(comparison_in_words(comparison)),
+        "### How large\n\n" + safe_table(SIZE_HEADINGS, size_rows(comparison)),
     ]
     if comparison.repeats > 1:
-        parts.append("### Run to run\n\n" + markdown_table(REPEAT_HEADINGS, repeat_rows(comparison)))
-    if comparison.slices:
-        parts.append("### Slices, the worst first\n\n" + escaped(slices_in_words(comparison.slices)))
-        parts.append(markdown_table(SLICE_HEADINGS, slice_rows(comparison.slices)))
-    if lost:
-        title = f"### Biggest losers on {escaped(lost[0].metric)}\n\n"
-        parts.append(title + markdown_table(LOST_HEADINGS, lost_rows(lost)))
+        parts.append("### Run to run\n\n" + safe_table(REPEAT_HEADINGS, repeat_rows(comparison)))
+    parts += slices_and_losers(comparison.slices, lost)
     notes = [*comparison.mismatches, *comparison.notes]
     notes += [f"{name} is not compared: {reason}" for name, reason in comparison.not_compared.items()]
-    parts += [f"Note: {escaped(note)}." for note in notes]
+    parts += [f"Note: {safe_text(note)}." for note in notes]
     return "\n\n".join(parts)
 
 
-def ranking_report(ranking: Ranking) -> str:
-    """A ranking as Markdown, with what the signs mean."""
-    table = markdown_table(ranking_headings(ranking), ranking_rows(ranking))
-    notes = [f"Note: {escaped(note)}." for note in [*ranking.mismatches, *ranking.notes]]
-    return "\n\n".join([table, RANKING_LEGEND, escaped(ranking_in_words(ranking)), *notes])
-
-
-RANKING_LEGEND = (
-    "\\* best value; #1 (1-2) rank, and the ranks that 95% of resamples give; >a surely above system a "
-    "(Holm over all pairs and metrics)."
-)
-
-
-def letter(number: int) -> str:
-    """a, b, c, ... and after z by number."""
-    return chr(ord("a") + number) if number < 26 else f"[{number}]"
+def slices_and_losers(slices: Sequence[SliceComparison], lost: Sequence[LostSample]) -> list[str]:
+    """Where it is worse, and on which samples, as Markdown."""
+    parts = []
+    if slices:
+        parts.append("### Slices, the worst first\n\n" + safe_text(slices_in_words(slices)))
+        parts.append(safe_table(SLICE_HEADINGS, slice_rows(slices)))
+    if lost:
+        title = f"### Biggest losers on {safe_text(lost[0].metric)}\n\n"
+        parts.append(title + safe_table(LOST_HEADINGS, lost_rows(lost)))
+    return parts
 
 
 def _effect(metric: MetricComparison) -> str:
@@ -200,6 +145,19 @@ def _unmatched(metric: MetricComparison) -> str:
 
 def _spread(value: float | None, unit: str) -> str:
     return _NONE if value is None else f"± {value_text(value, unit)}"
+
+
+def _given(answer: str | None, documents: Sequence[str] | None, lost: LostSample) -> str:
+    """The answer or, of a metric that is about documents, these; where the right ones are among them."""
+    if not lost.of_documents or documents is None:
+        return _text(answer)
+    places = [place for place, doc_id in enumerate(documents, start=1) if doc_id in lost.right]
+    if not documents:
+        return "no documents"
+    ranks = listed([f"{place}" for place in places]) if places else ""
+    found = f"right documents at {ranks} of {len(documents)}" if places else f"none right of {len(documents)}"
+    shown = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
+    return f"{found}: {', '.join(shown)}{', …' if len(documents) > _DOCUMENTS else ''}"
 
 
 def _text(text: str | None, limit: int = 160) -> str:

@@ -6,7 +6,7 @@ from ..metrics.parse import parse_metric
 from ..runs.experiment import Outcome
 from ..runs.experiment_tests import PairTest
 from ..runs.experiment_verdict import NOBODY
-from .tables import interval_text, unit_of, value_text
+from .number_texts import interval_text, value_text
 
 TEST_HEADINGS = ("Metric", "Pair", "Difference", "95% interval", "p (Holm)", "d", "Better")
 RAIL_HEADINGS = ("Guard rail", "Variant", "Holds", "Found")
@@ -18,26 +18,30 @@ def variant_headings(outcome: Outcome) -> list[str]:
 
 
 def variant_rows(outcome: Outcome) -> list[list[str]]:
-    """Each metric's value in each variant, with its interval; the primary metric first, marked."""
+    """Each metric's value in each variant, with its interval; the primary metric first, marked.
+
+    Failed answers are in the values as the worst, as they are in the tests.
+    """
     rows = []
     names = [result.name for result in next(iter(outcome.runs.values())).results]
     for name in sorted(names, key=lambda name: name != outcome.primary):
         mark = " (primary)" if name == outcome.primary else ""
         arrow = "" if parse_metric(name).higher_is_better else " ↓"
         cells = [f"{name}{arrow}{mark}"]
-        for run in outcome.runs.values():
-            result = run.result(name)
-            unit = unit_of(result)
-            interval = interval_text(result.details.get("confidence_interval"), unit)
-            cells.append(f"{value_text(result.value, unit)} {interval}")
+        for variant, side in outcome.every_side[name].items():
+            unit = side.metric.unit
+            interval = interval_text(outcome.interval(name, variant), unit)
+            cells.append(f"{value_text(outcome.value(name, variant), unit)} {interval}")
         rows.append(cells)
     rows.append(["samples", *(f"{len(side.rows):,}" for side in outcome.sides.values())])
+    if any(tally.failed for tally in outcome.tallies.values()):
+        rows.append(["failed", *(f"{tally.failed:,}" for tally in outcome.tallies.values())])
     return rows
 
 
 def test_rows(outcome: Outcome) -> list[list[str]]:
-    """Every pair on every metric; those of the primary metric first."""
-    return [_test_row(test) for test in outcome.tests]
+    """Every pair on every metric that measured anything; those of the primary metric first."""
+    return [_test_row(test) for test in outcome.tests if outcome.is_measured(test.metric)]
 
 
 def _test_row(test: PairTest) -> list[str]:
@@ -45,12 +49,24 @@ def _test_row(test: PairTest) -> list[str]:
     return [
         test.metric,
         f"{test.second} - {test.first}",
-        value_text(test.difference, unit, signed=True),
+        value_text(test.difference + 0.0, unit, signed=True),  # no -0
         interval_text(test.interval, unit, signed=True),
-        "<0.001" if test.p_adjusted < 0.001 else f"{test.p_adjusted:.3f}",
-        "-" if test.effect_size is None else f"{test.effect_size:+.2f}",
-        test.better or ("cannot tell" if test.difference else "no difference"),
+        _p_text(test),
+        "-" if test.effect_size is None else f"{test.effect_size + 0.0:+.2f}",
+        test.better or _why_neither(test),
     ]
+
+
+def _p_text(test: PairTest) -> str:
+    if not test.tested:
+        return "-"
+    return "<0.001" if test.p_adjusted < 0.001 else f"{test.p_adjusted:.3f}"
+
+
+def _why_neither(test: PairTest) -> str:
+    if not test.tested:
+        return "one run each: cannot tell"
+    return "cannot tell" if test.difference else "no difference"
 
 
 def rail_rows(outcome: Outcome) -> list[list[str]]:
@@ -70,6 +86,21 @@ def rail_rows(outcome: Outcome) -> list[list[str]]:
         ]
         for check in outcome.verdict.rails
     ]
+
+
+def outcome_notes(outcome: Outcome) -> list[str]:
+    """What the tables do not say of themselves: how failures are counted, and what was lost."""
+    notes = []
+    if any(tally.failed for tally in outcome.tallies.values()):
+        timed = any(not test.tested for test in outcome.tests)
+        times = "; on times as the slowest call of all variants" if timed else ""
+        notes.append(f"Failed answers count as the worst of a metric{times}.")
+    for name, tally in outcome.tallies.items():
+        lost = outcome.unpredicted(name)
+        if lost:
+            lack = f"{lost:,} of its {tally.total:,} samples"
+            notes.append(f"{name}: the predictions have no line for {lack}. They count as failed.")
+    return notes
 
 
 def outcome_in_words(outcome: Outcome) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from ..runs.gate_rules import Rule
-from ..runs.gate_verdict import FAIL, FAILED, MISSING, PASS, PASSED, UNCLEAR, GateReport, Verdict
-from .tables import escaped, interval_text, markdown_table, value_text
+from ..runs.gate_verdict import FAIL, FAILED, MISSING, PASS, PASSED, UNCLEAR, GateReport, Verdict, shown
+from .markdown_text import safe_table, safe_text
+from .number_texts import interval_text, value_text
 
 HEADINGS = ("Rule", "Found", "95% interval", "Asked", "Verdict")
 _WORDS = {PASS: "pass", FAIL: "FAIL", UNCLEAR: "cannot tell", MISSING: "not measured"}
+_MISSED = {"max_failed": "too many", "min_samples": "too few"}  # what was measured, and is not enough
 _TITLES = {PASSED: "passed", FAILED: "FAILED"}
-_ACTS = re.compile(r"((?<!\w)@(?=\w)|:(?=//)|\bwww(?=\.)|#(?=\d))", re.IGNORECASE)
 _LONGEST = 300  # characters of a name in a cell
 
 
@@ -25,7 +25,7 @@ def gate_rows(report: GateReport) -> list[tuple[str, ...]]:
             one.rule.title[:_LONGEST],
             _found(one),
             _interval(one),
-            asked(one.rule, one.unit),
+            asked(one.rule, one.unit) + _sees(one),
             verdict_word(one),
         )
         for one in report.verdicts
@@ -37,7 +37,7 @@ def asked(rule: Rule, unit: str = "") -> str:
     if rule.limit is None:
         return "no sure loss"
     bound = "bound " if rule.on == "bound" and rule.kind in ("min", "max", "max_loss") else ""
-    number = f"{rule.limit:g}{' s' if unit == 's' else ''}"
+    number = f"{rule.limit:g}{f' {unit}' if unit else ''}"
     return {
         "min": f"{bound}≥ {number}",
         "max": f"{bound}≤ {number}",
@@ -52,6 +52,8 @@ def asked(rule: Rule, unit: str = "") -> str:
 def verdict_word(verdict: Verdict) -> str:
     """ "pass", "FAIL", "cannot tell", "not measured"; of a rule that stops nothing, its severity too."""
     word = _WORDS[verdict.outcome]
+    if verdict.outcome == MISSING and verdict.value is not None:
+        word = _MISSED.get(verdict.rule.kind, word)
     if verdict.outcome == PASS or verdict.severity == "error":
         return word
     return f"{word.lower()} ({verdict.severity})"
@@ -84,15 +86,14 @@ def gate_text(report: GateReport) -> str:
 
 def gate_to_markdown(report: GateReport) -> str:
     """A comment for a pull request: nothing in it can mention, link, or leave its cell."""
-    rows = [tuple(_tame(cell) for cell in row) for row in gate_rows(report)]
-    parts = [f"### {_safe(title(report))}", _mended(markdown_table(HEADINGS, rows))]
+    parts = [f"### {safe_text(title(report))}", safe_table(HEADINGS, gate_rows(report))]
     if report.problems:
-        parts.append("\n".join(f"- {_safe(problem_words(one))}" for one in report.problems))
-    passed = [f"- {_safe(f'{one.rule.title[:_LONGEST]}: {one.why}.')}" for one in _passed(report)]
+        parts.append("\n".join(f"- {safe_text(problem_words(one))}" for one in report.problems))
+    passed = [f"- {safe_text(f'{one.rule.title[:_LONGEST]}: {one.why}.')}" for one in _passed(report)]
     if passed:
         listed = "\n".join(passed)
         parts.append(f"<details><summary>Why {len(passed)} rules pass</summary>\n\n{listed}\n\n</details>")
-    parts += [f"Note: {_safe(text)}." for text in (*report.mismatches, *report.notes)]
+    parts += [f"Note: {safe_text(text)}." for text in (*report.mismatches, *report.notes)]
     return "\n\n".join(parts)
 
 
@@ -129,6 +130,7 @@ def _verdict_dict(one: Verdict, report: GateReport) -> dict[str, Any]:
         "change_interval": one.change_interval,
         "loss": one.loss,
         "p_value": one.p_value,
+        "detectable": one.detectable,
         "unit": one.unit,
         "why": one.why,
         "fix": one.fix,
@@ -144,6 +146,13 @@ def _counted(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.most_common())
 
 
+def _sees(one: Verdict) -> str:
+    """Beside a rule about sure losses, the smallest one that so many samples show four times in five."""
+    if one.detectable is None:
+        return ""
+    return f" (sees {value_text(one.detectable, one.unit)})"
+
+
 def _found(one: Verdict) -> str:
     kind = one.rule.kind
     if kind in ("margin", "no_regression"):
@@ -152,6 +161,8 @@ def _found(one: Verdict) -> str:
         return value_text(one.loss)
     if kind == "min_samples":
         return "n/a" if one.value is None else f"{one.value:g}"
+    if one.unit not in ("", "s"):
+        return shown(one.value, one.unit)
     return value_text(one.value, one.unit)
 
 
@@ -159,19 +170,3 @@ def _interval(one: Verdict) -> str:
     if one.rule.kind in ("margin", "no_regression"):
         return interval_text(one.change_interval, one.unit, signed=True)
     return interval_text(one.interval, one.unit)
-
-
-def _safe(text: str) -> str:
-    """A sentence in which a name from a file is only a name."""
-    return _mended(escaped(_tame(text)))
-
-
-def _tame(text: str) -> str:
-    """Text that mentions nobody and links nowhere: a space stands where either would begin."""
-    visible = "".join(letter for letter in text if letter.isprintable() or letter.isspace())
-    return _ACTS.sub(r"\1 ", visible)
-
-
-def _mended(text: str) -> str:
-    """Brackets make links, stars and underscores make type: they stand for themselves here."""
-    return re.sub(r"([\[\]*_~])", r"\\\1", text)

@@ -9,18 +9,12 @@ from importlib.resources import files
 
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..runs.compare import Comparison
+from .interval_notes import interval_notes
+from .number_texts import interval_text, value_text
 from .plain_words import comparison_in_plain_words
+from .run_names import compared_names, names_of_runs
 from .stopping_words import stopping_in_words
-from .tables import (
-    COMPARISON_HEADINGS,
-    HEADINGS,
-    comparison_rows,
-    interval_text,
-    row,
-    scored_text,
-    unit_of,
-    value_text,
-)
+from .tables import COMPARISON_HEADINGS, HEADINGS, comparison_rows, row, scored_text, unit_of
 
 _SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe & Ito: told apart by all eyes
 _SHOWN_SAMPLES = 12
@@ -30,16 +24,17 @@ def report_html(runs: Sequence[EvaluationRun], comparison: Comparison | None = N
     """A page for one run or several: the verdict, the values with their intervals, the hardest samples."""
     if not runs:
         raise ValueError("a report needs at least one run")
-    title = " against ".join(dict.fromkeys(run.system_name for run in reversed(runs)))
+    names = names_of_runs(runs)
+    title = " against ".join(reversed(names))
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p class='about'>{escape(_about(runs))}</p>",
         *(f"<p>{escape(stopping_in_words(run.stopping))}</p>" for run in runs if run.stopping is not None),
         "" if comparison is None else _verdict(comparison),
-        _charts(runs),
+        _charts(runs, names),
         "" if comparison is None else _comparison_table(comparison),
-        *(_results_table(run) for run in runs),
-        _hardest(runs),
+        *(_results_table(run, name) for run, name in zip(runs, names, strict=True)),
+        _hardest(runs, names),
         _provenance(runs),
     ]
     page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
@@ -58,7 +53,7 @@ def _verdict(comparison: Comparison) -> str:
     return f"<div class='verdict'>{sentences}</div>"
 
 
-def _charts(runs: Sequence[EvaluationRun]) -> str:
+def _charts(runs: Sequence[EvaluationRun], systems: Sequence[str]) -> str:
     """A dot with its interval for every metric that lies between 0 and 1."""
     names = [r.name for r in runs[0].results if _fits_unit_scale(r)]
     if not names:
@@ -79,8 +74,8 @@ def _charts(runs: Sequence[EvaluationRun]) -> str:
             if result is not None:
                 shapes.append(_dot(result, left, width, top + 18 * number, _SERIES[number % len(_SERIES)]))
     legend = "".join(
-        f"<span><i style='background:{_SERIES[n % len(_SERIES)]}'></i>{escape(run.system_name)}</span>"
-        for n, run in enumerate(runs)
+        f"<span><i style='background:{_SERIES[n % len(_SERIES)]}'></i>{escape(system)}</span>"
+        for n, system in enumerate(systems)
     )
     return (
         f"<h2>Values with 95% intervals</h2><p class='legend'>{legend}</p>"
@@ -112,7 +107,7 @@ def _fits_unit_scale(result: MetricResult) -> bool:
 
 def _comparison_table(comparison: Comparison) -> str:
     headings = list(COMPARISON_HEADINGS)
-    headings[1:3] = [comparison.baseline_system, comparison.candidate_system]
+    headings[1:3] = compared_names(comparison)
     body = [
         [_cell(cell, numeric=0 < place < 6, badge=place == 6) for place, cell in enumerate(cells)]
         for cells in comparison_rows(comparison)
@@ -120,17 +115,18 @@ def _comparison_table(comparison: Comparison) -> str:
     note = (
         f"Two-sided paired test, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst."
     )
-    return f"<h2>Difference, sample by sample</h2>{_table(headings, body)}<p class='small'>{escape(note)}</p>"
+    notes = "".join(f"<p class='small'>{escape(each)}</p>" for each in (note, *interval_notes(comparison)))
+    return f"<h2>Difference, sample by sample</h2>{_table(headings, body)}{notes}"
 
 
-def _results_table(run: EvaluationRun) -> str:
+def _results_table(run: EvaluationRun, name: str) -> str:
     body = [
         [_cell(cell, numeric=place > 1) for place, cell in enumerate(row(result))] for result in run.results
     ]
-    return f"<h2>{escape(run.system_name)}</h2>{_table(HEADINGS, body)}"
+    return f"<h2>{escape(name)}</h2>{_table(HEADINGS, body)}"
 
 
-def _hardest(runs: Sequence[EvaluationRun]) -> str:
+def _hardest(runs: Sequence[EvaluationRun], names: Sequence[str]) -> str:
     """The samples that the last run did worst on, side by side with what the others did."""
     last = runs[-1]
     result = next((r for r in last.results if r.scores and r.details.get("higher_is_better", True)), None)
@@ -145,13 +141,12 @@ def _hardest(runs: Sequence[EvaluationRun]) -> str:
         sample = last.samples[place]
         reference = sample.reference_answer.text if sample.reference_answer else "-"
         cells = [_cell(sample_id), _cell(sample.query), _cell(reference)]
-        cells += [_answer(sample, _output_of(run, sample_id), run.system_name, len(runs) > 1) for run in runs]
+        cells += [_answer(sample, _output_of(run, sample_id)) for run in runs]
         rows.append(cells)
-    headings = ["Sample", "Query", "Reference", *(f"Answer of {run.system_name}" for run in runs)]
+    headings = ["Sample", "Query", "Reference", *(f"Answer of {name}" for name in names)]
     about = f"lowest {result.name} first ({scored_text(result.details)} scored)"
-    return (
-        f"<h2>Hardest samples for {escape(last.system_name)}</h2><p class='small'>{escape(about)}</p>"
-        + _table(headings, rows)
+    return f"<h2>Hardest samples for {escape(names[-1])}</h2><p class='small'>{escape(about)}</p>" + _table(
+        headings, rows
     )
 
 
@@ -164,7 +159,7 @@ def _output_of(run: EvaluationRun, sample_id: str) -> SystemOutputs | None:
     return next((output for sample, output in pairs if sample.sample_id == sample_id), None)
 
 
-def _answer(sample: EvaluationSample, output: SystemOutputs | None, system: str, several: bool) -> str:
+def _answer(sample: EvaluationSample, output: SystemOutputs | None) -> str:
     if output is None:
         return _cell("-")
     if output.error is not None:

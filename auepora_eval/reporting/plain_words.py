@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from ..core.types import TargetCategory
 from ..runs.compare import Comparison, MetricComparison
-from .tables import listed, value_text
+from .failure_words import failures_in_words
+from .number_texts import listed, p_text, value_text
+from .run_names import compared_names
 
 
 class _Topic(NamedTuple):
@@ -68,6 +70,11 @@ _SAID: dict[str, str] = {
     "over_refusal_rate": "of 100 questions that have an answer it declines {now} instead of {before}",
     "fake_adoption_rate": "of 100 false documents it falls for {now} instead of {before}",
 }
+_SAID_OF_THE_FIRST = {  # where k is 1
+    "recall": "of the right documents, {now} in 100 come first instead of {before}",
+    "hit": "for {now} in 100 questions the first document is a right one instead of {before}",
+    "precision": "for {now} in 100 questions the first document is a right one instead of {before}",
+}
 _SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average instead of {before}"}
 
 Grouped = dict[_Topic, list[MetricComparison]]
@@ -91,7 +98,9 @@ def comparison_in_plain_words(comparison: Comparison) -> list[str]:
     ]
     if sure and not comparison.with_verdict("worse"):
         sure.append("Nothing is surely worse.")
-    return [*sure, *_no_worse(comparison), *_unclear(comparison, topics), *_same(topics)]
+    sure += failures_in_words(comparison)
+    unsure = [*_unclear(comparison, topics), *_untested(comparison)]
+    return [*sure, *_no_worse(comparison), *unsure, *_same(topics)]
 
 
 def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricComparison]) -> list[str]:
@@ -107,10 +116,9 @@ def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricCompari
             what = what.partition(" or ")[0]  # a time tells of speed alone
         too = f" {listed(others)} {'say' if len(others) > 1 else 'says'} so too." if others else ""
         within = ", though by less than the margin" if verdict == "worse" and first.within_margin else ""
-        p = _p_text(max(metric.p_adjusted for metric in found))
         sentences.append(
-            f"{comparison.candidate_system} {what}: {_said(first)}{within}. "
-            f"That is more than chance explains ({p}).{too}"
+            f"{compared_names(comparison)[1]} {what}: {_said(first)}{within}. "
+            f"That is more than chance explains ({p_text(first.p_adjusted)}).{too}"
         )
     return sentences
 
@@ -131,8 +139,11 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
         verdicts = {metric.verdict for metric in members}
         if "cannot tell" not in verdicts or verdicts & {"better", "worse"}:
             continue
-        unclear = [metric for metric in members if metric.verdict == "cannot tell"]
-        best = min(unclear, key=lambda metric: metric.samples_needed or math.inf)
+        unclear = [m for m in members if m.verdict == "cannot tell" and m.p_adjusted is not None]
+        if not unclear:
+            continue
+        # The first that needs no explanation, and not the one that looks best: that would be picking.
+        best = min(unclear, key=lambda metric: _template(metric) is None)
         nearest[topic.name], needed[topic.name] = best, _more_questions(best, comparison.repeats)
     if not needed:
         return []
@@ -140,6 +151,14 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
         ((name, metric),) = nearest.items()
         return [f"On {name} we cannot tell: {_said(metric)}, which may be chance.{_telling(needed)}"]
     return [f"We cannot tell about {listed(list(needed))}: what differs may be chance.{_telling(needed)}"]
+
+
+def _untested(comparison: Comparison) -> list[str]:
+    """Times of one run each: what differs may be the machine."""
+    times = [one for one in comparison.metrics if one.p_adjusted is None and one.verdict == "cannot tell"]
+    if not times:
+        return []
+    return [f"On speed one run of each cannot tell: {_said(times[0])}, which may be the machine."]
 
 
 def _telling(needed: Mapping[str, int | None]) -> str:
@@ -178,11 +197,13 @@ def _same(topics: Grouped) -> list[str]:
 
 def _most_telling(metrics: Sequence[MetricComparison]) -> MetricComparison:
     """One that can be said without its name if there is one, and of those the surest."""
-    return min(metrics, key=lambda metric: (_template(metric) is None, metric.p_adjusted))
+    return min(metrics, key=lambda metric: (_template(metric) is None, metric.p_adjusted or 0.0))
 
 
 def _template(metric: MetricComparison) -> str | None:
-    family = metric.name.partition("@")[0].partition("[")[0]
+    family, _, k = metric.name.partition("[")[0].partition("@")
+    if k == "1" and family in _SAID_OF_THE_FIRST:
+        return _SAID_OF_THE_FIRST[family]
     return (_SAID_IN_SECONDS if metric.unit == "s" else _SAID).get(family)
 
 
@@ -210,7 +231,3 @@ def _told_apart(now: float, before: float, unit: str) -> tuple[str, str]:
         return value_text(now, unit), value_text(before, unit)
     digits = next((d for d in (2, 3) if f"{now:.{d}f}" != f"{before:.{d}f}"), 4)
     return f"{now:.{digits}f}", f"{before:.{digits}f}"
-
-
-def _p_text(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

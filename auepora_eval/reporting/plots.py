@@ -21,7 +21,8 @@ from ..core.types import EvaluationRun, MetricResult, TargetCategory
 from ..errors import MissingDependencyError
 from ..io.atomic import written
 from ..metrics.retrieval_basic import RecallAtK
-from .tables import NOT_MEASURED, unit_of, value_text
+from .number_texts import NOT_MEASURED, value_text
+from .tables import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

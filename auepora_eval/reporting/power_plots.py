@@ -37,6 +37,7 @@ def plot_power(report: PowerReport) -> Figure:
     keys: list[_Key] = []
     for place, metric in enumerate(chosen):
         keys += _draw(axes, report, metric, place, (low, high), alone=len(chosen) == 1)
+    keys += _marks(report, chosen)
     if report.effect is not None:
         label = f"a change of {report.effect:g}"
         keys.append((axes.axhline(report.effect, color=FAINT, linewidth=1, linestyle=":"), label))
@@ -54,6 +55,19 @@ def plot_power(report: PowerReport) -> Figure:
     axes.set_ylabel("change" + (" in seconds" if chosen[0].unit == "s" else ""), color=INK)
     _legend(figure, keys)
     return _laid_out(figure)
+
+
+def _marks(report: PowerReport, metrics: list[MetricPower]) -> list[_Key]:
+    """What a dot and a diamond mean, of those that are drawn."""
+    lines = _matplotlib().lines
+    found: list[_Key] = []
+    if any(one.samples is not None and one.detectable_same is not None for one in metrics):
+        dot = lines.Line2D([], [], color=INK, marker="o", markersize=6.5, linestyle="")
+        found.append((dot, "the samples that there are"))
+    if report.effect is not None and any(one.needed_same is not None for one in metrics):
+        diamond = lines.Line2D([], [], color=INK, marker="D", markersize=5.5, linestyle="")
+        found.append((diamond, "the samples that it takes"))
+    return found
 
 
 def _span(report: PowerReport, metrics: list[MetricPower]) -> tuple[float, float]:

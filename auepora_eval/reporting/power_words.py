@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..runs.power import MetricPower, PowerReport
-from .tables import NOT_MEASURED, value_text
+from .number_texts import NOT_MEASURED, value_text
 
 _SHOWN = 2  # sentences about metrics; the table has them all
 
@@ -69,7 +69,7 @@ def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) ->
     if metric.same_sd is None:
         return f"No sample differs in {metric.name}: how many it takes is not known."
     if metric.needed_same is None:
-        return f"No number of samples shows {change}: it is too small."
+        return f"To notice {change} takes more than a million million samples: it is too small."
     words = (
         f"To notice {change} {_often(report.power)}, ask both systems the same {_samples(metric.needed_same)}"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.stopping import GoalOutcome, Stopping
-from .tables import interval_text, value_text
+from .number_texts import interval_text, value_text
 
 
 def stopping_in_words(stopping: Stopping) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ..core.types import MetricResult, TargetCategory
 from ..runs.compare import Comparison
 from .comparison_json import statistical_analysis
-
-NOT_MEASURED = "n/a"
+from .interval_notes import interval_notes, shown_interval
+from .markdown_text import markdown_table, safe_table, safe_text
+from .number_texts import bounds_text, interval_text, listed, p_cell, p_text, value_text
+from .plain_words import comparison_in_plain_words
+from .run_names import compared_names
 
 
 def results_to_dict(results: list[MetricResult]) -> dict[str, dict[str, float | None]]:
@@ -35,18 +37,18 @@ def results_to_markdown(results: list[MetricResult]) -> str:
 
 def comparison_to_markdown(comparison: Comparison) -> str:
     """A Markdown table of a comparison, with the verdict in words below."""
-    table = markdown_table(COMPARISON_HEADINGS, comparison_rows(comparison))
-    return f"{table}\n\n{escaped(comparison_in_words(comparison))}"
+    table = safe_table(COMPARISON_HEADINGS, comparison_rows(comparison))
+    notes = [f"Note: {safe_text(note)}" for note in interval_notes(comparison)]
+    return "\n\n".join([table, safe_text(comparison_in_words(comparison)), *notes])
 
 
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON has it, with the verdict in words: by metric, and in plain ones."""
-    from .plain_words import comparison_in_plain_words  # which is made of the tables' texts
-
     metrics = [{**asdict(m), "target": m.target.name, "pairs": m.pairs} for m in comparison.metrics]
     words = {
         "in_words": comparison_in_words(comparison),
         "in_plain_words": comparison_in_plain_words(comparison),
+        "on_intervals": interval_notes(comparison),
     }
     analysis = {"statistical_analysis": statistical_analysis(comparison)}
     return {**asdict(comparison), "metrics": metrics, **words, **analysis}
@@ -54,11 +56,11 @@ def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
 
 def comparison_in_words(comparison: Comparison) -> str:
     """Which system is better, on what, and where the data cannot tell."""
-    a, b = comparison.baseline_system, comparison.candidate_system
+    a, b = compared_names(comparison)
     sentences = []
     for verdict in ("better", "worse"):
         found = [
-            f"{m.name} ({value_text(m.difference, m.unit, signed=True)}, {_p_text(m.p_adjusted)})"
+            f"{m.name} ({value_text(m.difference, m.unit, signed=True)}, {p_text(m.p_adjusted)})"
             f"{', though by less than the margin' if verdict == 'worse' and m.within_margin else ''}"
             for m in comparison.with_verdict(verdict)
         ]
@@ -103,8 +105,8 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             value_text(metric.baseline, metric.unit) + _failed_note(metric.failed_baseline),
             value_text(metric.candidate, metric.unit) + _failed_note(metric.failed_candidate),
             value_text(metric.difference, metric.unit, signed=True),
-            interval_text(metric.interval, metric.unit, signed=True),
-            "<0.001" if metric.p_adjusted < 0.001 else f"{metric.p_adjusted:.3f}",
+            interval_text(shown_interval(metric), metric.unit, signed=True),
+            p_cell(metric.p_adjusted),
             metric.verdict,
         )
         for metric in comparison.metrics
@@ -115,34 +117,6 @@ def unit_of(result: MetricResult) -> str:
     """ "s" for seconds, else ""; a latency metric that does not say so is taken to be in seconds."""
     unit: str = result.details.get("unit", "s" if result.target is TargetCategory.LATENCY else "")
     return unit
-
-
-def value_text(value: float | None, unit: str = "", *, signed: bool = False) -> str:
-    """A value in four decimals, seconds with their unit, "n/a" where nothing was measured."""
-    if value is None or not math.isfinite(value):
-        return NOT_MEASURED
-    sign = "+" if signed else ""
-    if unit != "s":
-        return f"{value:{sign}.4f}"
-    name, factor = _time_unit(value)
-    return f"{value * factor:{sign}.3g} {name}"
-
-
-def interval_text(interval: Sequence[float] | None, unit: str = "", *, signed: bool = False) -> str:
-    """The limits, in one decimal less than a value: they are not known better than that."""
-    if not interval:
-        return "-"
-    sign = "+" if signed else ""
-    if unit != "s":
-        return f"[{', '.join(f'{limit:{sign}.3f}' for limit in interval)}]"
-    name, factor = _time_unit(max(interval, key=abs))
-    return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {name}"
-
-
-def _time_unit(seconds: float) -> tuple[str, float]:
-    """The unit that a time reads best in, and how many of it make a second."""
-    units = (("s", 1.0), ("ms", 1e3))
-    return next(((unit, factor) for unit, factor in units if abs(seconds) * factor >= 1), ("µs", 1e6))
 
 
 def scored_text(details: dict[str, Any]) -> str:
@@ -157,44 +131,11 @@ def count_text(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
-def bounds_text(bounds: Sequence[float | None] | None, unit: str = "") -> str:
-    """What the value could be, had the failures been scored: from the lowest to the highest."""
-    if not bounds:
-        return "-"
-    return " to ".join("unbounded" if bound is None else value_text(bound, unit) for bound in bounds)
-
-
-def escaped(text: str) -> str:
-    """Text that cannot end a Markdown cell, open a tag or code."""
-    flat = " ".join(text.split()).replace("\\", "\\\\")
-    return flat.replace("|", "\\|").replace("`", "\\`").replace("<", "&lt;")
-
-
 def _samples_text(needed: int | None) -> str:
     if needed is None:
         return ""
     return " (over a million samples would)" if needed > 1_000_000 else f" (about {needed:,} samples would)"
 
 
-def listed(items: Sequence[str]) -> str:
-    """ "a, b and c"."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-def _p_text(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
 def _failed_note(count: int) -> str:
     return f" ({count} failed)" if count else ""
-
-
-def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells cannot break it."""
-    lines = [
-        "| " + " | ".join(map(escaped, headings)) + " |",
-        "|" + "|".join("-" * (len(h) + 2) for h in headings) + "|",
-    ]
-    for cells in rows:
-        lines.append("| " + " | ".join(escaped(cell) for cell in cells) + " |")
-    return "\n".join(lines)

@@ -7,15 +7,19 @@ last seven days can be looked at by themselves. An entry of another tool, which 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, StorageError
 from ..io.benchmark_json import load_benchmark, save_benchmark
+from ..io.results_json import number_or_null
 from .benchmark_measurements import Measurement, time_of
+from .lock import RunLock
 
 DEFAULT_FILE = "data/benchmarks/performance/baselines.benchmark.json"
 THRESHOLDS: dict[str, float] = {
@@ -25,6 +29,7 @@ THRESHOLDS: dict[str, float] = {
 }
 WINDOW = timedelta(days=7)
 _RECORDINGS = 100
+_PATIENCE = 60  # seconds
 
 
 @dataclass(frozen=True)
@@ -50,19 +55,20 @@ class Baseline:
         if now is None:
             return None
         times = [(time_of(one.timestamp), one) for one in self.recordings]
-        recent = [one for time, one in times if time is not None and now - WINDOW <= time <= now]
+        recent = [one for then, one in times if then is not None and now - WINDOW <= then <= now]
         return pooled(recent) if recent else None
 
     def knows(self, measurement: Measurement) -> bool:
-        """Whether this very measurement was recorded before."""
-        return any(
-            (one.source, one.timestamp) == (measurement.source, measurement.timestamp)
-            for one in self.recordings
-        )
+        """Whether this very measurement was recorded before; another one of the same name and time is not."""
+        return measurement in self.recordings
 
 
 def pooled(recordings: Sequence[Measurement]) -> Measurement:
     """Several measurements of one operation as one, each counting by its samples."""
+    failed = sum(one.failed for one in recordings)
+    if not any(one.count for one in recordings):
+        return replace(recordings[-1], failed=failed)
+    recordings = [one for one in recordings if one.count]
     count = sum(one.count for one in recordings)
     mean = math.fsum(one.count * one.mean_duration for one in recordings) / count
     within: float | None = 0.0
@@ -80,7 +86,7 @@ def pooled(recordings: Sequence[Measurement]) -> Measurement:
         std_duration=None if within is None or count < 2 else math.sqrt((within + between) / (count - 1)),
         mean_memory=_mean([(one.mean_memory, one.count) for one in recordings]),
         throughput=sum(one.count for one in known) / seconds if known else None,
-        failed=sum(one.failed for one in recordings),
+        failed=failed,
         quantities={
             name: value
             for name in names
@@ -102,10 +108,20 @@ def read_baselines(path: str | Path) -> dict[str, Baseline]:
     return {name: _baseline(name, entry, f"{path.name}: {name:.80}") for name, entry in entries.items()}
 
 
-def with_recordings(baselines: Mapping[str, Baseline], found: Sequence[Measurement]) -> dict[str, Baseline]:
-    """The baselines with further measurements in them; what was recorded before is not counted twice."""
-    changed = dict(baselines)
-    for one in found:
+def with_recordings(
+    baselines: Mapping[str, Baseline], found: Sequence[Measurement], *, anew: Collection[str] = ()
+) -> dict[str, Baseline]:
+    """The baselines with further measurements in them; what was recorded before is not counted twice.
+
+    Operations `anew` are expected to be as they are now: what was recorded before of them is dropped. Of an
+    operation that failed every time there is nothing to expect.
+    """
+    answered = [one for one in found if one.count]
+    restarted = {one.operation for one in answered if one.operation in anew}
+    changed = {
+        name: replace(one, recordings=()) if name in restarted else one for name, one in baselines.items()
+    }
+    for one in answered:
         before = changed.get(one.operation, Baseline(one.operation, ()))
         if not before.knows(one):
             changed[one.operation] = replace(before, recordings=(*before.recordings, one)[-_RECORDINGS:])
@@ -126,11 +142,31 @@ def write_baselines(baselines: Mapping[str, Baseline], path: str | Path) -> None
     save_benchmark({"baselines": entries}, path, force=True)
 
 
+@contextmanager
+def held(path: str | Path) -> Iterator[None]:
+    """The right to read the baselines, judge by them and write them: whoever else records waits."""
+    path = Path(path)
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            lock = RunLock(path.with_name(f".{path.name}.lock"))
+            break
+        except StorageError as error:
+            if error.__cause__ is not None:  # no lock can be made there at all
+                raise
+            if time.monotonic() > until:
+                what = f"{path} is being recorded in by others for over {_PATIENCE} s. Try again later."
+                raise StorageError(what) from error
+            time.sleep(0.02)
+    with lock:
+        yield
+
+
 def measurement_entry(one: Measurement) -> dict[str, Any]:
     """A measurement as files have it."""
     return {
         "operation": one.operation,
-        "mean_duration": one.mean_duration,
+        "mean_duration": number_or_null(one.mean_duration),
         "std_duration": one.std_duration,
         "mean_memory": one.mean_memory,
         "throughput": one.throughput,

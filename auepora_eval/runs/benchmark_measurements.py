@@ -1,14 +1,16 @@
 """How long operations took and what they used: measured from a stored run, or read from a benchmark file.
 
 Of a run every timing is an operation (`end_to_end`, `retrieval`, ...); of benchmark records each has its own;
-a suite's queries are `query_processing`. Failed calls are counted and take no part in the means.
+a suite's queries are `query_processing`. Failed calls are counted and take no part in the means. Throughput
+is by the clock of a whole run, and not known where no clock tells it: 1 / duration would say nothing new, and
+would not see that eight calls at a time became one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean, stdev
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple
 from ..core.scoring import utc_text
 from ..errors import DataError
 from ..io.benchmark_json import load_benchmark
+from .journal import JOURNAL
 from .storage import SUFFIX, EvaluationResultsStorage, read_results, stored_predictions
 
 SUITE = "query_processing"
@@ -27,7 +30,8 @@ _END_TO_END = "end_to_end"
 class Measurement:
     """What one source says of an operation. Durations are in seconds, memory is in MB, throughput a second.
 
-    `quantities` are whatever else a suite measures of its experts: routing accuracy, latency, ...
+    `count` calls were answered and `failed` were not; if all failed, the mean is NaN. `quantities` are
+    whatever else a suite measures of its experts: routing accuracy, latency, ...
     """
 
     operation: str
@@ -41,6 +45,11 @@ class Measurement:
     timestamp: str = ""
     source: str = ""
 
+    @property
+    def failed_share(self) -> float:
+        """The share of calls that failed."""
+        return self.failed / (self.count + self.failed) if self.failed else 0.0
+
 
 class _From(NamedTuple):
     """When something was measured, and what says so."""
@@ -53,7 +62,7 @@ def measurements(name: str, storage: EvaluationResultsStorage) -> list[Measureme
     """What a source says: a stored run by id or path, a results file, or a benchmark file."""
     path = Path(name)
     if path.is_file() and not path.name.removesuffix(".gz").endswith(SUFFIX):
-        found = _of_benchmark(load_benchmark(path), path.name)
+        found = measurements_of_benchmark(load_benchmark(path), path.name)
     else:
         path = storage.find(name)
         found = _of_results(read_results(path), path)
@@ -74,43 +83,89 @@ def time_of(stamp: Any) -> datetime | None:
         return None
 
 
+def measurements_of_results(results: Mapping[str, Any], where: str) -> list[Measurement]:
+    """What a recording of ours says of its operations."""
+    about = _From(_text_of(results.get("timestamp")), str(results.get("evaluation_id") or where))
+    told = results.get("operations")
+    operations = told if isinstance(told, dict) else {}
+    return [_told(name, entry, about, where) for name, entry in operations.items()]
+
+
 def _of_results(results: Mapping[str, Any], path: Path) -> list[Measurement]:
     stamp = results.get("timestamp")
     about = _From(_text_of(stamp), str(results.get("evaluation_id") or path.name))
-    told = results.get("operations")
-    if isinstance(told, dict):
-        return [_told(name, entry, about, path.name) for name, entry in told.items()]
+    if isinstance(results.get("operations"), dict):
+        return measurements_of_results(results, path.name)
     performance = results.get("performance_metrics")
     performance = performance if isinstance(performance, dict) else {}
     memory = _number(_dig(performance, "resource_usage", "memory_mb", "mean"))
-    if path.with_name(path.name.removesuffix(SUFFIX) + ".run").is_dir():
-        return _of_timings(path, memory, about)
+    total = _number(_dig(results, "summary", "total_evaluation_time_seconds"))
+    folder = path.with_name(path.name.removesuffix(SUFFIX) + ".run")
+    if folder.is_dir():
+        # A run that was only scored called nothing, and one that was gone on with had several clocks.
+        called = performance.get("resource_usage") is not None and not _was_resumed(folder)
+        workers = _number(_dig(results, "configuration", "concurrency")) or 1.0
+        return _of_timings(path, memory, about, (total, workers) if called and total else None)
     # A results file of another tool: it has no outputs, but may say how long they took.
     mean = _number(_dig(performance, "latency_stats", "mean"))
     count = _dig(results, "summary", "successful_queries")
     if mean is None or not isinstance(count, int) or isinstance(count, bool) or count < 1:
         return []
-    seconds = mean / 1000
-    throughput = 1 / seconds if seconds > 0 else None
-    return [Measurement(_END_TO_END, count, seconds, None, memory, throughput, 0, {}, *about)]
+    failed = _dig(results, "summary", "failed_queries")
+    return [
+        Measurement(
+            _END_TO_END,
+            count,
+            mean / 1000,
+            mean_memory=memory,
+            throughput=count / total if total else None,
+            failed=failed if isinstance(failed, int) and failed > 0 else 0,
+            timestamp=about.timestamp,
+            source=about.source,
+        )
+    ]
 
 
-def _of_timings(path: Path, memory: float | None, about: _From) -> list[Measurement]:
-    """The timings of a stored run, by their names; memory is that of the whole process."""
+def _of_timings(
+    path: Path, memory: float | None, about: _From, clock: tuple[float, float] | None
+) -> list[Measurement]:
+    """The timings of a stored run, by their names. Memory, failures and the clock are of its whole calls."""
     seconds: dict[str, list[float]] = {}
     failed = 0
+    total = 0
     for _, record in stored_predictions(path):
+        total += 1
         failed += record.get("error") is not None
         timings = record.get("timings") if record.get("error") is None else None
         for name, value in (timings or {}).items():
             seconds.setdefault(name, []).append(float(value))
+    if failed and failed == total:
+        seconds = {_END_TO_END: []}
     return [
-        _measured(name, values, memory if name == _END_TO_END else None, failed, about)
+        replace(_measured(name, values, memory, failed, about), throughput=_by_the_clock(values, clock))
+        if name == _END_TO_END
+        else _measured(name, values, None, 0, about)
         for name, values in seconds.items()
     ]
 
 
-def _of_benchmark(data: Mapping[str, Any], where: str) -> list[Measurement]:
+def _by_the_clock(seconds: list[float], clock: tuple[float, float] | None) -> float | None:
+    """Answers a second; None if the clock cannot have run all the while, as when answers were kept before."""
+    if clock is None or not seconds or math.fsum(seconds) > 1.01 * clock[0] * clock[1]:
+        return None
+    return len(seconds) / clock[0]
+
+
+def _was_resumed(folder: Path) -> bool:
+    journal = folder / JOURNAL
+    if not journal.is_file():
+        return False
+    with journal.open("rb") as lines:  # inside a text the quotes would be escaped
+        return any(b'"type":"resume"' in line for line in lines)
+
+
+def measurements_of_benchmark(data: Mapping[str, Any], where: str) -> list[Measurement]:
+    """What benchmark data say: records, a suite or a report."""
     if isinstance(data.get("records"), list):
         return _of_records(data["records"], where)
     if isinstance(data.get(SUITE), dict):
@@ -130,8 +185,6 @@ def _of_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Measur
     found = []
     for name, each in by_operation.items():
         good = [record for record in each if record.get("success", True)]
-        if not good:
-            continue
         memory = [record["memory_usage"] for record in good if record.get("memory_usage") is not None]
         latest = max((time_of(record["timestamp"]) for record in each), key=_or_earliest)
         about = _From(utc_text(latest.astimezone(UTC)) if latest else "", where)
@@ -172,6 +225,10 @@ def _told(name: str, entry: Any, about: _From, where: str) -> Measurement:
     """An operation of a document that we wrote ourselves."""
     fields = entry if isinstance(entry, dict) else {}
     mean, count = _number(fields.get("mean_duration")), fields.get("sample_count")
+    failed = fields.get("failed_count")
+    failed = failed if isinstance(failed, int) and failed > 0 else 0
+    if mean is None and count == 0 and failed:
+        mean = math.nan
     if mean is None or not isinstance(count, int):
         raise DataError(f"{where}: {name:.80}", "has no mean_duration or sample_count.", fix="Add them.")
     quantities = fields.get("quantities")
@@ -182,6 +239,7 @@ def _told(name: str, entry: Any, about: _From, where: str) -> Measurement:
         std_duration=_number(fields.get("std_duration")),
         mean_memory=_number(fields.get("mean_memory")),
         throughput=_number(fields.get("throughput")),
+        failed=failed,
         quantities={
             key: float(value)
             for key, value in (quantities if isinstance(quantities, dict) else {}).items()
@@ -195,14 +253,12 @@ def _told(name: str, entry: Any, about: _From, where: str) -> Measurement:
 def _measured(
     name: str, seconds: list[float], memory: float | None, failed: int, about: _From
 ) -> Measurement:
-    total = math.fsum(seconds)
     return Measurement(
         operation=name,
         count=len(seconds),
-        mean_duration=fmean(seconds),
+        mean_duration=fmean(seconds) if seconds else math.nan,
         std_duration=stdev(seconds) if len(seconds) > 1 else None,
         mean_memory=memory,
-        throughput=len(seconds) / total if total > 0 else None,
         failed=failed,
         timestamp=about.timestamp,
         source=about.source,

@@ -9,8 +9,10 @@ from typing import Any
 
 from ..core.scoring import environment, utc_text
 from ..core.scoring import now as right_now
+from ..errors import PlanError
 from ..io.atomic import write_bytes
 from ..io.benchmark_json import save_benchmark
+from ..io.results_json import number_or_null
 from .benchmark_baselines import Baseline, measurement_entry, pooled
 from .benchmark_measurements import Measurement
 from .benchmark_rules import Regression, lacking_samples
@@ -18,6 +20,7 @@ from .storage import SUFFIX
 from .writer import indented, with_metadata
 
 KIND = "benchmark"
+_REPORTS = (".benchmark.json", ".benchmark.yaml", ".benchmark.parquet", ".benchmark.h5")
 
 
 def recording(
@@ -31,9 +34,10 @@ def recording(
         "comparisons": {
             name: _comparison(one, baselines[name])
             for name, one in together.items()
-            if name in baselines and baselines[name].recordings
+            if name in baselines and baselines[name].recordings and one.count
         },
-        "regressions": [{**asdict(one), "message": one.message} for one in worse],
+        "not_measured": [name for name in baselines if name not in names],
+        "regressions": [_regression(one) for one in worse],
         "worst_severity": worse[0].severity if worse else None,
     }
 
@@ -47,6 +51,22 @@ def save_recording(document: Mapping[str, Any], path: str | Path, *, force: bool
     else:
         save_benchmark(_as_report(document), path, force=force)
     return path
+
+
+def refuse_report_name(path: str | Path) -> None:
+    """PlanError for a name that no command would know again as a report."""
+    name = Path(path).name
+    if not name.endswith((SUFFIX, *_REPORTS)):
+        raise PlanError(
+            f"--report {name!r:.80}: the name tells what a file is. Use benchmark_{Path(name).stem}{SUFFIX} "
+            f"or {Path(name).stem}{_REPORTS[0]}."
+        )
+
+
+def _regression(one: Regression) -> dict[str, Any]:
+    # Of nothing no share is known, and an operation that is new has no baseline.
+    numbers = {"change": number_or_null(one.change), "baseline": number_or_null(one.baseline)}
+    return {**asdict(one), **numbers, "message": one.message}
 
 
 def _comparison(one: Measurement, baseline: Baseline) -> dict[str, Any]:

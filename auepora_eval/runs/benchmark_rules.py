@@ -1,14 +1,16 @@
-"""Has an operation become slower, larger or worse? Three rules, and how grave it is.
+"""Has an operation become slower, larger or worse? Four rules, and how grave it is.
 
     sigma       the mean lies over 2 standard deviations above that of the last 7 days (10 samples or more):
                 medium; over 3: high
     relative    it is worse by over 10%: medium, 25%: high, 50%: critical. Durations up, throughput down; of a
                 mixture of experts routing down by 5%, gates 10%, reranking 15%, latency up by 20%
     factor      over 1.5 times the duration or 1.2 times the memory of the baseline (its thresholds): high
+    failures    over 5% of the calls failed, and more than in the baseline: medium; 10%: high; 50%: critical.
+                It holds for operations without a baseline, too
 
 Which way is worse depends on the quantity: a latency that falls is no regression, nor a throughput that
-rises. And a mean wavers: what chance alone does more often than `alpha` (Welch's test) is low, whatever the
-rule.
+rises. And a mean wavers: what chance alone does more often than `alpha` is low, whatever the rule (Welch's
+test; of a single call, where it lies among those of the baseline; of failures, Fisher's exact test).
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ from .benchmark_baselines import Baseline
 from .benchmark_measurements import Measurement
 
 ALPHA = 0.05
+FAILURES = "failures"
 SEVERITIES = ("low", "medium", "high", "critical")
 _SIGMAS = ((3.0, "high"), (2.0, "medium"))
 _SIGMA_SAMPLES = 10
+_FAILURES = ((0.50, "critical"), (0.10, "high"), (0.05, "medium"))
+_CLOCK = 1e-3  # seconds; what took less may be 0 in a file of another tool
 _SHARES = ((0.50, "critical"), (0.25, "high"), (0.10, "medium"))
 # Of a mixture of experts: the word in a quantity's name, by what share it may become worse, and which way is
 # worse. Latency comes first: a "routing_latency" is a latency.
@@ -49,6 +54,12 @@ class Regression:
     @property
     def message(self) -> str:
         """The finding as a sentence."""
+        if self.quantity == FAILURES:
+            known = math.isfinite(self.baseline)
+            usual = f"{self.baseline:.0%} in the baseline" if known else "and there is no baseline"
+            return f"{self.operation}: {self.current:.0%} of the calls failed, {usual}."
+        if not math.isfinite(self.change):
+            return f"{self.operation}: {self.quantity} is {self.current:.4g}, where the baseline has none."
         return (
             f"{self.operation}: {self.quantity} is {self.current:.4g}, {self.change:+.0%} against the "
             f"baseline of {self.baseline:.4g}."
@@ -63,11 +74,16 @@ def is_at_least(severity: str, limit: str) -> bool:
 def regressions(
     found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
 ) -> list[Regression]:
-    """Everything that became worse, the gravest first; operations without a baseline are left out.
+    """Everything that became worse, the gravest first; of an operation without a baseline only failures.
 
     Without an `alpha` the rules alone decide.
     """
     worse = [
+        _or_chance(regression, alpha)
+        for one in found
+        for regression in _of_failures(one, baselines.get(one.operation))
+    ]
+    worse += [
         _or_chance(regression, alpha)
         for one in found
         if one.operation in baselines and lacking_samples(baselines[one.operation]) == 0
@@ -88,6 +104,26 @@ def lacking_samples(baseline: Baseline) -> int:
     return max(0, int(baseline.threshold("min_samples_for_baseline")) - there)
 
 
+def _of_failures(one: Measurement, baseline: Baseline | None) -> Iterator[Regression]:
+    before = baseline.expected if baseline is not None and baseline.recordings else None
+    usual = 0.0 if before is None else before.failed_share
+    hits = [("failures", severity) for limit, severity in _FAILURES if one.failed_share > limit][:1]
+    if one.failed_share > usual:
+        told = math.nan if before is None else usual
+        yield from _joined(one, FAILURES, hits, told, one.failed_share, _p_of_failures(one, before))
+
+
+def _p_of_failures(one: Measurement, before: Measurement | None) -> float:
+    """How often chance makes so many calls fail: if as many fail as in the baseline, or else 5%."""
+    from scipy.stats import binomtest, hypergeom
+
+    calls = one.count + one.failed
+    if before is None:
+        return float(binomtest(one.failed, calls, _FAILURES[-1][0], alternative="greater").pvalue)
+    failed, every = one.failed + before.failed, calls + before.count + before.failed
+    return float(hypergeom.sf(one.failed - 1, every, failed, calls))  # Fisher's exact test, one-sided
+
+
 def _of_operation(one: Measurement, baseline: Baseline) -> Iterator[Regression]:
     expected = baseline.expected
     duration = [*_sigma(one, baseline), *_relative(one.mean_duration, expected.mean_duration, 1)]
@@ -99,12 +135,10 @@ def _of_operation(one: Measurement, baseline: Baseline) -> Iterator[Regression]:
         limit = baseline.threshold("memory_regression_threshold")
         memory = _factor(one.mean_memory, expected.mean_memory, limit)
         yield from _joined(one, "memory", memory, expected.mean_memory, one.mean_memory)
-    if one.throughput is not None and expected.throughput is not None:
+    if one.throughput and expected.throughput:
         fewer = _relative(one.throughput, expected.throughput, -1)
-        same = all(_is_inverse(each) for each in (one, expected))  # then it is as sure as the duration
-        yield from _joined(
-            one, "throughput", fewer, expected.throughput, one.throughput, p_value if same else None
-        )
+        p_value = _p_value(_by_the_clock(one), _by_the_clock(expected))
+        yield from _joined(one, "throughput", fewer, expected.throughput, one.throughput, p_value)
     for name, value in one.quantities.items():
         before = expected.quantities.get(name)
         if before is not None:
@@ -137,6 +171,8 @@ def _sigma(one: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
 
 def _relative(now: float, before: float, worse: int, least: float = _SHARES[-1][0]) -> list[tuple[str, str]]:
     """`worse` is 1 where more is worse, -1 where less is."""
+    if before == 0 and worse == 1 and now > _CLOCK:
+        return [("relative", "critical")]
     if not before > 0:
         return []
     loss = worse * (now / before - 1)
@@ -157,24 +193,33 @@ def _of_experts(name: str, now: float, before: float) -> list[tuple[str, str]]:
     return []
 
 
-def _is_inverse(one: Measurement) -> bool:
-    """Whether the throughput is that of one worker, and says no more than the mean duration."""
-    return one.throughput is not None and math.isclose(one.throughput * one.mean_duration, 1, rel_tol=1e-6)
+def _by_the_clock(one: Measurement) -> Measurement:
+    """The clock's seconds for each answer, as sure as the durations that they are made of."""
+    seconds = 1 / (one.throughput or math.nan)
+    spread = None
+    if one.std_duration is not None and one.mean_duration > 0:
+        spread = one.std_duration * seconds / one.mean_duration
+    return replace(one, mean_duration=seconds, std_duration=spread)
 
 
 def _p_value(one: Measurement, expected: Measurement) -> float | None:
-    """Welch's t-test on the two means, from their spreads; None where one has none."""
+    """Student's t-test on the two means, from their spreads (Welch's); None where nothing tells a spread.
+
+    One call has no spread of its own: it is taken to be that of the others.
+    """
     from scipy.stats import ttest_ind_from_stats
 
-    if not one.std_duration or not expected.std_duration or min(one.count, expected.count) < 2:
+    spreads = [0.0 if side.count == 1 else side.std_duration for side in (one, expected)]
+    known = [spread for spread in spreads if spread is not None]
+    if len(known) < len(spreads) or not any(known):
         return None
     found = ttest_ind_from_stats(
         one.mean_duration,
-        one.std_duration,
+        known[0],
         one.count,
         expected.mean_duration,
-        expected.std_duration,
+        known[1],
         expected.count,
-        equal_var=False,
+        equal_var=1 in (one.count, expected.count),
     )
     return float(found.pvalue)

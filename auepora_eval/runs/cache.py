@@ -43,9 +43,13 @@ class OutputCache:
     def __enter__(self) -> OutputCache:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as error:
+                if kind is None:  # else that error is the one to tell
+                    raise self._unwritable(error) from error
 
     def get(self, sample: EvaluationSample) -> SystemOutputs | None:
         """What the system answered to this sample before; None if it was not asked."""
@@ -73,7 +77,10 @@ class OutputCache:
                 self._file = (self._folder / name).open("xb")
             self._file.write(journal_line(record, _KEY))
         except OSError as error:
-            raise StorageError(f"{self._folder} cannot be written: {error.strerror or error}.") from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._folder} cannot be written: {error.strerror or error}.")
 
     def _key(self, sample: EvaluationSample) -> bytes:
         return blake2b(self._system + b"\n" + canonical_json(sample), digest_size=16).digest()

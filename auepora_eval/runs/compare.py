@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 from ..core.types import EvaluationRun, EvaluationSample, TargetCategory
 from ..errors import PlanError
-from ..stats.correction import holm
 from ..stats.effect_size import cliffs_delta, cohens_dz, odds_ratio
-from ..stats.power import POWER, minimum_detectable_effect, sample_size
 from .mismatch import (
     data_mismatches,
     refuse_other_data,
@@ -22,9 +20,9 @@ from .mismatch import (
     snapshot_notes,
     stopping_notes,
 )
-from .paired_tests import RESAMPLES, Tested, tested_all
+from .paired_tests import RESAMPLES, Tested, family_p, is_of_time, tested_all
 from .pairing import Pairing
-from .repeats import RunToRun, each_repeated, pooled, run_to_run
+from .repeats import RunToRun, each_repeated, pooled, run_to_run, times_by_run
 from .slices import SliceComparison, slice_comparisons
 
 __all__ = ["Comparison", "Loser", "MetricComparison", "compare_runs", "refuse_other_data"]
@@ -50,7 +48,8 @@ class MetricComparison:
 
     `difference_bounds` is where the difference would be had all that failed or has no partner scored as
     badly, or as well, as the metric allows. `detectable` is the smallest difference that so many samples
-    show four times in five. Effect sizes point like the difference: `effect_size` is Cohen's d_z.
+    show four times in five. Effect sizes point like the difference: `effect_size` is Cohen's d_z. `untold`
+    says why nothing was tested, where nothing was; the p-values are then None.
     """
 
     name: str
@@ -61,8 +60,8 @@ class MetricComparison:
     candidate: float
     difference: float
     interval: Limits | None
-    p_value: float
-    p_adjusted: float
+    p_value: float | None
+    p_adjusted: float | None
     wins: int
     ties: int
     losses: int
@@ -84,6 +83,7 @@ class MetricComparison:
     test: str = ""
     losers: tuple[Loser, ...] = ()
     run_to_run: RunToRun | None = None
+    untold: str = ""
 
     @property
     def pairs(self) -> int:
@@ -134,14 +134,18 @@ def compare_runs(
     a, b = pooled(_listed(baseline), _listed(candidate))
     pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
     tested = tested_all(pairings, seed=seed, resamples=resamples)
-    adjusted = holm([one.test.p_value for one in tested])
-    margins = adjusted_margins(tested, margin)
+    tested = times_by_run(tested, _listed(baseline), _listed(candidate))
+    adjusted = family_p(tested)
+    margins = margin_tests(tested, margin)
+    tests = sum(p is not None for p in adjusted)
     metrics = [
-        metric_comparison(one, p, alpha, len(tested), margins.get(one.pairing.a.name), spread)
+        metric_comparison(one, p, alpha, tests, margins.get(one.pairing.a.name), spread)
         for one, p in zip(tested, adjusted, strict=True)
     ]
     known = a.samples if samples is None else each_repeated(samples, len(_listed(baseline)))
-    slices, notes = slice_comparisons(pairings, by, known, alpha=alpha, seed=seed, resamples=resamples)
+    sliced = [one for one in pairings if not is_of_time(one.known)]
+    slices, notes = slice_comparisons(sliced, by, known, alpha=alpha, seed=seed, resamples=resamples)
+    notes = [*untold_notes(metrics), *notes]
     return Comparison(
         a.evaluation_id,
         b.evaluation_id,
@@ -182,7 +186,7 @@ def pairings_of(
 
 def metric_comparison(
     tested: Tested,
-    p_adjusted: float,
+    p_adjusted: float | None,
     alpha: float,
     tests: int,
     margin: tuple[float, float] | None = None,
@@ -196,7 +200,7 @@ def metric_comparison(
     verdict = _verdict(tested, p_adjusted, alpha, differs=bool(wins or losses), within=bool(within))
     rows_a, rows_b, _ = pairing.used()
     binary = pairing.is_binary()
-    level, name = alpha / tests, pairing.a.name
+    level, name = alpha / max(1, tests), pairing.a.name
     moved = (spread or {}).get(name)
     repeats = 1 if moved is None else len(moved.baseline)
     return MetricComparison(
@@ -208,7 +212,7 @@ def metric_comparison(
         candidate=tested.value_b,
         difference=tested.difference,
         interval=_limits(tested.interval),
-        p_value=tested.test.p_value,
+        p_value=None if p_adjusted is None else tested.test.p_value,
         p_adjusted=p_adjusted,
         wins=wins,
         ties=len(gains) - wins - losses,
@@ -216,7 +220,9 @@ def metric_comparison(
         failed_baseline=pairing.a.details.get("num_failed", 0),
         failed_candidate=pairing.b.details.get("num_failed", 0),
         unmatched=pairing.unmatched,
-        samples_needed=_samples_needed(tested, level, repeats) if verdict == "cannot tell" else None,
+        samples_needed=tested.samples_needed(tested.difference, level, repeats)
+        if verdict == "cannot tell"
+        else None,
         verdict=verdict,
         baseline_interval=_limits(tested.interval_a),
         candidate_interval=_limits(tested.interval_b),
@@ -224,13 +230,14 @@ def metric_comparison(
         effect_size=_number(cohens_dz(rows_b[:, 0] - rows_a[:, 0])) if pairing.is_mean else None,
         cliffs_delta=_number(cliffs_delta(rows_a[:, 0], rows_b[:, 0])),
         odds_ratio=_number(odds_ratio(rows_a[:, 0], rows_b[:, 0])) if binary else None,
-        detectable=_detectable(tested, level),
+        detectable=tested.detectable(level),
         margin=None if margin is None else margin[0],
-        margin_p=None if margin is None else margin[1],
+        margin_p=None if margin is None or tested.untold else margin[1],
         within_margin=within,
-        test=tested.test.method,
+        test="" if tested.untold else tested.test.method,
         losers=_losers(pairing),
         run_to_run=moved,
+        untold=tested.untold,
     )
 
 
@@ -241,16 +248,29 @@ def _listed(runs: Runs) -> list[EvaluationRun]:
     return found
 
 
-def _verdict(tested: Tested, p_adjusted: float, alpha: float, *, differs: bool, within: bool) -> str:
+def untold_notes(metrics: Iterable[MetricComparison]) -> list[str]:
+    """Of which metrics nothing can be told, and why."""
+    names: dict[str, list[str]] = {}
+    for metric in metrics:
+        if metric.untold and metric.verdict == "cannot tell":
+            names.setdefault(metric.untold, []).append(metric.name)
+    return [f"{', '.join(each)}: {why}" for why, each in names.items()]
+
+
+def _verdict(tested: Tested, p_adjusted: float | None, alpha: float, *, differs: bool, within: bool) -> str:
     if not differs:
         return "same"
-    if p_adjusted < alpha and tested.difference != 0:
+    if p_adjusted is not None and p_adjusted < alpha and tested.difference != 0:
         return "better" if (tested.difference > 0) == tested.pairing.known.higher_is_better else "worse"
     return "no worse" if within else "cannot tell"
 
 
-def adjusted_margins(tested: Sequence[Tested], margin: Margin) -> dict[str, tuple[float, float]]:
-    """The margin of each metric that has one, with the p-value of its test, corrected by Holm."""
+def margin_tests(tested: Sequence[Tested], margin: Margin) -> dict[str, tuple[float, float]]:
+    """The margin of each metric that has one, with the p-value of its test.
+
+    They are not corrected for each other: who asks for margins wants all of them kept, as a gate does, and
+    a run that is worse by one of them is called no worse there at most alpha of the time.
+    """
     if margin is None:
         return {}
     given = margin.values() if isinstance(margin, Mapping) else [margin]
@@ -265,10 +285,11 @@ def adjusted_margins(tested: Sequence[Tested], margin: Margin) -> dict[str, tupl
     else:
         # One number can be right for shares; seconds need one of their own.
         margins = {one.pairing.a.name: margin for one in tested if not one.pairing.known.unit}
-    chosen = [one for one in tested if one.pairing.a.name in margins]
-    names = [one.pairing.a.name for one in chosen]
-    adjusted = holm([one.margin_p(margins[name]) for one, name in zip(chosen, names, strict=True)])
-    return {name: (margins[name], p) for name, p in zip(names, adjusted, strict=True)}
+    return {
+        name: (margins[name], one.margin_p(margins[name]))
+        for one in tested
+        if (name := one.pairing.a.name) in margins
+    }
 
 
 def _losers(pairing: Pairing) -> tuple[Loser, ...]:
@@ -280,20 +301,6 @@ def _losers(pairing: Pairing) -> tuple[Loser, ...]:
     most = np.argsort(-losses, kind="stable")[:LOSERS].tolist()
     ids, a, b = pairing.sample_ids, pairing.rows_a, pairing.rows_b
     return tuple(Loser(ids[n], float(a[n, 0]), float(b[n, 0])) for n in most if losses[n] > 0)
-
-
-def _samples_needed(tested: Tested, level: float, repeats: int) -> int | None:
-    """How many samples would show a difference of this size, at the level that Holm asks of the best."""
-    if not tested.error > 0 or not tested.difference:
-        return None
-    pairs = int(tested.pairing.both.sum()) / repeats  # each sample is asked so often
-    return sample_size(tested.difference, tested.error * math.sqrt(pairs), alpha=level, by="z")
-
-
-def _detectable(tested: Tested, level: float) -> float | None:
-    if not tested.error > 0:
-        return None
-    return minimum_detectable_effect(tested.error, 1, alpha=level, power=POWER)
 
 
 def _limits(interval: tuple[float, float, str] | None) -> Limits | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -19,7 +19,8 @@ from ..core.runner import name_of
 from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
-from .journal import Journal, stored_places
+from .journal import Journal, lacking, read_header, stored_places
+from .same_run import refuse_other
 from .scoring import Survey
 from .stopping_results import sequence_results
 
@@ -32,6 +33,24 @@ if TYPE_CHECKING:
     from .storage import EvaluationResultsStorage
 
 _TOGETHER = 512
+
+
+@dataclass(frozen=True)
+class SystemIdentity:
+    """What is known of a system beyond its name, for a run that is gone on with.
+
+    Another server, model or prompt (`asks`) is refused. Another text of the program is only told: people mend
+    what crashed and go on. `begun_in` is the folder from which files were named.
+    """
+
+    asks: dict[str, Any] | None = None
+    program_sha256: str | None = None
+    begun_in: str | None = None
+
+    def as_header(self) -> dict[str, Any]:
+        """What of it is known, by the names of a header."""
+        facts = {"asks": self.asks, "program_sha256": self.program_sha256, "begun_in": self.begun_in}
+        return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 @dataclass
@@ -77,16 +96,20 @@ def evaluate_and_store(
     cache: OutputCache | None = None,
     survey: Survey | None = None,
     stop_rule: StopRule | None = None,
+    identity: SystemIdentity | None = None,
 ) -> StoredRun:
     """Run a plan with every output in a journal before it counts, then score chunk by chunk.
 
-    `resume` goes on with a run that was begun: answers are kept, and so are failures that would come again;
-    the others are tried once more (`retry_failed`: all of them). With a `stop_rule` samples are asked in
-    random order until its goals are clear, and the run has only those.
+    `resume` goes on with a run that was begun, or finished: answers are kept, and so are failures that would
+    come again; the others are tried once more (`retry_failed`: all of them). With a `stop_rule` samples are
+    asked in random order until its goals are clear, and the run has only those.
     """
     system_name, started = name_of(evaluator.system), now()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
-    storage.refuse_finished(evaluation_id, force=force)
+    folder = storage.run_folder(evaluation_id)
+    mends = resume and storage.is_finished(evaluation_id) and lacking(folder, retry_failed=retry_failed) > 0
+    if not mends:
+        storage.refuse_finished(evaluation_id, force=force)
     survey = survey or Survey.of(dataset, evaluator.plan)
     _refuse_repeated(dataset, survey)
     survey.forget_ids()
@@ -94,23 +117,22 @@ def evaluate_and_store(
     evaluator.plan.validate_counts(survey.counts, survey.size)
     evaluator.warn_of_cutoffs_beyond_top_k()
     watch = None if stop_rule is None else stop_rule.watch(evaluator, dataset, survey.sha256)
+    facts = _facts(evaluator, dataset, survey, stop_rule, identity)
     header = {
         "evaluation_id": evaluation_id,
         "begun_at": utc_text(started),
-        "samples": survey.size,
-        **_binding(evaluator, survey, system_name),
-        **({} if stop_rule is None else {"stop_when": stop_rule.as_dict()}),
+        **facts,
         "configuration": evaluator.settings(),
     }
-    folder = storage.run_folder(evaluation_id)
     clock = perf_counter()
     journal = Journal.resume(folder, header) if resume else Journal.create(folder, header, force=force)
     ending = "stopped"
     try:
-        if force and not resume:
-            storage.forget_results(evaluation_id)  # they are of outputs that are gone
+        if mends or (force and not resume):
+            storage.forget_results(evaluation_id)  # they are of outputs that are gone, or asked for again
         with ResourceMonitor() as monitor:
             called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch)
+        journal.refuse_if_lost()
         used = dataset if watch is None else watch.used(dataset)
         journal.places = None  # of a million samples that were there before they are not small
         usage = monitor.usage() if called else None
@@ -126,7 +148,7 @@ def evaluate_and_store(
             seed=evaluator.seed,
             started_at=str(journal.header["begun_at"]),
             environment=environment(),
-            configuration=evaluator.settings(),
+            configuration=evaluator.settings() | _programs(journal.header, header),
             resource_usage=usage,
             snapshot=dataset.snapshot,
             stopping=None if watch is None else watch.outcome(),
@@ -137,6 +159,43 @@ def evaluate_and_store(
         journal.close(ending)
     stored.called = called
     return stored
+
+
+def refuse_another_run(
+    evaluator: AueporaEvaluator,
+    dataset: EvaluationDataset,
+    storage: EvaluationResultsStorage,
+    evaluation_id: str,
+    survey: Survey,
+    stop_rule: StopRule | None = None,
+    identity: SystemIdentity | None = None,
+) -> None:
+    """StorageError that says what differs, if the run of that id was begun as another one."""
+    folder = storage.run_folder(evaluation_id)
+    facts = _facts(evaluator, dataset, survey, stop_rule, identity)
+    refuse_other(read_header(folder), facts, folder)
+
+
+def _facts(
+    evaluator: AueporaEvaluator,
+    dataset: EvaluationDataset,
+    survey: Survey,
+    stop_rule: StopRule | None,
+    identity: SystemIdentity | None,
+) -> dict[str, Any]:
+    return {
+        "dataset": dataset.name,
+        "samples": survey.size,
+        **_binding(evaluator, survey, name_of(evaluator.system)),
+        **({} if stop_rule is None else {"stop_when": stop_rule.as_dict()}),
+        **({} if identity is None else identity.as_header()),
+    }
+
+
+def _programs(before: Mapping[str, Any], now_: Mapping[str, Any]) -> dict[str, Any]:
+    """Both hashes of a program that was changed between two sessions of its run."""
+    first, last = before.get("program_sha256"), now_.get("program_sha256")
+    return {"programs_sha256": [first, last]} if first and last and first != last else {}
 
 
 def _binding(evaluator: AueporaEvaluator, survey: Survey, system_name: str) -> dict[str, Any]:

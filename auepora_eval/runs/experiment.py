@@ -7,6 +7,7 @@ outcome.verdict.winner, outcome.verdict.reason
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,37 +19,71 @@ from ..core.dataset import EvaluationDataset
 from ..core.fingerprint import canonical_json
 from ..core.plan import EvaluationPlan
 from ..core.runner import AueporaEvaluator, OnOutput
+from ..core.scoring import Tally
 from ..core.types import EvaluationRun
 from ..errors import StorageError, UnknownNameError
 from ..io.experiment_config import SPLIT, Experiment, Variant, load_experiment
+from ..io.predictions import MISSING_PREDICTION
 from ..metrics.parse import parse_metric
+from .cache import OutputCache
 from .evaluation import evaluate_and_store
 from .experiment_assignment import AssignedSamples, RatioCheck, ratio_check
-from .experiment_tests import PairTest, Side, pair_tests, side_of
+from .experiment_sides import Side, sides_of
+from .experiment_state import State, refuse_other_variant, score_again, stored_state
+from .experiment_tests import PairTest, pair_tests
 from .experiment_verdict import Verdict, verdict
-from .journal import HEADER, read_header
+from .paired_tests import is_of_time
 from .scoring import Predictions, Survey, score_predictions
-from .storage import EvaluationResultsStorage, read_results
+from .storage import EvaluationResultsStorage
 
 Source = AueporaEvaluator | Predictions
+# Settings that change no answer; which samples there are is told by their fingerprint.
+_OF_NO_ANSWER = ("cache", "out", "limit")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment found."""
+    """What an experiment found. `every_side` has what each metric says of each variant, failures counted."""
 
     experiment: Experiment
     runs: Mapping[str, EvaluationRun]
     primary: str
     tests: Sequence[PairTest]
-    sides: Mapping[str, Side]
+    every_side: Mapping[str, Mapping[str, Side]]
+    tallies: Mapping[str, Tally]
     ratio: RatioCheck | None
     verdict: Verdict
+
+    @property
+    def sides(self) -> Mapping[str, Side]:
+        """What the primary metric says of each variant."""
+        return self.every_side[self.primary]
+
+    def is_measured(self, metric: str) -> bool:
+        """Whether a metric measured anything at all in some variant."""
+        return any(side.measured for side in self.every_side[metric].values())
+
+    def value(self, metric: str, variant: str) -> float | None:
+        """A variant's value, failed answers counted as the worst; None where no variant has any."""
+        value = self.every_side[metric][variant].value
+        return value if self.is_measured(metric) and math.isfinite(value) else None
+
+    def interval(self, metric: str, variant: str) -> tuple[float, float] | None:
+        """The 95% interval of a variant's value, failed answers counted as the worst."""
+        side, details = self.every_side[metric][variant], self.runs[variant].result(metric).details
+        known = (
+            details.get("confidence_interval") if not side.failed else side.interval(self.runs[variant].seed)
+        )
+        return None if known is None else (float(known[0]), float(known[1]))
+
+    def unpredicted(self, variant: str) -> int:
+        """How many samples the variant's file of predictions has no line for."""
+        return _unpredicted(self.tallies[variant])
 
 
 def read_experiment(path: str | Path, experiment_id: str | None = None) -> Experiment:
     """The experiment of a file, its metrics checked too; every error is told at once."""
-    return load_experiment(path, experiment_id, wrong_metric=_wrong_metric)
+    return load_experiment(path, experiment_id, wrong_metric=_wrong_metric, wrong_rail=_wrong_rail)
 
 
 def experiment_plan(experiment: Experiment) -> EvaluationPlan:
@@ -101,21 +136,44 @@ def run_variant(
     resume: bool = False,
     force: bool = False,
     on_output: OnOutput | None = None,
+    cache: OutputCache | None = None,
 ) -> bool:
-    """Run one variant, or go on with it; False if it was finished already."""
+    """Run one variant, or go on with it; False if no system had to be called.
+
+    With `resume`, predictions are read once more, and metrics that a finished run lacks are scored on its
+    stored outputs. Samples that came to the dataset since are asked if there is a `cache`, which has the
+    answers to the others.
+    """
     name, about = run_id(experiment, variant), {"experiment": identity(experiment, variant)}
     samples = samples_of(experiment, variant, dataset)
     plan = experiment_plan(experiment)
     survey = Survey.of(samples, plan)
-    begun = resume and _is_begun(storage, name, about, survey, plan)
-    if begun and storage.is_finished(name):
+    state = stored_state(storage, name, about["experiment"], survey.sha256, plan)
+    calls = isinstance(source, AueporaEvaluator)
+    if state is not State.NOTHING and not resume and not force:
+        what = "is there already. Go on with it (--resume), or begin again (--force)."
+        raise StorageError(f"{storage.run_folder(name)} {what}")
+    if resume:
+        refuse_other_variant(state, name, answers_known=cache is not None or not calls)
+    if resume and state is State.FINISHED and calls:
         return False
+    again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS, State.OTHER_SAMPLES))
     if isinstance(source, AueporaEvaluator):
         source.configuration = {**source.configuration, **about}
         if on_output is not None:
             source.on_output = on_output
+        if resume and state is State.LACKS_METRICS:
+            score_again(source, samples, plan, storage, name)
+            return False
         evaluate_and_store(
-            source, samples, storage, evaluation_id=name, resume=begun, force=force, survey=survey
+            source,
+            samples,
+            storage,
+            evaluation_id=name,
+            resume=resume and state is State.BEGUN,
+            force=again,
+            cache=cache,
+            survey=survey,
         )
         return True
     plan.validate_counts(survey.counts, survey.size)
@@ -130,7 +188,7 @@ def run_variant(
         top_k=source.longest or 5,
         seed=seed,
         configuration=about,
-        force=force,
+        force=again,
         on_output=on_output,
     )
     return True
@@ -138,10 +196,11 @@ def run_variant(
 
 def identity(experiment: Experiment, variant: Variant) -> dict[str, Any]:
     """What a run must have in common with the variant that it is to be one of."""
+    settings = {**experiment.plan, **variant.settings}
     told: dict[str, Any] = {
         "experiment_id": experiment.experiment_id,
         "variant_id": variant.variant_id,
-        "settings": {**experiment.plan, **variant.settings},
+        "settings": {key: value for key, value in settings.items() if key not in _OF_NO_ANSWER},
         "arguments": dict(variant.arguments),
         "assignment": experiment.assignment,
     }
@@ -159,13 +218,26 @@ def analyse_experiment(
         for variant in experiment.variants
     }
     primary = parse_metric(experiment.primary_metric).name
-    sides = {name: side_of(run, primary) for name, run in runs.items()}
-    tests = pair_tests(experiment, runs, primary, seed=seed)
+    names = [result.name for result in next(iter(runs.values())).results]
+    sides = {name: sides_of(runs, name) for name in names}
+    tests = pair_tests(experiment, runs, primary, sides, seed=seed)
+    tallies = {one.variant_id: storage.load_tally(run_id(experiment, one)) for one in experiment.variants}
     ratio = None
     if experiment.assignment == SPLIT:
-        ratio = ratio_check({name: side.units for name, side in sides.items()}, experiment.shares)
-    found = verdict(experiment, runs, tests, primary, sides, ratio)
-    return Outcome(experiment, runs, primary, tests, sides, ratio, found)
+        # What has no prediction was lost on the way, and is no answer that failed.
+        units = {name: side.units - _lost(side, tallies[name]) for name, side in sides[primary].items()}
+        ratio = ratio_check(units, experiment.shares)
+    found = verdict(experiment, tests, primary, sides, ratio)
+    return Outcome(experiment, runs, primary, tests, sides, tallies, ratio, found)
+
+
+def _lost(side: Side, tally: Tally) -> int:
+    """A rate of failures scores what was lost too: only the calls tell how much that is."""
+    return _unpredicted(tally) if side.metric.scores_failures and side.clusters is None else side.lost
+
+
+def _unpredicted(tally: Tally) -> int:
+    return sum(count for (kind, _), count in tally.failures.items() if kind == MISSING_PREDICTION)
 
 
 def _in_plan(run: EvaluationRun, experiment: Experiment) -> EvaluationRun:
@@ -174,42 +246,22 @@ def _in_plan(run: EvaluationRun, experiment: Experiment) -> EvaluationRun:
     return replace(run, results=[result for result in run.results if result.name in names])
 
 
-def _is_begun(
-    storage: EvaluationResultsStorage,
-    name: str,
-    about: Mapping[str, Any],
-    survey: Survey,
-    plan: EvaluationPlan,
-) -> bool:
-    """Whether there is a run of that id to go on with; StorageError if it is one of something else."""
-    folder = storage.run_folder(name)
-    if storage.is_finished(name):
-        results = read_results(storage.find(name))
-        configuration, metadata = results.get("configuration"), results.get("metadata")
-        sha256 = metadata.get("dataset_sha256") if isinstance(metadata, dict) else None
-        metrics = configuration.get("metrics") if isinstance(configuration, dict) else None
-        lacking = [one.name for one in plan.metrics if one.name not in (metrics or ())]
-        if lacking:
-            raise StorageError(f"{name} has no {lacking[0]}. Begin it again with --force.")
-    elif (folder / HEADER).is_file():
-        header = read_header(folder)
-        configuration, sha256 = header.get("configuration"), header.get("dataset_sha256")
-    else:
-        return False
-    before = configuration.get("experiment") if isinstance(configuration, dict) else None
-    if before != about["experiment"]:
-        raise StorageError(
-            f"{name} was begun with other settings. Go on with those, or begin again with --force."
-        )
-    if sha256 != survey.sha256:
-        raise StorageError(f"{name} was begun on other samples. Go on with those, or use --force.")
-    return True
-
-
 def _wrong_metric(name: str) -> str:
     try:
         parse_metric(name)
     except UnknownNameError as error:
         text = str(error)
         return text if text.endswith(("?", ".")) else f"{text}."
+    return ""
+
+
+def _wrong_rail(name: str, kind: str) -> str:
+    """A rail that keeps a winner from being better, or that nothing can keep to."""
+    if _wrong_metric(name):
+        return ""  # told already
+    metric = parse_metric(name)
+    if kind == "max_increase" and metric.higher_is_better:
+        return f"more {metric.name} is better: an increase needs no limit. Use min, or margin for a loss."
+    if kind == "margin" and is_of_time(metric):
+        return f"{metric.name} is of times: one run each cannot rule out a loss. Use max or max_increase."
     return ""

@@ -14,11 +14,11 @@ from ..io.atomic import write_bytes
 from ..io.names import file_name
 from ..io.results_json import number_or_null
 from ..metrics.parse import parse_metric
-from .experiment import Outcome, run_id
+from .experiment import Outcome
 from .experiment_assignment import MISMATCH_BELOW
-from .experiment_tests import PairTest, side_of
+from .experiment_tests import PairTest
 from .experiment_verdict import NOBODY, minimum_lead
-from .storage import SUFFIX, EvaluationResultsStorage
+from .storage import SUFFIX, EvaluationResultsStorage, read_results
 from .writer import indented, with_metadata
 
 KIND = "ab_test"
@@ -37,17 +37,27 @@ def results_path(storage: EvaluationResultsStorage, experiment_id: str) -> Path:
 def save_experiment(outcome: Outcome, storage: EvaluationResultsStorage, *, force: bool = False) -> Path:
     """Store what was found; an older file of the experiment is kept unless forced."""
     path = results_path(storage, outcome.experiment.experiment_id)
-    document = with_metadata(experiment_results(outcome, storage), KIND, path)
+    document = with_metadata(experiment_results(outcome), KIND, path)
     write_bytes(path, indented(document), force=force)
     return path
 
 
-def experiment_results(outcome: Outcome, storage: EvaluationResultsStorage) -> dict[str, Any]:
+def changed_rules(outcome: Outcome, storage: EvaluationResultsStorage) -> list[str]:
+    """In what the verdict that is stored was made by other rules than this one: alpha, metrics, ..."""
+    path = results_path(storage, outcome.experiment.experiment_id)
+    before = read_results(path).get("configuration") if path.exists() else None
+    if not isinstance(before, dict):
+        return []
+    return [key for key, value in _configuration(outcome).items() if before.get(key) != value]
+
+
+def experiment_results(outcome: Outcome) -> dict[str, Any]:
     """The document: fields of a results file first, then those of an experiment."""
     experiment, found = outcome.experiment, outcome.verdict
-    tallies = {one.variant_id: storage.load_tally(run_id(experiment, one)) for one in experiment.variants}
+    tallies = outcome.tallies
     first = next(iter(outcome.runs.values()))
-    secondary = [result.name for result in first.results if result.name != outcome.primary]
+    asked = {parse_metric(name).name for name in experiment.secondary_metrics}
+    others = [result.name for result in first.results if result.name != outcome.primary]
     of_primary = [test for test in outcome.tests if test.metric == outcome.primary]
     total, failed = (sum(getattr(tally, key) for tally in tallies.values()) for key in ("total", "failed"))
     return {
@@ -68,7 +78,8 @@ def experiment_results(outcome: Outcome, storage: EvaluationResultsStorage) -> d
         "variant_samples": {name: len(side.rows) for name, side in outcome.sides.items()},
         "missing_samples": found.missing_samples,
         "primary_metric_results": _metric(outcome, outcome.primary),
-        "secondary_metric_results": {name: _metric(outcome, name) for name in secondary},
+        "secondary_metric_results": {name: _metric(outcome, name) for name in others if name in asked},
+        "guard_rail_metric_results": {name: _metric(outcome, name) for name in others if name not in asked},
         "statistical_tests": _tests(of_primary),
         "guard_rails": [
             {"variant": one.variant, **asdict(one.rail), "holds": one.holds, "reason": one.reason}
@@ -87,26 +98,28 @@ def experiment_results(outcome: Outcome, storage: EvaluationResultsStorage) -> d
 
 
 def _metric(outcome: Outcome, name: str) -> dict[str, Any]:
-    """One metric of all variants. The smallest corrected p and the largest effect stand for its pairs."""
+    """One metric of all variants. The smallest corrected p and the largest effect stand for its pairs.
+
+    `means` and intervals count failed answers as the worst, as the tests do; `value` is of what was answered.
+    """
     tests = [test for test in outcome.tests if test.metric == name]
     results = {variant: run.result(name) for variant, run in outcome.runs.items()}
     effects = [abs(test.effect_size) for test in tests if test.effect_size is not None]
+    values = {variant: outcome.value(name, variant) for variant in results}
     return {
         "metric_name": name,
         "higher_is_better": parse_metric(name).higher_is_better,
         "variant_results": {
             variant: {
                 "value": number_or_null(result.value),
-                "value_with_failures": number_or_null(side_of(outcome.runs[variant], name).value),
+                "value_with_failures": values[variant],
                 **{key: result.details.get(key) for key in ("num_samples", "num_skipped", "num_failed")},
             }
             for variant, result in results.items()
         },
-        "means": {variant: number_or_null(result.value) for variant, result in results.items()},
-        "confidence_intervals": {
-            variant: result.details.get("confidence_interval") for variant, result in results.items()
-        },
-        "p_value": min((test.p_adjusted for test in tests), default=None),
+        "means": values,
+        "confidence_intervals": {variant: outcome.interval(name, variant) for variant in results},
+        "p_value": min((test.p_adjusted for test in tests if test.tested), default=None),
         "effect_size": max(effects, default=None),
         "significant": any(test.better is not None for test in tests),
         "tests": _tests(tests),
@@ -124,7 +137,7 @@ def _test(test: PairTest) -> dict[str, Any]:
         "difference": number_or_null(test.difference),
         "confidence_interval": test.interval,
         "p_value": number_or_null(test.p_value),
-        "p_adjusted": test.p_adjusted,
+        "p_adjusted": number_or_null(test.p_adjusted),
         "effect_size": test.effect_size,
         "effect_size_paired": test.effect_size_paired,
         "significant": test.better is not None,
@@ -143,6 +156,7 @@ def _configuration(outcome: Outcome) -> dict[str, Any]:
         "traffic_allocation": {one.variant_id: one.share for one in experiment.variants},
         "primary_metric": outcome.primary,
         "secondary_metrics": list(experiment.secondary_metrics),
+        "guard_rails": [asdict(rail) for rail in experiment.guard_rails],
         "control": experiment.variants[0].variant_id,
     }
 
@@ -160,5 +174,6 @@ def _variant(outcome: Outcome, name: str, run: EvaluationRun, tally: Tally) -> M
         "arguments": dict(variant.arguments),
         "total_queries": tally.total,
         "failed_queries": tally.failed,
+        "without_prediction": outcome.unpredicted(name),
         "mean_latency_seconds": mean,
     }

@@ -2,6 +2,7 @@
 
 On the same samples: sign flips (McNemar for 0/1 scores), or the paired t-test if the experiment asks for it.
 On split samples: Welch's t-test, by clusters where there are any. A failed answer counts as the worst one.
+Times are not tested: variants run one after the other, and a machine is not as fast in every run.
 The p-values of the primary metric are corrected over its pairs; the secondary metrics are a family of their
 own, and so are those that only guard rails look at.
 """
@@ -9,17 +10,13 @@ own, and so are those that only guard rails look at.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.batch import shared_or_none
 from ..core.metrics_base import SampleMetric
-from ..core.scores import as_columns
 from ..core.types import EvaluationRun
-from ..errors import PlanError
 from ..io.experiment_config import PAIRED, Experiment
 from ..metrics.parse import parse_metric
 from ..stats.classic_tests import paired_t_test
@@ -27,16 +24,24 @@ from ..stats.correction import holm
 from ..stats.effect_size import cohens_d, cohens_dz
 from ..stats.power import sample_size
 from ..stats.standard_error import mean_error
-from ..stats.unpaired import UnpairedTest, normal_difference, samples_per_arm, welch_difference
+from ..stats.unpaired import (
+    UnpairedTest,
+    normal_difference,
+    samples_per_arm,
+    two_shares_margin_p,
+    welch_difference,
+)
 from .compare import pairings_of
+from .experiment_sides import Side
 from .mismatch import refuse_other_data, signature_mismatch
-from .paired_tests import RESAMPLES, Tested, tested_all
-from .pairing import _clusters, _Filled, metric_of
-
-if TYPE_CHECKING:
-    from ..core.scores import Rows
+from .paired_tests import RESAMPLES, Tested, is_of_time, tested_all
 
 _Z95 = NormalDist().inv_cdf(0.975)
+ONE_RUN_EACH = "not tested: times of one run each"
+
+
+def _no_telling(margin: float) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -63,55 +68,46 @@ class PairTest:
     test: str
     samples_needed: int | None = None
     better: str | None = None
-
-    def margin_p(self, variant: str, margin: float) -> float:
-        """The p-value of "this variant is worse than the other by the margin or more"."""
-        from scipy.stats import t
-
-        gain = self.difference if variant == self.second else -self.difference
-        gain = gain if self.higher_is_better else -gain
-        if not self.error > 0 or not self.freedom > 0:
-            return float(gain <= -margin) if self.error == 0 else 1.0
-        return float(t.sf((gain + margin) / self.error, self.freedom))
-
-
-class Side(NamedTuple):
-    """What is known of one variant by itself: the rows that count, with their clusters."""
-
-    metric: SampleMetric
-    rows: Rows
-    clusters: Sequence[Hashable] | None
+    # The p-value of "the second is worse than the first by this margin or more".
+    margin_p: Callable[[float], float] = field(default=_no_telling, compare=False, repr=False)
 
     @property
-    def value(self) -> float:
-        """The metric's value with failed answers at their worst; NaN where nothing was measured."""
-        return float(self.metric.aggregate(self.rows)) if len(self.rows) else math.nan
-
-    @property
-    def units(self) -> int:
-        """How many samples, or clusters of them, there are."""
-        return len(self.rows) if self.clusters is None else len(set(self.clusters))
+    def tested(self) -> bool:
+        """Whether there is a test: times of one run each have none."""
+        return self.test != ONE_RUN_EACH
 
 
 def pair_tests(
     experiment: Experiment,
     runs: Mapping[str, EvaluationRun],
     primary: str,
+    sides: Mapping[str, Mapping[str, Side]],
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> list[PairTest]:
-    """Every pair of variants on every metric; those of the primary metric first."""
+    """Every pair of variants on every metric; those of the primary metric first.
+
+    `sides` has what each metric says of each variant.
+    """
     if experiment.assignment == PAIRED:
         refuse_other_data(list(runs.values()))
+    timed = {
+        name for name, of_variants in sides.items() if is_of_time(next(iter(of_variants.values())).metric)
+    }
+    lasting = {
+        name: replace(run, results=[result for result in run.results if result.name not in timed])
+        for name, run in runs.items()
+    }
     found: list[PairTest] = []
     for first, second in combinations(runs, 2):
-        names, pair = (first, second), (runs[first], runs[second])
+        names, pair = (first, second), (lasting[first], lasting[second])
+        found += [_untested(names, sides[metric][first], sides[metric][second]) for metric in sorted(timed)]
         if experiment.assignment == PAIRED:
             by_t = experiment.statistical_test == "t_test"
             found += _paired(names, pair, by_t=by_t, seed=seed, resamples=resamples)
         else:
-            found += _split(names, pair, seed=seed)
+            found += _split(names, pair, sides, seed=seed)
     secondary = {parse_metric(name).name for name in experiment.secondary_metrics} - {primary}
     families: list[list[PairTest]] = [[], [], []]
     for one in found:
@@ -120,16 +116,20 @@ def pair_tests(
 
 
 def _corrected(family: Sequence[PairTest], experiment: Experiment) -> list[PairTest]:
-    adjusted = holm([1.0 if math.isnan(one.p_value) else one.p_value for one in family])
-    level = experiment.alpha / max(1, len(family))
+    tested = [one for one in family if one.tested]
+    adjusted = holm([1.0 if math.isnan(one.p_value) else one.p_value for one in tested])
+    level = experiment.alpha / max(1, len(tested))
     return [
-        replace(
-            one,
-            p_adjusted=p,
-            better=_better(one) if p < experiment.alpha else None,
-            samples_needed=None if p < experiment.alpha else _needed(one, experiment, level),
-        )
-        for one, p in zip(family, adjusted, strict=True)
+        *(
+            replace(
+                one,
+                p_adjusted=p,
+                better=_better(one) if p < experiment.alpha else None,
+                samples_needed=None if p < experiment.alpha else _needed(one, experiment, level),
+            )
+            for one, p in zip(tested, adjusted, strict=True)
+        ),
+        *(one for one in family if not one.tested),
     ]
 
 
@@ -188,32 +188,68 @@ def _of_pairs(names: tuple[str, str], tested: Tested, *, by_t: bool) -> PairTest
         samples=(len(a), len(b)),
         higher_is_better=pairing.known.higher_is_better,
         test=test.method,
+        margin_p=lambda margin: _paired_margin_p(tested, margin),
     )
 
 
-def _split(names: tuple[str, str], runs: tuple[EvaluationRun, EvaluationRun], *, seed: int) -> list[PairTest]:
+def _paired_margin_p(tested: Tested, margin: float) -> float:
+    p_value, metric = tested.margin_p(margin), tested.pairing.known
+    if tested.error != 0.0 or not tested.pairing.is_mean:
+        return p_value
+    rows, _, clusters = tested.pairing.used()
+    gain = tested.difference if metric.higher_is_better else -tested.difference
+    units = len(rows) if clusters is None else len(set(clusters))
+    return max(p_value, unseen_loss_p(units, gain, margin, metric.bounds[1] - metric.bounds[0]))
+
+
+def unseen_loss_p(samples: int, gain: float, margin: float, most: float) -> float:
+    """The p-value of "worse by the margin" where all samples gained the same, and none can lose over `most`.
+
+    A mean loss of the margin takes a share of samples that lose; that so many were asked and none of them
+    was among these becomes unlikely with their number only.
+
+    >>> round(unseen_loss_p(145, 0.0, 0.02, 1.0), 3), round(unseen_loss_p(4, 0.0, 0.1, 1.0), 3)
+    (0.053, 0.656)
+    """
+    if not math.isfinite(most) or gain + margin <= 0:
+        return 1.0
+    share = (gain + margin) / (gain + most)
+    return float((1 - share) ** samples) if share < 1 else 0.0
+
+
+def _untested(names: tuple[str, str], a: Side, b: Side) -> PairTest:
+    """Times: what they are, and no test."""
+    return PairTest(
+        metric=a.metric.name,
+        first=names[0],
+        second=names[1],
+        difference=b.value - a.value,
+        interval=None,
+        p_value=math.nan,
+        p_adjusted=math.nan,
+        effect_size=None,
+        effect_size_paired=None,
+        error=math.nan,
+        freedom=0.0,
+        samples=(len(a.rows), len(b.rows)),
+        higher_is_better=a.metric.higher_is_better,
+        test=ONE_RUN_EACH,
+    )
+
+
+def _split(
+    names: tuple[str, str],
+    runs: tuple[EvaluationRun, EvaluationRun],
+    sides: Mapping[str, Mapping[str, Side]],
+    *,
+    seed: int,
+) -> list[PairTest]:
     found = []
     for result in runs[0].results:
         signature_mismatch(result, runs[1].result(result.name), allowed=False)
-        a, b = (side_of(run, result.name) for run in runs)
+        a, b = (sides[result.name][name] for name in names)
         found.append(_of_sides(names, a, b, seed=seed))
     return found
-
-
-def side_of(run: EvaluationRun, name: str) -> Side:
-    """The rows of one run's metric that count, failed answers at their worst."""
-    result = run.result(name)
-    metric = metric_of(result)
-    if metric is None:
-        raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
-    scores = as_columns(result.scores)
-    samples = {sample.sample_id: sample for sample in run.samples}
-    filled = _Filled(metric, scores, samples)
-    clusters = _clusters(scores, samples)
-    if clusters is not None:
-        there = filled.there.tolist()
-        clusters = shared_or_none([one for one, kept in zip(clusters, there, strict=True) if kept])
-    return Side(metric, filled.rows[filled.there], clusters)
 
 
 def _of_sides(names: tuple[str, str], a: Side, b: Side, *, seed: int) -> PairTest:
@@ -239,7 +275,35 @@ def _of_sides(names: tuple[str, str], a: Side, b: Side, *, seed: int) -> PairTes
         samples=(len(a.rows), len(b.rows)),
         higher_is_better=metric.higher_is_better,
         test=test.method,
+        margin_p=lambda margin: _split_margin_p(test, a, b, margin),
     )
+
+
+def _split_margin_p(test: UnpairedTest, a: Side, b: Side, margin: float) -> float:
+    from scipy.stats import t
+
+    metric = a.metric
+    gain = test.difference if metric.higher_is_better else -test.difference
+    if test.error == 0.0:
+        # No spread on either side: what was lost may be on both, unseen, so the bound is that of the smaller.
+        most = metric.bounds[1] - metric.bounds[0]
+        share = (gain + margin) / most if math.isfinite(most) else 0.0
+        return min(1.0, math.exp(-min(a.units, b.units) * share))
+    if not test.error > 0 or not test.freedom > 0:
+        return 1.0
+    if _is_share(a) and _is_share(b) and margin < 1:
+        hits = [int(side.rows[:, 0].sum()) for side in (a, b)]
+        if not metric.higher_is_better:
+            hits = [len(side.rows) - count for side, count in zip((a, b), hits, strict=True)]
+        return two_shares_margin_p(hits[0], len(a.rows), hits[1], len(b.rows), margin)
+    return float(t.sf((gain + margin) / test.error, test.freedom))
+
+
+def _is_share(side: Side) -> bool:
+    """Whether the value is a share of samples, each by itself: the mean of scores that are 0 or 1."""
+    scores = side.rows[:, 0]
+    is_mean = type(side.metric).aggregate is SampleMetric.aggregate
+    return is_mean and side.clusters is None and bool(((scores == 0.0) | (scores == 1.0)).all())
 
 
 def _of_aggregates(a: Side, b: Side, seed: int) -> UnpairedTest:

@@ -10,15 +10,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.types import EvaluationRun, MetricResult
 from ..io.experiment_config import Experiment, GuardRail
 from ..metrics.parse import parse_metric
 from ..stats.power import sample_size
 from .experiment_assignment import RatioCheck
-from .experiment_tests import PairTest, Side
+from .experiment_sides import Side
+from .experiment_tests import PairTest
+from .paired_tests import is_of_time
 
 NOBODY = "none"
 USUAL_LEAD = 0.01
+Sides = Mapping[str, Mapping[str, Side]]  # by metric, then by variant
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,17 @@ class Verdict:
 
 def verdict(
     experiment: Experiment,
-    runs: Mapping[str, EvaluationRun],
     tests: Sequence[PairTest],
     primary: str,
-    sides: Mapping[str, Side],
+    every_side: Sides,
     ratio: RatioCheck | None,
 ) -> Verdict:
-    """The verdict on runs that are all there. `sides` is what the primary metric says of each variant."""
+    """The verdict on runs that are all there. `every_side` is what each metric says of each variant."""
+    sides = every_side[primary]
     of_primary = [one for one in tests if one.metric == primary]
     leader = _leader(sides)
     samples = {name: len(side.rows) for name, side in sides.items()}
-    rails = tuple(check for name in runs for check in _rail_checks(experiment, name, runs, tests))
+    rails = tuple(check for name in sides for check in _rail_checks(experiment, name, every_side, tests))
     fewest = min(samples, key=lambda name: samples[name])
     missing = max(0, experiment.min_sample_size - samples[fewest])
 
@@ -62,7 +64,11 @@ def verdict(
         return Verdict(NOBODY, reason, leader, missing, rails)
 
     if leader is None:
-        return nobody(f"nothing was measured by {primary}.")
+        failed = sum(side.failed for side in sides.values())
+        why = f": all {failed:,} answers failed" if failed else ""
+        return nobody(f"nothing was measured by {primary}{why}.")
+    if cannot_decide(experiment):
+        return nobody(cannot_decide(experiment))
     if missing:
         return nobody(
             f"{fewest} has {samples[fewest]:,} samples measured by {primary}, and "
@@ -80,9 +86,21 @@ def verdict(
     broken = [check for check in rails if check.variant == leader and not check.holds]
     if broken:
         return nobody(f"{leader} is best on {primary}, but {' And '.join(one.reason for one in broken)}")
-    others = [name for name in runs if name != leader]
+    others = [name for name in sides if name != leader]
     told = " and ".join(f"{name} ({_told(_between(of_primary, leader, name), leader)})" for name in others)
     return Verdict(leader, f"{leader} is better on {primary} than {told}.", leader, 0, rails)
+
+
+def cannot_decide(experiment: Experiment) -> str:
+    """Why the primary metric can make no winner, whatever is measured; "" if it can."""
+    metric = parse_metric(experiment.primary_metric)
+    if not is_of_time(metric):
+        return ""
+    return (
+        f"{metric.name} is of times, and one run each cannot tell about times: variants run one after the "
+        "other, and the machine is not as fast in every run. Repeat the runs of both and compare them "
+        "(auepora compare A1,A2,A3 B1,B2,B3), or make the time a guard rail."
+    )
 
 
 def minimum_lead(experiment: Experiment) -> float:
@@ -93,6 +111,8 @@ def minimum_lead(experiment: Experiment) -> float:
 
 
 def _leader(sides: Mapping[str, Side]) -> str | None:
+    if not any(side.measured for side in sides.values()):
+        return None
     known = {
         name: side.value if side.metric.higher_is_better else -side.value
         for name, side in sides.items()
@@ -138,51 +158,59 @@ def _told(test: PairTest | None, leader: str) -> str:
         return "not compared"
     difference = test.difference if leader == test.second else -test.difference
     p = "p < 0.001" if test.p_adjusted < 0.001 else f"p = {test.p_adjusted:.3f}"
-    return f"{difference:+.4g}, {p}"
+    return f"{difference:+.4g}, {p}" if difference else f"no difference, {p}"
 
 
 def _rail_checks(
-    experiment: Experiment, name: str, runs: Mapping[str, EvaluationRun], tests: Sequence[PairTest]
+    experiment: Experiment, name: str, every_side: Sides, tests: Sequence[PairTest]
 ) -> list[RailCheck]:
     """The guard rails of one variant; the control has no one to be worse than."""
     control = experiment.variants[0].variant_id
     checks = []
     for rail in experiment.guard_rails:
         metric = parse_metric(rail.metric).name
-        result = runs[name].result(metric)
-        if not math.isfinite(result.value):
+        side = every_side[metric][name]
+        if not side.measured:
             checks.append(RailCheck(name, rail, False, f"{metric} was not measured."))
         elif rail.kind in ("min", "max"):
-            checks.append(_absolute(name, rail, result))
+            checks.append(_absolute(name, rail, side))
         elif name != control and rail.kind == "max_increase":
-            checks.append(_increase(name, rail, result, runs[control].result(metric), control))
+            checks.append(_increase(name, rail, side, every_side[metric][control], control))
         elif name != control:
             test = _between([one for one in tests if one.metric == metric], name, control)
             checks.append(_margin(experiment, name, rail, test, control))
     return checks
 
 
-def _absolute(name: str, rail: GuardRail, result: MetricResult) -> RailCheck:
-    holds = result.value <= rail.limit if rail.kind == "max" else result.value >= rail.limit
+def _failed_text(side: Side) -> str:
+    """How much of a value is not measured, but stands for failed answers."""
+    if not side.failed:
+        return ""
+    worst = "slowest" if is_of_time(side.metric) else "worst"
+    return f" ({side.failed:,} of {len(side.rows):,} failed and count as the {worst})"
+
+
+def _absolute(name: str, rail: GuardRail, side: Side) -> RailCheck:
+    holds = side.value <= rail.limit if rail.kind == "max" else side.value >= rail.limit
     word = ("at most" if rail.kind == "max" else "at least") if holds else "not"
-    side = "" if holds else (" at most" if rail.kind == "max" else " at least")
-    return RailCheck(
-        name, rail, holds, f"its {result.name} is {result.value:.4g}, {word}{side} {rail.limit:g}."
-    )
+    bound = "" if holds else (" at most" if rail.kind == "max" else " at least")
+    about = f"its {side.metric.name} is {side.value:.4g}, {word}{bound} {rail.limit:g}"
+    return RailCheck(name, rail, holds, f"{about}{_failed_text(side)}.")
 
 
-def _increase(
-    name: str, rail: GuardRail, result: MetricResult, before: MetricResult, control: str
-) -> RailCheck:
+def _increase(name: str, rail: GuardRail, side: Side, before: Side, control: str) -> RailCheck:
+    metric = side.metric.name
+    if not before.measured:
+        return RailCheck(name, rail, False, f"{metric} of {control} was not measured.")
     if not before.value > 0:
-        holds = result.value <= before.value
-        reason = f"its {result.name} is {result.value:.4g}, that of {control} {before.value:.4g}."
-        return RailCheck(name, rail, holds, reason)
-    change = result.value / before.value - 1
+        holds = side.value <= before.value
+        about = f"its {metric} is {side.value:.4g}, that of {control} {before.value:.4g}"
+        return RailCheck(name, rail, holds, f"{about}{_failed_text(side)}.")
+    change = side.value / before.value - 1
     holds = change <= rail.limit
     word = "within" if holds else "more than"
-    reason = f"its {result.name} is {change:+.0%} against {control}, {word} the {rail.limit:+.0%} allowed."
-    return RailCheck(name, rail, holds, reason)
+    about = f"its {metric} is {change:+.0%} against {control}, {word} the {rail.limit:+.0%} allowed"
+    return RailCheck(name, rail, holds, f"{about}{_failed_text(side)}.")
 
 
 def _margin(
@@ -190,8 +218,11 @@ def _margin(
 ) -> RailCheck:
     if test is None:
         return RailCheck(name, rail, False, f"{rail.metric} could not be compared with {control}.")
-    p_value = test.margin_p(name, rail.limit)
-    change = test.difference if name == test.second else -test.difference
+    if not test.tested:
+        reason = f"one run each cannot rule out a loss of {test.metric}, which is of times."
+        return RailCheck(name, rail, False, reason)
+    # The control is the first of every pair that it is in.
+    p_value, change = test.margin_p(rail.limit), test.difference
     gain = change if test.higher_is_better else -change
     about = f"{test.metric} changes by {change:+.4g} against {control}"
     if p_value < experiment.alpha:

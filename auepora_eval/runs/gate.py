@@ -13,6 +13,7 @@ from .gate_figures import GatedRun
 from .gate_relative import each_named, paired_runs, relative_verdicts
 from .gate_rules import ABSOLUTE, ALL, COUNT_DROP, COVERAGE, GateRules, Rule, rules_of
 from .gate_verdict import GateReport, Verdict
+from .mismatch import stopping_notes
 from .paired_tests import RESAMPLES
 
 __all__ = ["GateReport", "Verdict", "gate_run"]
@@ -36,13 +37,15 @@ def gate_run(
     ours, base = GatedRun.of(candidate), None if baseline is None else GatedRun.of(baseline)
     chosen = _complete(given, base)
     verdicts = [limit_verdict(rule, ours) for rule in chosen.of(*ABSOLUTE)]
+    stopped = _stopped(ours.run) if chosen.of(*ABSOLUTE) else []
     notes: list[str] = []
     mismatches: list[str] = []
     named: list[Rule] = []
     if base is not None:
         named, notes = each_named(chosen.relative, base)
         paired = paired_runs(named, ours, base, seed=seed, resamples=resamples, allow_mismatch=allow_mismatch)
-        mismatches, notes = paired.mismatches, [*notes, *paired.notes]
+        looked = stopping_notes(base.run, ours.run)
+        mismatches, notes = paired.mismatches, [*notes, *paired.notes, *looked]
         verdicts += relative_verdicts(named, paired, chosen.alpha)
     judged = [rule.name for rule in (*chosen.of(*ABSOLUTE), *named)]
     verdicts += [coverage_verdict(rule, ours, judged) for rule in chosen.of(*COVERAGE)]
@@ -54,9 +57,20 @@ def gate_run(
         chosen.alpha,
         chosen.if_unclear,
         verdicts,
-        notes,
+        [*stopped, *notes],
         mismatches,
     )
+
+
+def _stopped(run: EvaluationRun) -> list[str]:
+    """What to know of limits on a run that stopped as soon as it was clear."""
+    if run.stopping is None or not run.stopping.stopped_early:
+        return []
+    used, total = run.stopping.samples_used, run.stopping.samples_in_dataset
+    return [
+        f"{run.evaluation_id} stopped after {used} of {total} samples, at a moment that looked clear: its "
+        "values are a little too good or too bad. Its own verdict, and its intervals (on: bound), hold"
+    ]
 
 
 def _complete(rules: GateRules, baseline: GatedRun | None) -> GateRules:
@@ -64,9 +78,9 @@ def _complete(rules: GateRules, baseline: GatedRun | None) -> GateRules:
     if baseline is None:
         if rules.relative:
             title = rules.relative[0].title
-            raise PlanError(f"the rule '{title:.100}' needs a baseline. Name one: --baseline RUN.")
+            raise PlanError(f"the rule '{title:.100}' needs a baseline. Name the run to hold it against.")
         if not rules.rules:
-            raise PlanError("there is no rule. Give one, such as --min recall@5=0.8, or a --baseline.")
+            raise PlanError("there is no rule. Give one, such as min recall@5=0.8, or name a baseline.")
         return rules
     added = []
     if not rules.of("margin", "no_regression", "max_loss"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 
 from .gate_figures import Figure, GatedRun
@@ -24,7 +25,7 @@ def limit_verdict(rule: Rule, run: GatedRun) -> Verdict:
             return Verdict(rule, UNCLEAR, why, fix, value=figure.value, unit=figure.unit, severity=severity)
         held = figure.interval[0] if rule.kind == "min" else figure.interval[1]
         what = f"the {'lower' if rule.kind == 'min' else 'upper'} bound"
-    outcome, why, fix = _held(rule, figure, held, what)
+    outcome, why, fix = _held(rule, figure, held, what, run.evaluation_id)
     return Verdict(
         rule,
         outcome,
@@ -37,7 +38,7 @@ def limit_verdict(rule: Rule, run: GatedRun) -> Verdict:
     )
 
 
-def _held(rule: Rule, figure: Figure, held: float, what: str) -> tuple[str, str, str]:
+def _held(rule: Rule, figure: Figure, held: float, what: str, run_id: str) -> tuple[str, str, str]:
     """(outcome, why, what to do) of a figure that was measured."""
     limit = rule.limit or 0.0
     unit, asked = figure.unit, "at least" if rule.kind == "min" else "at most"
@@ -45,7 +46,10 @@ def _held(rule: Rule, figure: Figure, held: float, what: str) -> tuple[str, str,
     if not _keeps(rule, held):
         if held != figure.value and _keeps(rule, figure.value):
             return FAIL, f"{told}; the value, {shown(figure.value, unit)}, would do", _MORE
-        return FAIL, told, f"Look at the samples behind it: auepora show RUN --worst {figure.name}"
+        if figure.scored is None:
+            return FAIL, told, "Find out what takes so much; or raise the limit."
+        name = shlex.quote(run_id[:200])
+        return FAIL, told, f"Look at the samples behind it: auepora show {name} --worst {figure.name}"
     if not figure.failed:
         return PASS, told, ""
     if figure.if_failed is None:

@@ -36,7 +36,7 @@ class Figure:
     if_failed: tuple[float | None, float | None] | None = None
     scored: int | None = None
     failed: int = 0
-    of_time: bool = False  # seconds, or what is done in a second
+    of_time: bool = False  # seconds, what is done in a second, or answers in time
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ class GatedRun:
     def _each(self) -> Iterator[Figure]:
         yield from (metric_figure(result) for result in self.run.results)
         usage = self.run.resource_usage
-        for part in ("memory_mb", "cpu_percent"):
-            yield from _numbers(usage.get(part) if isinstance(usage, Mapping) else None, part)
+        for part, unit in (("memory_mb", "MB"), ("cpu_percent", "%")):
+            yield from _numbers(usage.get(part) if isinstance(usage, Mapping) else None, part, unit)
         if self.tally is not None:
-            yield from _numbers(latency_stats(self.tally.seconds), "latency_stats")
+            yield from _numbers(latency_stats(self.tally.seconds), "latency_stats", "ms")
         if isinstance(self.api_usage, Mapping):
             yield from _numbers({name: self.api_usage.get(name) for name in _API})
         if self.run.seconds:
@@ -127,7 +127,8 @@ def metric_figure(result: MetricResult) -> Figure:
         None if bounds is None else (bounds[0], bounds[1]),
         counts.get("num_samples"),
         counts.get("num_failed", 0),
-        result.target is TargetCategory.LATENCY and details.get("bounds") == [0.0, None],
+        result.target is TargetCategory.LATENCY
+        and (details.get("bounds") == [0.0, None] or result.name.startswith("slo_share")),
     )
 
 
@@ -158,10 +159,11 @@ def _metric_name(name: str) -> str | None:
         return None
 
 
-def _numbers(record: Any, under: str = "") -> Iterator[Figure]:
+def _numbers(record: Any, under: str = "", unit: str = "") -> Iterator[Figure]:
     """The numbers of a part of a results file; one that was not measured is NaN."""
     if not isinstance(record, Mapping):
         return
     for key, value in record.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        yield Figure(f"{under}.{key}" if under else str(key), float(value) if number else math.nan)
+        name = f"{under}.{key}" if under else str(key)
+        yield Figure(name, float(value) if number else math.nan, unit=unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass
 
 from .gate_absolute import not_measured
@@ -10,9 +11,8 @@ from .gate_figures import Figure, GatedRun, Limits
 from .gate_rules import Rule, size_of
 from .gate_verdict import FAIL, MISSING, PASS, UNCLEAR, Verdict, shown
 
-LOSERS = "See what lost: auepora compare BASELINE CANDIDATE --losers 10"
 _RESOURCES = "Find out what takes more than it did, on the same machine; or raise the limit."
-_COUNTS = "Find out what is no longer measured: auepora show RUN tells what failed and what was skipped."
+_COUNTS = "Find out what is no longer measured: auepora show {} tells what failed and what was skipped."
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,12 @@ class Change:
         return f"{shown(self.before, self.unit)} before, {shown(self.now, self.unit)} now"
 
 
+def losers_hint(baseline: GatedRun, candidate: GatedRun) -> str:
+    """How to see the samples that lost."""
+    names = " ".join(shlex.quote(run.evaluation_id[:200]) for run in (baseline, candidate))
+    return f"See what lost: auepora compare {names} --losers 10"
+
+
 def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Change | None) -> Verdict:
     """Is more lost than may be? `change` is that of a metric that is paired; other figures are looked up."""
     paired = change is not None
@@ -69,7 +75,7 @@ def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Ch
     word = f"{abs(held):.1%} {'worse' if held > 0 else 'better'}" if held else "no loss"
     ends = " at the worse end of the interval" if held != change.loss else ""
     why = f"{word}{ends}{f' ({size})' if size else ''}: {change}; a loss of {limit:.1%} is allowed"
-    fix = (LOSERS if paired else _RESOURCES) if fails else ""
+    fix = (losers_hint(baseline, candidate) if paired else _RESOURCES) if fails else ""
     return _lost(rule, FAIL if fails else PASS, why, fix, change, held)
 
 
@@ -106,7 +112,7 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> Verdict:
         rule,
         FAIL if drop > limit else PASS,
         why,
-        _COUNTS if drop > limit else "",
+        _COUNTS.format(shlex.quote(candidate.evaluation_id[:200])) if drop > limit else "",
         value=float(now),
         baseline=float(before),
         change=float(now - before),

@@ -12,16 +12,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..stats.correction import holm
-from ..stats.power import POWER, minimum_detectable_effect, sample_size
+from ..stats.power import POWER
 from .compare import pairings_of
 from .gate_absolute import not_measured
 from .gate_figures import GatedRun, canonical
-from .gate_losses import LOSERS, Change, count_drop, loss_verdict
+from .gate_losses import Change, count_drop, losers_hint, loss_verdict
 from .gate_rules import ALL, Rule
 from .gate_verdict import FAIL, MISSING, PASS, UNCLEAR, Verdict, shown, shown_interval
 from .mismatch import data_mismatches, snapshot_notes
-from .paired_tests import Tested, tested_all
+from .paired_tests import Tested, family_p, tested_all
+from .repeats import times_by_run
 
 
 @dataclass
@@ -33,6 +33,7 @@ class Paired:
     tested: dict[str, Tested]
     left_out: dict[str, str]
     mismatches: list[str]
+    resamples: int
     notes: list[str] = field(default_factory=list)
 
     def of(self, name: str) -> Tested | None:
@@ -57,9 +58,9 @@ def paired_runs(
     wanted = {name for rule in rules for name in (rule.name, canonical(rule.name))}
     a, b = (replace(run, results=[one for one in run.results if one.name in wanted]) for run in runs)
     pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
-    tested = tested_all(pairings, seed=seed, resamples=resamples)
+    tested = times_by_run(tested_all(pairings, seed=seed, resamples=resamples), runs[:1], runs[1:])
     found = {one.pairing.a.name: one for one in tested}
-    return Paired(candidate, baseline, found, left_out, mismatches, snapshot_notes(*runs))
+    return Paired(candidate, baseline, found, left_out, mismatches, resamples, snapshot_notes(*runs))
 
 
 def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], list[str]]:
@@ -80,7 +81,7 @@ def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], l
                 note = f"{figure.name} was not measured in the baseline either: nothing to hold it against"
                 notes.append(note)
                 continue
-            found.append(replace(rule, name=figure.name))
+            found.append(replace(rule, name=figure.name, of_all=True))
     return found, list(dict.fromkeys(notes))
 
 
@@ -88,8 +89,8 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
     """A verdict for each rule, in their order."""
     family = list(dict.fromkeys(rule.name for rule in rules if rule.kind == "no_regression"))
     tests = [(name, one) for name in family if (one := paired.of(name)) is not None]
-    adjusted = holm([one.test.p_value for _, one in tests])
-    p_values = {name: p for (name, _), p in zip(tests, adjusted, strict=True)}
+    adjusted = family_p([one for _, one in tests])
+    p_values = {name: p for (name, _), p in zip(tests, adjusted, strict=True) if p is not None}
     found = []
     for rule in rules:
         tested = paired.of(rule.name)
@@ -100,56 +101,111 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
             found.append(loss_verdict(rule, paired.baseline, paired.candidate, change))
         elif tested is None:
             found.append(_not_paired(rule, paired))
+        elif tested.untold:
+            found.append(_verdict(rule, UNCLEAR, _untold(tested), _TIMES, tested, None))
         elif rule.kind == "margin":
-            found.append(_margin(rule, tested, alpha))
+            found.append(_margin(rule, tested, paired, alpha))
         else:
-            found.append(_regression(rule, tested, p_values, alpha))
+            found.append(_regression(rule, tested, paired, p_values, alpha))
     return found
 
 
-def _regression(rule: Rule, tested: Tested, p_values: Mapping[str, float], alpha: float) -> Verdict:
+_TIMES = "Limit how much of it may be lost instead (max_loss, with room), or compare repeats of both."
+
+
+def _untold(tested: Tested) -> str:
+    unit = tested.pairing.known.unit
+    return f"{shown(tested.value_a, unit)} before, {shown(tested.value_b, unit)} now; {tested.untold}"
+
+
+def _regression(
+    rule: Rule, tested: Tested, paired: Paired, p_values: Mapping[str, float], alpha: float
+) -> Verdict:
     p_value, tests = p_values[rule.name], len(p_values)
-    told = _told(tested)
+    told, least = _told(tested), _least(tested, paired, tests)
+    if least >= alpha:
+        words = _unseen(tested) if not _differs(tested) else told
+        why = f"so few samples can show no loss, however large: {words}, {_p(least)} at best"
+        # Of many metrics some stand on few samples. Unless they lost, they do not stop what the others show.
+        others = any(_least(one, paired, tests) < alpha for one in paired.tested.values())
+        if rule.of_all and others and _gain(tested) >= 0:
+            return _verdict(rule, PASS, why, "", tested, p_value)
+        return _verdict(rule, UNCLEAR, why, _enough_for_any(tests, alpha), tested, p_value)
+    seen = _detectable(tested, tests, alpha)
     if not _differs(tested):
-        return _verdict(rule, PASS, _unseen(tested), "", tested, p_value)
+        return _verdict(rule, PASS, _unseen(tested), "", tested, p_value, seen)
     corrected = _p(p_value) + (f", Holm over {tests} metrics" if tests > 1 else "")
     if p_value < alpha and _gain(tested) < 0:
-        return _verdict(rule, FAIL, f"surely worse: {told}, {corrected}", LOSERS, tested, p_value)
+        hint = losers_hint(paired.baseline, paired.candidate)
+        return _verdict(rule, FAIL, f"surely worse: {told}, {corrected}", hint, tested, p_value, seen)
     sure = "better" if p_value < alpha else "no sure loss"
     why = f"{sure}: {told}, {corrected}"
-    if sure != "better" and tested.error > 0:
-        seen = minimum_detectable_effect(tested.error, 1, alpha=alpha / tests, power=POWER)
+    if sure != "better" and seen is not None:
         why += f"; a loss of {shown(seen, tested.pairing.known.unit)} shows four times in five"
-    return _verdict(rule, PASS, why, "", tested, p_value)
+    return _verdict(rule, PASS, why, "", tested, p_value, seen)
 
 
-def _margin(rule: Rule, tested: Tested, alpha: float) -> Verdict:
+def _least(tested: Tested, paired: Paired, tests: int) -> float:
+    """The smallest p-value that a metric can have beside so many others."""
+    return min(1.0, tested.smallest_p(paired.resamples) * tests)
+
+
+def _enough_for_any(tests: int, alpha: float) -> str:
+    least = 1 + math.floor(1 + math.log2(tests / alpha))
+    return f"Measure at least {least} samples (more, for a loss that is not total); or use max_loss."
+
+
+def _detectable(tested: Tested, tests: int, alpha: float) -> float | None:
+    """The smallest loss that shows four times in five; of hits, never less than the fewest that can show."""
+    found = tested.detectable(alpha / tests)
+    if not tested.pairing.is_binary():
+        return found
+    from scipy.stats import beta
+
+    fewest, units = 1 + math.floor(1 + math.log2(tests / alpha)), tested.units
+    by_count = float(beta.ppf(POWER, fewest, units - fewest + 1)) if units >= fewest else 1.0
+    return by_count if found is None else max(found, by_count)
+
+
+def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> Verdict:
     margin, told, unit = rule.limit or 0.0, _told(tested), tested.pairing.known.unit
-    p_value = tested.margin_p(margin)
-    if not _differs(tested):
-        # Nothing speaks against it. How much so few samples could have missed is said, not held against it.
-        return _verdict(rule, PASS, _unseen(tested), "", tested, p_value)
+    p_value, differs = tested.margin_p(margin), _differs(tested)
+    told = told if differs else _unseen(tested)
     if p_value < alpha:
         why = f"a loss of {shown(margin, unit)} or more is ruled out: {told}, one-sided {_p(p_value)}"
         return _verdict(rule, PASS, why, "", tested, p_value)
     if _gain(tested) <= -margin:
-        why = f"worse by the margin of {shown(margin, unit)} or more: {told}"
-        return _verdict(rule, FAIL, why, LOSERS, tested, p_value)
+        why = f"the best guess is a loss of {shown(margin, unit)} or more: {told}"
+        if not _surely_beyond(tested, margin):
+            why += "; it may be less, but that is not shown"
+        return _verdict(rule, FAIL, why, losers_hint(paired.baseline, paired.candidate), tested, p_value)
     why = f"a loss of {shown(margin, unit)} cannot be ruled out: {told}, one-sided {_p(p_value)}"
-    return _verdict(rule, UNCLEAR, why, _enough(tested, margin, alpha), tested, p_value)
+    fix = _enough(tested, margin, alpha, losers_hint(paired.baseline, paired.candidate))
+    return _verdict(rule, UNCLEAR, why, fix, tested, p_value)
 
 
-def _enough(tested: Tested, margin: float, alpha: float) -> str:
+def _surely_beyond(tested: Tested, margin: float) -> bool:
+    """Whether the whole interval is a loss of the margin or more."""
+    if tested.interval is None:
+        return False
+    higher = tested.pairing.known.higher_is_better
+    return (tested.interval.high if higher else -tested.interval.low) <= -margin
+
+
+def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
     """How many samples would rule the margin out, were there no difference."""
     pairs = int(tested.pairing.both.sum())
-    needed = None
-    if tested.error > 0:
-        sd = tested.error * math.sqrt(pairs)
-        needed = sample_size(margin, sd, alpha=min(2 * alpha, 0.79), by="z")  # one-sided
+    low, high = tested.pairing.known.bounds
+    reach = high - low
+    needed = tested.samples_needed(margin, min(2 * alpha, 0.79))  # one-sided
+    if tested.pairing.is_mean and math.isfinite(reach) and margin < reach:
+        # So many it takes where no sample differs at all.
+        units = math.ceil(math.log(alpha) / math.log1p(-margin / reach))
+        needed = max(needed or 0, math.ceil(units * pairs / tested.units))
     if needed is None:
         return "Measure more samples, or allow a wider margin."
     if needed <= pairs:  # there are enough samples; it is the loss that stands in the way
-        return f"Allow a wider margin, or win it back. {LOSERS}"
+        return f"Allow a wider margin, or win it back. {hint}"
     return f"About {needed:,} samples would tell, if there is no difference; or allow a wider margin."
 
 
@@ -167,7 +223,15 @@ def _not_paired(rule: Rule, paired: Paired) -> Verdict:
     return Verdict(rule, MISSING, why, fix, severity=severity)
 
 
-def _verdict(rule: Rule, outcome: str, why: str, fix: str, tested: Tested, p_value: float) -> Verdict:
+def _verdict(
+    rule: Rule,
+    outcome: str,
+    why: str,
+    fix: str,
+    tested: Tested,
+    p_value: float | None,
+    detectable: float | None = None,
+) -> Verdict:
     sides = (tested.interval_b, tested.interval)
     side, difference = (None if one is None else (one.low, one.high) for one in sides)
     return Verdict(
@@ -183,6 +247,7 @@ def _verdict(rule: Rule, outcome: str, why: str, fix: str, tested: Tested, p_val
         p_value=p_value,
         unit=tested.pairing.known.unit,
         severity=rule.severity_of(None),
+        detectable=detectable,
     )
 
 

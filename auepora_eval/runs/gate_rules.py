@@ -49,6 +49,7 @@ class Rule:
     limit: float | None = None
     on: str = "value"  # or "bound": the worse end of the 95% interval
     severity: str = "error"
+    of_all: bool = False  # written out of a rule for all metrics: nobody named this one
 
     @property
     def title(self) -> str:

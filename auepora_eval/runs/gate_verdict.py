@@ -19,7 +19,8 @@ class Verdict:
     """What one rule says of a run, why, and what to do about it.
 
     `outcome` is pass, fail, unclear (the data cannot tell) or missing (it was not measured, or too little of
-    it). A rule that needs a baseline has `baseline`, and `change` for the candidate less the baseline.
+    it). A rule that needs a baseline has `baseline`, and `change` for the candidate less the baseline;
+    `detectable` is the smallest loss that a test on so many samples shows four times in five.
     """
 
     rule: Rule
@@ -35,6 +36,7 @@ class Verdict:
     unit: str = ""
     loss: float | None = None  # as a share of the baseline
     severity: str = "error"
+    detectable: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:
     """A number in a sentence."""
     if value is None or not math.isfinite(value):
         return "n/a"
-    return f"{value:{'+' if signed else ''}.4g}{' s' if unit == 's' else ''}"
+    return f"{value:{'+' if signed else ''}.4g}{f' {unit}' if unit else ''}"
 
 
 def shown_interval(interval: Limits | None, unit: str = "") -> str:

@@ -25,6 +25,7 @@ from ..io.records import prediction_record
 from .journal_lines import journal_line
 from .journal_places import JournalPlaces
 from .lock import RunLock
+from .same_run import changed_program, refuse_other
 
 VERSION = 1
 JOURNAL, HEADER = "journal.jsonl", "header.json"
@@ -32,8 +33,6 @@ _MOST_WAITING = 2_048  # outputs that are not on the disk yet; who brings more w
 _BATCH = 512
 _MOMENT = 0.004  # seconds
 _HEADER_BYTES = 10_000_000
-# What decides the answers and the scores: resuming under another of these would mix two runs.
-BINDING = ("dataset_sha256", "system", "metrics", "top_k", "seed", "stop_when")
 
 
 class DamagedJournalWarning(UserWarning):
@@ -92,7 +91,7 @@ class Journal:
         lock = RunLock(folder)
         try:
             before = read_header(folder)
-            _refuse_other(before, header, folder)
+            refuse_other(before, header, folder)
             if not (folder / JOURNAL).exists():  # killed before the first line, or somebody removed it
                 words = f"{folder / JOURNAL} is missing: every sample is run."
                 warnings.warn(words, DamagedJournalWarning, stacklevel=2)
@@ -103,7 +102,7 @@ class Journal:
             for sentence in places.damage.in_words(JOURNAL):
                 warnings.warn(sentence, DamagedJournalWarning, stacklevel=2)
             journal = cls(folder, lock, before, places)
-            journal._note("resume")
+            journal._note("resume", **changed_program(before, header))
             return journal
         except BaseException:
             lock.release()
@@ -124,6 +123,14 @@ class Journal:
                 self._hurry -= 1
             if self.durable < number and self._error is not None:
                 raise self._error
+
+    def refuse_if_lost(self) -> None:
+        """StorageError if what was written is not there any more: a score of the rest would be wrong."""
+        try:
+            self._look()
+        except OSError as error:
+            self._error = self._error or StorageError(self._lost(error))
+            raise self._error from error
 
     def append(self, sample_id: str, output: SystemOutputs) -> None:
         """Write an output and return when it is on the disk."""
@@ -194,10 +201,16 @@ class Journal:
     def _is_enough(self) -> bool:
         return len(self._waiting) >= _BATCH or self._hurry > 0 or self._closing
 
-    def _write(self, content: bytes) -> None:
+    def _look(self) -> None:
+        """OSError if the journal is not the file any more that was written here, or not all of it."""
         ours, there = os.fstat(self._file), self.path.stat()  # FileNotFoundError: it was deleted under us
         if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
             raise FileNotFoundError(2, "it was replaced by another file")
+        if ours.st_size < self._good:
+            raise _CutOffError(5, f"somebody cut it off at byte {ours.st_size:,} of {self._good:,}")
+
+    def _write(self, content: bytes) -> None:
+        self._look()
         rest = memoryview(content)
         while rest:
             rest = rest[os.write(self._file, rest) :]
@@ -206,15 +219,27 @@ class Journal:
 
     def _give_up(self, error: BaseException) -> None:
         """Take back the half that was written: what is acknowledged stays, and nothing else."""
-        with suppress(OSError):  # a torn end is dropped when the run is resumed
-            os.ftruncate(self._file, self._good)
-        why = getattr(error, "strerror", None) or str(error)
+        if not isinstance(error, _CutOffError):  # to make that one longer would fill it with zeros
+            with suppress(OSError):  # a torn end is dropped when the run is resumed
+                os.ftruncate(self._file, self._good)
         with self._changed:
-            self._error = StorageError(
-                f"{self.path} cannot be written: {why}. The {self.durable:,} records before are kept."
-            )
+            self._error = StorageError(self._lost(error))
             self._waiting.clear()
             self._changed.notify_all()
+
+    def _lost(self, error: BaseException) -> str:
+        why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileNotFoundError):
+            kept = f"The {self.durable:,} records that this session wrote are gone with it."
+        elif isinstance(error, _CutOffError):
+            kept = "What is left of it is kept; --resume asks again for the rest."
+        else:
+            kept = f"The {self.durable:,} records before are kept."
+        return f"{self.path} cannot be written: {why}. {kept}"
+
+
+class _CutOffError(OSError):
+    """The journal is shorter than what was written to it."""
 
 
 def _sync_name(folder: Path) -> None:
@@ -252,12 +277,17 @@ def stored_places(folder: Path) -> JournalPlaces | None:
     return JournalPlaces(folder / JOURNAL, read_header(folder)["run_key"].encode())
 
 
-def _refuse_other(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
-    different = [name for name in BINDING if before.get(name) != now.get(name)]
-    if different:
-        told = "; ".join(
-            f"{name} was {before.get(name)!r:.80}, now it is {now.get(name)!r:.80}" for name in different
-        )
-        raise StorageError(
-            f"{folder} is another run: {told}. Resume it as it was begun, or choose another --id."
-        )
+def lacking(folder: Path, *, retry_failed: bool = False) -> int:
+    """How many samples would be asked if a run were gone on with; none of one that is complete.
+
+    Also of a finished run: an endpoint that was down for an hour leaves failures that may pass.
+    """
+    places = stored_places(folder)
+    if places is None:
+        return 0
+    header = read_header(folder)
+    samples = header.get("samples")
+    again = places.failed[True] + (places.failed[False] if retry_failed else 0)
+    if "stop_when" in header or not isinstance(samples, int):
+        return again  # it may have stopped before the last sample, and rightly
+    return again + max(0, samples - len(places))

@@ -49,6 +49,7 @@ class Damage:
     lines: list[tuple[int, int]] = field(default_factory=list)
     good_bytes: int = 0  # where the last good line ends
     torn_bytes: int = 0
+    torn_lines: int = 0
 
     def in_words(self, name: str) -> list[str]:
         """A sentence for each kind of damage; nothing if there is none."""
@@ -60,7 +61,12 @@ class Damage:
                 f"{name}: {are} damaged, first line {number} at byte {offset}; "
                 "what was in it is not used, and its samples are run again."
             )
-        if self.torn_bytes:
+        if self.torn_lines > 1:
+            found.append(
+                f"{name}: the last {self.torn_lines} lines ({self.torn_bytes} bytes) are damaged "
+                "and dropped; their samples are run again."
+            )
+        elif self.torn_bytes:
             found.append(
                 f"{name}: the last {self.torn_bytes} bytes are not a whole record and are dropped; "
                 "the sample is run again."
@@ -84,7 +90,7 @@ def good_records(file: BinaryIO, run_key: bytes, damage: Damage) -> Iterator[tup
             yield offset, record
             damage.good_bytes = offset + len(line)
         offset += len(line)
-    damage.torn_bytes = offset - damage.good_bytes
+    damage.torn_bytes, damage.torn_lines = offset - damage.good_bytes, len(bad)
 
 
 def opened_journal(path: Path) -> BinaryIO:

@@ -216,7 +216,14 @@ def _estimate(
     judged = judge >= how.threshold, others >= how.threshold
     return {
         "mean": corrected(people, judge, others, clusters=clusters, seed=how.seed),
-        "share_of_yes": corrected(is_yes.astype(np.float64), judge, others, clusters=clusters, seed=how.seed),
+        "share_of_yes": corrected(
+            is_yes.astype(np.float64),
+            judge,
+            others,
+            clusters=clusters,
+            seed=how.seed,
+            yes_from=how.threshold,
+        ),
         "share_of_yes_by_errors": rate_by_errors(is_yes, *judged, independent=clusters is None),
     }
 

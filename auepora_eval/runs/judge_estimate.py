@@ -28,9 +28,19 @@ _LEAST = 2  # labels, and judgements without one
 
 
 def corrected(
-    people: Array, scores: Array, rest: Array, *, clusters: Clusters | None = None, seed: int = 0
+    people: Array,
+    scores: Array,
+    rest: Array,
+    *,
+    clusters: Clusters | None = None,
+    seed: int = 0,
+    yes_from: float | None = None,
 ) -> dict[str, Any]:
-    """The mean of what people would say: by their labels alone, by the judge alone, and by both (PPI++)."""
+    """The mean of what people would say: by their labels alone, by the judge alone, and by both (PPI++).
+
+    Where the labels are yes or no, the judge alone says yes from the score `yes_from` on; to correct its
+    errors the scores themselves are used, which tell more than its yes and no.
+    """
     import numpy as np
 
     if len(people) < _LEAST or len(rest) < _LEAST:
@@ -48,7 +58,7 @@ def corrected(
         "labels": len(people),
         "unlabelled": len(rest),
         "people_alone": figure(float(people.mean()), interval),
-        "judge_alone": float(everything.mean()),
+        "judge_alone": float((everything if yes_from is None else everything >= yes_from).mean()),
         "corrected": figure(both.value, both.interval),
         "weight": both.weight,
         # So many labels alone would give an interval as narrow.

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from ..core.types import EvaluationRun
+from ..core.types import EvaluationRun, EvaluationSample, TargetCategory
 from .compare import Comparison, MetricComparison
 from .storage import chosen_samples, stored_predictions
+
+_FINDING = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
+_NO_QUALITY = (TargetCategory.LATENCY, TargetCategory.DIVERSITY)
+
+
+class _Targeted(Protocol):
+    @property
+    def target(self) -> TargetCategory: ...
+
+
+One = TypeVar("One", bound=_Targeted)
 
 
 @dataclass(frozen=True)
 class Text:
-    """What was asked, and the answer; None where there was none."""
+    """What was asked, the answer (None where there was none), the documents found, and the right ones."""
 
     query: str
     answer: str | None
+    documents: tuple[str, ...] | None = None
+    right: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class LostSample:
-    """One sample with both answers and both scores; a text that is not known is None."""
+    """One sample with both answers and both scores; a text that is not known is None.
+
+    `of_documents` tells that the metric is about the documents found, by their ids, the first first;
+    `right` are those that should have been.
+    """
 
     metric: str
     unit: str
@@ -31,13 +49,22 @@ class LostSample:
     candidate_answer: str | None
     baseline: float
     candidate: float
+    of_documents: bool = False
+    baseline_documents: tuple[str, ...] | None = None
+    candidate_documents: tuple[str, ...] | None = None
+    right: tuple[str, ...] = ()
+
+
+def quality_first(metrics: Sequence[One]) -> list[One]:
+    """Metrics of how good answers and documents are, in their order; times and variety after them."""
+    return sorted(metrics, key=lambda metric: metric.target in _NO_QUALITY)
 
 
 def lost_most(comparison: Comparison) -> MetricComparison | None:
-    """The metric to look at first: the surest loss, or else the first that lost any sample."""
-    losing = [metric for metric in comparison.metrics if metric.losers]
-    worse = [metric for metric in losing if (metric.difference < 0) == metric.higher_is_better]
-    return min(worse, key=lambda metric: metric.p_value, default=next(iter(losing), None))
+    """The metric to look at first: of quality, one that is surely worse, or else the first that lost any."""
+    losing = [one for one in comparison.metrics if one.losers and one.target not in _NO_QUALITY]
+    worse = [metric for metric in losing if metric.verdict == "worse"]
+    return next(iter([*worse, *losing]), None)
 
 
 def lost_samples(
@@ -58,6 +85,10 @@ def lost_samples(
                 theirs.answer if theirs else None,
                 loser.baseline,
                 loser.candidate,
+                metric.target in _FINDING,
+                ours.documents if ours else None,
+                theirs.documents if theirs else None,
+                asked.right if asked else (),
             )
         )
     return found
@@ -66,7 +97,12 @@ def lost_samples(
 def texts_of(run: EvaluationRun, ids: Container[str]) -> dict[str, Text]:
     """The texts of some samples of a run in memory."""
     return {
-        sample.sample_id: Text(sample.query, None if output.error else output.response.text)
+        sample.sample_id: Text(
+            sample.query,
+            None if output.error else output.response.text,
+            None if output.error else tuple(hit.doc.doc_id for hit in output.retrieved),
+            _right(sample),
+        )
         for sample, output in zip(run.samples, run.outputs, strict=False)
         if sample.sample_id in ids
     }
@@ -75,13 +111,23 @@ def texts_of(run: EvaluationRun, ids: Container[str]) -> dict[str, Text]:
 def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
     """The texts of some samples of a stored run, by its results file; the others are passed over."""
     wanted = set(ids)
-    answers: dict[str, str | None] = {}
+    given: dict[str, tuple[str | None, tuple[str, ...] | None]] = {}
     for _, record in stored_predictions(results_file):
         sample_id, response = record.get("sample_id"), record.get("response")
-        if isinstance(sample_id, str) and sample_id in wanted:
+        if isinstance(sample_id, str) and sample_id in wanted and not record.get("error"):
             text = response.get("text") if isinstance(response, dict) else None
-            answers[sample_id] = text if isinstance(text, str) and not record.get("error") else None
+            given[sample_id] = (text if isinstance(text, str) else None, _documents(record.get("retrieved")))
     return {
-        sample.sample_id: Text(sample.query, answers.get(sample.sample_id))
+        sample.sample_id: Text(sample.query, *given.get(sample.sample_id, (None, None)), _right(sample))
         for sample in chosen_samples(results_file, wanted)
     }
+
+
+def _documents(retrieved: Any) -> tuple[str, ...] | None:
+    if not isinstance(retrieved, list):
+        return None
+    return tuple(str(hit["doc_id"]) for hit in retrieved if isinstance(hit, dict) and "doc_id" in hit)
+
+
+def _right(sample: EvaluationSample) -> tuple[str, ...]:
+    return tuple(doc.doc_id for doc in sample.relevant_docs or ())

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from ..stats.equivalence import non_inferiority_test
+from ..core.metrics_base import SampleMetric
+from ..core.types import TargetCategory
+from ..metrics.load import SloShare
+from ..stats.correction import holm
 from ..stats.intervals import Interval, bca_mean_intervals, bootstrap_interval
+from ..stats.paired_margins import paired_margin_test
+from ..stats.power import POWER, minimum_detectable_effect, sample_size
 from ..stats.significance import (
     DRAWS_UP_TO,
     PairedTest,
@@ -30,7 +35,10 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Tested:
-    """One pairing with its values, the interval of their difference, and its test."""
+    """One pairing with its values, the interval of their difference, and its test.
+
+    `untold` says why no test can tell, where none can: the test that stands there is then not to be used.
+    """
 
     pairing: Pairing
     value_a: float
@@ -40,6 +48,14 @@ class Tested:
     interval: Interval | None
     test: PairedTest
     error: float  # standard error of the difference; NaN where it is not known
+    freedom: float | None = None  # degrees of freedom of the error, where whole runs were tested
+    untold: str = ""
+
+    @property
+    def units(self) -> int:
+        """How many pairs, or clusters of them, the test stands on."""
+        _, _, clusters = self.pairing.used()
+        return int(self.pairing.both.sum()) if clusters is None else len(set(clusters))
 
     @property
     def difference(self) -> float:
@@ -47,16 +63,67 @@ class Tested:
 
     def margin_p(self, margin: float) -> float:
         """The p-value of "worse by the margin or more"; 1 where there is no telling."""
-        sign = 1 if self.pairing.known.higher_is_better else -1
-        if self.pairing.is_mean:
+        metric = self.pairing.known
+        sign = 1 if metric.higher_is_better else -1
+        if self.untold:
+            return 1.0
+        if self.freedom is not None:
+            p_value = _t_above(sign * self.difference + margin, self.error, self.freedom)
+        elif self.pairing.is_mean:
             rows_a, rows_b, clusters = self.pairing.used()
             gains = sign * (rows_b[:, 0] - rows_a[:, 0])
-            p_value = non_inferiority_test(gains, margin, clusters=clusters).p_value
+            reach = metric.bounds[1] - metric.bounds[0]
+            p_value = paired_margin_test(gains, margin, reach, clusters=clusters).p_value
         elif self.error > 0:
             p_value = NormalDist().cdf(-(sign * self.difference + margin) / self.error)
         else:
             p_value = math.nan if math.isnan(self.error) else float(sign * self.difference <= -margin)
         return 1.0 if math.isnan(p_value) else p_value
+
+    def detectable(self, level: float) -> float | None:
+        """The smallest difference that so many samples show four times in five at this level."""
+        if not self.error > 0 or self.untold or self.freedom is not None or self.units < 2:
+            return None
+        sd = self.error * math.sqrt(self.units)
+        found = minimum_detectable_effect(sd, self.units, alpha=level, power=POWER, by="t")
+        return found if math.isfinite(found) else None
+
+    def samples_needed(self, effect: float, level: float, repeats: int = 1) -> int | None:
+        """How many samples show an effect of this size, each asked `repeats` times, at this level."""
+        if not self.error > 0 or not effect or self.untold or self.freedom is not None or self.units < 2:
+            return None
+        units = sample_size(effect, self.error * math.sqrt(self.units), alpha=level)
+        samples = int(self.pairing.both.sum()) / repeats
+        return None if units is None else math.ceil(units * samples / self.units)
+
+    def smallest_p(self, resamples: int) -> float:
+        """The smallest p-value that these samples can have, however much they differ."""
+        drawn = 0.0
+        if not self.pairing.is_mean:
+            drawn = 1 / 2_001  # what the test of any aggregate draws
+        elif self.test.method.startswith("sign flip") and 2.0 ** min(self.units, 64) > resamples:
+            drawn = 1 / (resamples + 1) if self.units <= DRAWS_UP_TO else 0.0
+        return max(2.0 ** (1 - min(self.units, 1_000)), drawn)
+
+
+def family_p(tested: Sequence[Tested]) -> list[float | None]:
+    """The p-values of tests that are looked at together, corrected by Holm; None where no test can tell."""
+    adjusted = iter(holm([one.test.p_value for one in tested if not one.untold]))
+    return [None if one.untold else next(adjusted) for one in tested]
+
+
+def is_of_time(metric: SampleMetric) -> bool:
+    """Whether a metric is of seconds, of what is done in a second, or of answers in time."""
+    endless = metric.target is TargetCategory.LATENCY and math.isinf(metric.bounds[1])
+    return endless or isinstance(metric, SloShare)
+
+
+def _t_above(gain: float, error: float, freedom: float) -> float:
+    from scipy.stats import t
+
+    if not error > 0:
+        return float(gain <= 0) if error == 0 else math.nan
+    return float(t.sf(gain / error, freedom))
 
 
 def tested_all(pairings: Sequence[Pairing], *, seed: int, resamples: int) -> list[Tested]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
+_LAST_BITS = 1e-12
+
 
 class Pairing:
     """The two results of one metric on the samples that both runs have, in one order.
@@ -62,10 +64,14 @@ class Pairing:
         return type(self.known).aggregate is SampleMetric.aggregate
 
     def differences(self) -> Rows:
-        """Candidate minus baseline for each sample; NaN where there is no pair."""
+        """Candidate minus baseline for each sample; NaN where there is no pair.
+
+        Equal scores that were added up in another order differ in their last bit: that is no difference.
+        """
         import numpy as np
 
-        return np.where(self.both, self.rows_b[:, 0] - self.rows_a[:, 0], math.nan)
+        gains = np.where(self.both, self.rows_b[:, 0] - self.rows_a[:, 0], math.nan)
+        return np.where(np.abs(gains) <= _LAST_BITS, 0.0, gains)
 
     def used(self) -> tuple[Rows, Rows, list[Hashable] | None]:
         """The rows of the pairs, with their clusters."""

@@ -26,6 +26,7 @@ from ..stats.power import (
 from ..stats.standard_error import mean_error
 from .compare import Runs, pairings_of
 from .mismatch import data_mismatches
+from .paired_tests import is_of_time
 from .pairing import Pairing
 from .repeats import pooled, within_question_variance
 
@@ -166,6 +167,10 @@ def power_from_runs(
     a, b = pooled(first, second or first)
     pairings = [one for one in pairings_of(a, b, [], allow_mismatch=False)[0] if _is_wanted(one, metrics)]
     _refuse_unknown(pairings, metrics, everything[0])
+    times = [one.a.name for one in pairings if is_of_time(one.known)]
+    pairings = [one for one in pairings if one.a.name not in times]
+    if times and not pairings:
+        raise PlanError(f"{', '.join(times)}: {_TIMES}.")
     guess = correlation if second is None else None
     found = []
     for pairing in pairings:
@@ -178,7 +183,9 @@ def power_from_runs(
     if not found:
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     names = tuple(one.evaluation_id for one in everything)
+    left_out = [f"{', '.join(times)}: {_TIMES}"] if times else []
     report = PowerReport(alpha, alpha / len(found), power, found, effect, names, guess, per_question)
+    report.notes.extend(left_out)
     report.notes.extend(
         f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
         for one in everything
@@ -266,6 +273,9 @@ def _difference_error(pairing: Pairing) -> tuple[float, int]:
     return math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95), units
 
 
+_TIMES = (
+    "of times more samples do not tell more, but more runs do: compare repeats of both (A1,A2,A3 B1,B2,B3)"
+)
 _NO_WITHIN = (
     "how much do the answers to one question vary? Give several runs of the system as repeats (A1,A2), or "
     "within_sd (--within-sd)."
@@ -281,15 +291,18 @@ def _saved(name: str, first: Sequence[EvaluationRun], second: Sequence[Evaluatio
 
 
 def _sd_of_rate(rate: float, effect: float | None, correlation: float) -> tuple[float, float]:
-    """The sd of the difference of 0/1 scores, on the same and on other samples."""
+    """The sd of the difference of 0/1 scores, on the same and on other samples, for a rise or a drop."""
     if not 0 < rate < 1:
         raise PlanError(f"a rate of right answers is between 0 and 1, not {rate:g}.")
     change = effect or 0.0
-    then = rate + change if 0 < rate + change < 1 else rate - change
-    if not 0 < then < 1:
+    after = [then for then in (rate - change, rate + change) if 0 < then < 1]
+    if not after:
         raise PlanError(f"a rate of {rate:g} cannot change by {change:g}.")
-    sds = [math.sqrt(share * (1 - share)) for share in (rate, then)]
-    return sd_of_difference(*sds, correlation=correlation), sd_of_difference(*sds)
+    now = math.sqrt(rate * (1 - rate))
+    # Rates nearer to a half vary more: planned is for the direction that takes more samples.
+    pairs = [(now, math.sqrt(then * (1 - then))) for then in after]
+    same = max(sd_of_difference(*sds, correlation=correlation) for sds in pairs)
+    return same, max(sd_of_difference(*sds) for sds in pairs)
 
 
 def _with_less(sd: float, less: float) -> float:

@@ -13,12 +13,13 @@ from itertools import combinations
 
 from ..core.types import EvaluationRun, TargetCategory
 from ..errors import PlanError
-from ..stats.correction import holm
 from ..stats.drawing import resampled_ratios, summed_by_unit
 from ..stats.significance import DRAWS_UP_TO
-from .compare import Comparison, Margin, adjusted_margins, metric_comparison, pairings_of
+from .compare import Comparison, Margin, margin_tests, metric_comparison, pairings_of, untold_notes
+from .losers import quality_first
 from .mismatch import data_mismatches, snapshot_notes, stopping_notes
-from .paired_tests import RESAMPLES, Tested, tested_all
+from .paired_tests import RESAMPLES, Tested, family_p, tested_all
+from .repeats import times_by_run
 
 _RANK_DRAWS = 2_000
 
@@ -80,19 +81,20 @@ def rank_runs(
     for pair in combinations(range(len(runs)), 2):
         a, b = (runs[place] for place in pair)
         pairings, left_out[pair] = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
-        by_pair[pair] = tested_all(pairings, seed=seed, resamples=resamples)
+        by_pair[pair] = times_by_run(tested_all(pairings, seed=seed, resamples=resamples), [a], [b])
     everything = [(pair, one) for pair, tests in by_pair.items() for one in tests]
-    adjusted = holm([one.test.p_value for _, one in everything])
-    margins = {pair: adjusted_margins(tests, margin) for pair, tests in by_pair.items()}
+    adjusted = family_p([one for _, one in everything])
+    tests = sum(p is not None for p in adjusted)
+    margins = {pair: margin_tests(tests, margin) for pair, tests in by_pair.items()}
     compared = {}
     for x, y in by_pair:
         metrics = [
-            metric_comparison(one, p, alpha, len(everything), margins[x, y].get(one.pairing.a.name))
+            metric_comparison(one, p, alpha, tests, margins[x, y].get(one.pairing.a.name))
             for (pair, one), p in zip(everything, adjusted, strict=True)
             if pair == (x, y)
         ]
         names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
-        notes = snapshot_notes(runs[x], runs[y])
+        notes = [*untold_notes(metrics), *snapshot_notes(runs[x], runs[y])]
         compared[x, y] = Comparison(*names, alpha, metrics, left_out[x, y], notes)
     return Ranking(
         [run.evaluation_id for run in runs],
@@ -100,9 +102,20 @@ def rank_runs(
         alpha,
         _rankings(len(runs), by_pair, compared, seed),
         list(compared.values()),
-        [*stopping_notes(*runs), *(note for one in compared.values() for note in one.notes)],
+        # What holds for several pairs is said once.
+        list(dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)])),
         sorted(set(mismatches)),
     )
+
+
+def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int, str | None]:
+    """The number of the best run but for the first, and by which metric: the first metric of quality."""
+    found = [one for one in ranking.metrics if metric is None or one.name == metric]
+    if not found:
+        return 1, None
+    chosen = quality_first(found)[0]
+    others = range(1, len(ranking.run_ids))
+    return min(others, key=lambda place: chosen.standings[place].rank), chosen.name
 
 
 def _names(runs: Sequence[EvaluationRun]) -> list[str]:

@@ -13,6 +13,16 @@ from statistics import stdev
 from ..core.scores import Scores, as_columns
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult
 from ..errors import PlanError
+from ..stats.intervals import Interval
+from ..stats.significance import PairedTest
+from ..stats.unpaired import welch_difference
+from .paired_tests import Tested, is_of_time
+from .pairing import Pairing
+
+ONE_RUN_EACH = (
+    "one run each cannot tell about times, which move with the machine from run to run: run both several "
+    "times and compare A1,A2,A3 B1,B2,B3"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,45 @@ def pooled(
         if twice is not None:
             raise PlanError(f"{twice} is named twice as a repeat of itself. Name different runs.")
     return _pooled(baselines), _pooled(candidates)
+
+
+def times_by_run(
+    tested: Sequence[Tested], baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
+) -> list[Tested]:
+    """The tests with those of times made anew: all samples of a run share the state of the machine.
+
+    So the run is what is counted, and not the sample: Welch's test on the values of the repeats. With one run
+    each nothing can be told.
+    """
+    return [_by_run(one, baselines, candidates) if is_of_time(one.pairing.known) else one for one in tested]
+
+
+def _by_run(
+    tested: Tested, baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
+) -> Tested:
+    if len(baselines) < 2:
+        return replace(tested, interval=None, error=math.nan, untold=ONE_RUN_EACH)
+    metric, name = tested.pairing.known, tested.pairing.a.name
+    values: tuple[list[float], list[float]] = ([], [])
+    for a, b in zip(baselines, candidates, strict=True):
+        pairing = Pairing({}, _by_name(a)[name], _by_name(b)[name])
+        if pairing.scored:  # a call that failed has no time: its pair is left out on both sides
+            for side, rows in zip(values, pairing.used()[:2], strict=True):
+                side.append(float(metric.aggregate(rows)))
+    welch = welch_difference(*values)
+    if math.isnan(welch.p_value):
+        return replace(tested, interval=None, error=math.nan, untold="fewer than two runs have times")
+    a_mean, b_mean = (sum(side) / len(side) for side in values)
+    method = f"{welch.method}, {len(values[0])} runs each"
+    return replace(
+        tested,
+        value_a=a_mean,
+        value_b=b_mean,
+        interval=Interval(welch.low, welch.high, method),
+        test=PairedTest(welch.p_value, welch.difference, method),
+        error=welch.error,
+        freedom=welch.freedom,
+    )
 
 
 def within_question_variance(runs: Sequence[EvaluationRun], name: str) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.log import LOGGER, clean_facts, tell, tell_clean
 from ..core.runner import name_of
-from ..core.types import EvaluationSample, SystemOutputs
+from ..core.types import EvaluationSample, Failure, SystemOutputs
 from ..errors import RunStoppedError
 from ..io.jsonl import encode
 
@@ -120,11 +120,22 @@ def tell_of_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs)
             attempts=len(attempts) if isinstance(attempts, list) else None,
             error_type=output.error.type,
             message=output.error.message,
-            seconds=output.error.seconds,
+            seconds=_seconds(attempts, output.error),
         )
     elif LOGGER.isEnabledFor(DEBUG):
         event = "cache.hit" if output.extra.get("cached") else "sample.answered"
         log.tell(DEBUG, event, sample_id=sample.sample_id, seconds=output.timings.get("end_to_end"))
+
+
+def _seconds(attempts: Any, error: Failure) -> float | None:
+    """How long a sample's attempts took, without the waits; the last one's where only that is known."""
+    each = [record.get("seconds") for record in attempts] if _are_records(attempts) else [error.seconds]
+    known = [seconds for seconds in each if isinstance(seconds, int | float)]
+    return sum(known) if known and len(known) == len(each) else error.seconds
+
+
+def _are_records(attempts: Any) -> bool:
+    return isinstance(attempts, list) and all(isinstance(record, dict) for record in attempts)
 
 
 @dataclass

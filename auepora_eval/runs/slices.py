@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +104,7 @@ def _places(pairing: Pairing, ids: set[str]) -> list[int]:
 def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: float) -> SliceComparison:
     metric, pairs = tested.pairing.known, int(tested.pairing.both.sum())
     gain = tested.difference if metric.higher_is_better else -tested.difference
-    differs = bool((tested.pairing.rows_a[:, 0] != tested.pairing.rows_b[:, 0])[tested.pairing.both].any())
+    differs = bool(tested.pairing.differences()[tested.pairing.both].any())
     verdict = "cannot tell" if differs else "same"
     if p_adjusted < alpha and gain:
         verdict = "better" if gain > 0 else "worse"
@@ -128,11 +127,11 @@ def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: floa
     )
 
 
-def _worst_first(one: SliceComparison) -> tuple[bool, int, float, float]:
-    """Slices of many samples first; the surely worse before those that may be; then by how sure that is.
+def _worst_first(one: SliceComparison) -> tuple[int, bool, float]:
+    """What is surely worse, what looks worse, what is alike, what looks better; each by the size of the loss.
 
-    Metrics have scales of their own, so a sure small loss comes before a large one that may be chance.
+    Slices of few samples come after the others of their kind.
     """
-    place = {"worse": 0, "cannot tell": 1, "same": 2, "better": 3}[one.verdict]
-    sure = 1 - one.p_value
-    return one.few, place, math.copysign(sure, one.gain) if one.gain else 0.0, one.gain
+    looks = 2 if one.verdict == "same" or not one.gain else 1 if one.gain < 0 else 3
+    kind = {"worse": 0, "better": 4}.get(one.verdict, looks)
+    return kind, one.few, one.gain

@@ -18,7 +18,14 @@ from typing import Any
 
 from ..core.redaction import without_secrets
 from ..core.resources import COUNTS
-from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
+from ..core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    known_score,
+)
 from ..io.jsonl import encode
 from ..io.otlp import CLIENT, Span, SpanEvent
 from ..io.records import read_prediction
@@ -227,7 +234,12 @@ def _retrieved(output: SystemOutputs, content: bool, sample: EvaluationSample) -
     if not content:
         return {"auepora.retrieved.count": len(output.retrieved)}
     documents = [
-        {"id": hit.doc.doc_id, "score": float(hit.score), "content": hit.doc.text} for hit in output.retrieved
+        {
+            "id": hit.doc.doc_id,
+            **({} if (score := known_score(hit)) is None else {"score": float(score)}),
+            "content": hit.doc.text,
+        }
+        for hit in output.retrieved
     ]
     return {
         "auepora.retrieved.count": len(documents),

@@ -12,7 +12,10 @@ from ..io.results_json import SECTIONS
 # are hashes over some of these.
 VOLATILE = {
     "": ("timestamp", "_metadata", "configuration", "queries_file", "evaluation_id"),
-    "summary": ("total_evaluation_time_seconds", "average_latency_ms"),
+    "summary": (
+        *("total_evaluation_time_seconds", "average_latency_ms"),
+        *("failed_attempts", "recovered_queries"),
+    ),
     "performance_metrics": ("latency_stats", "resource_usage"),
     "metadata": ("plan_sha256", "outputs_sha256", "evaluation_environment", "evaluation_parameters"),
     "query_results": ("latency_ms",),

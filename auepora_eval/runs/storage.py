@@ -33,10 +33,10 @@ from ..io.predictions import load_predictions, matched_outputs
 from ..io.queries_parquet import QUERIES_SUFFIX, ParquetRows
 from ..io.query_rows import EDITED, JsonRows, QueryRows
 from ..io.records import read_sample
-from ..io.results_json import refuse_newer, results_to_run
+from ..io.results_json import add_stored_attempts, refuse_newer, results_to_run
 from ..io.storable import refuse_unstorable
 from .heads import read_head
-from .journal import HEADER, JOURNAL, stored_places
+from .journal import HEADER, JOURNAL, lacking, stored_places
 from .side_by_side import side_by_side
 from .writer import ROWS_IN_THE_JSON, RunWriter, indented, with_metadata
 
@@ -164,7 +164,8 @@ class EvaluationResultsStorage:
     def load_tally(self, name: str | Path) -> Tally:
         """What became of the calls of a stored run; its samples and outputs are not read."""
         path = self.find(name)
-        return query_rows(read_results(path), path).tally()
+        results = read_results(path)
+        return add_stored_attempts(query_rows(results, path).tally(), results)
 
     def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
         """Store a results document; what is there already is never overwritten.
@@ -241,12 +242,15 @@ class EvaluationResultsStorage:
     ) -> EvaluationRun:
         """Run an evaluator with a journal, and store the run (`runs.evaluation` has the options).
 
-        With `resume` a run that was begun is gone on with, and one that is finished is read.
+        With `resume` a run that was begun is gone on with. One that is finished is read, unless it lacks
+        answers that may be had now.
         """
         from .evaluation import evaluate_and_store
 
         if resume and evaluation_id is not None and self._results_path(evaluation_id).exists():
-            return self.load_scores(evaluation_id)
+            retry_failed = bool(options.get("retry_failed"))
+            if not lacking(self.run_folder(evaluation_id), retry_failed=retry_failed):
+                return self.load_scores(evaluation_id)
         begun = evaluation_id is not None and (self.run_folder(evaluation_id) / HEADER).exists()
         options |= {"evaluation_id": evaluation_id, "resume": resume and begun}
         return evaluate_and_store(evaluator, dataset, self, **options).run

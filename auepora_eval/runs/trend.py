@@ -1,48 +1,33 @@
 """A metric over the stored runs, in the order of time, with the places where it changed.
 
-Runs are joined into a line only if they can be: the same samples, the same system, and a metric that was
-computed alike. Everything else is a line of its own.
+Runs are joined into a line only if they can be: the same samples, the same system made with the same
+settings, and a metric that was computed alike. Everything else is a line of its own. Of the results files of
+other tools nobody can tell the samples: they are joined by the dataset's name and the number of queries.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.batch import shared_or_none
 from ..core.fingerprint import canonical_json
 from ..core.metrics_base import SampleMetric
-from ..core.scores import Scores, as_columns
-from ..core.types import EvaluationRun, MetricResult, TargetCategory
+from ..core.types import TargetCategory
 from ..errors import DataError, StorageError, UnknownNameError
+from ..io.results_json import is_ours
 from ..metrics.parse import parse_metric
 from ..stats.change_points import ChangePoint, changes_of_errors, changes_of_samples, changes_of_values
-from .pairing import _clusters, _Filled
-from .storage import EvaluationResultsStorage
-
-if TYPE_CHECKING:
-    from ..core.scores import Rows
+from .storage import EvaluationResultsStorage, read_results
+from .trend_points import Measured, TrendPoint, metric_names, point_of_document, point_of_run
 
 _NOT_RUNS = ("ab_test", "benchmark")
 _Z95 = NormalDist().inv_cdf(0.975)
-
-
-@dataclass(frozen=True)
-class TrendPoint:
-    """One run: its value, with the interval; NaN where nothing was scored."""
-
-    evaluation_id: str
-    timestamp: str
-    system: str
-    value: float
-    interval: tuple[float, float] | None
-    samples: int | None
-    failed: int | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +53,7 @@ class TrendLine:
     version: str
     dataset_sha256: str
     system: str
+    settings: Mapping[str, Any]
     signature: Mapping[str, Any]
     unit: str
     higher_is_better: bool
@@ -78,25 +64,16 @@ class TrendLine:
 
 @dataclass(frozen=True)
 class Trend:
-    """The lines of a metric, those of most runs first; `left_out` says why a file is in none."""
+    """The lines of a metric, those of most runs first; `left_out` says why a file is in none.
+
+    `metrics` are the names of all that the runs have.
+    """
 
     metric: str
     alpha: float
     lines: tuple[TrendLine, ...]
     left_out: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """A run as far as a trend needs it: the texts are let go."""
-
-    point: TrendPoint
-    result: MetricResult
-    version: str
-    dataset: str
-    sha256: str
-    rows: Rows | None
-    clusters: list[Hashable] | None
+    metrics: tuple[str, ...] = ()
 
 
 def metric_trend(
@@ -110,26 +87,51 @@ def metric_trend(
     """The trend of a metric over all stored runs; with `across_systems` whatever the system is called."""
     metric = _known(name)
     name = name if metric is None else metric.name
-    groups: dict[tuple[str, str, bytes], list[_Measured]] = {}
+    groups: dict[tuple[str | bytes, ...], list[Measured]] = {}
     left_out: dict[str, str] = {}
+    names: dict[str, None] = {}
     for head in storage.list_results():
         if head.get("evaluation_type") in _NOT_RUNS:
             continue
         path = Path(head["file_path"])
         try:
-            found = _measured(storage.load_scores(path), name, metric)
+            found, has = _found(storage, path, name, metric, seed)
         except (DataError, StorageError) as error:
             left_out[path.name] = str(error)
             continue
+        names |= dict.fromkeys(has)
         if found is None:
             left_out[path.name] = f"has no {name}"
             continue
         system = "" if across_systems else found.point.system
-        key = (found.sha256, system, canonical_json(found.result.details.get("signature")))
-        groups.setdefault(key, []).append(found)
-    lines = [_line(group, metric, system, alpha, seed) for (_, system, _), group in groups.items()]
-    lines.sort(key=lambda line: (-len(line.points), line.dataset, line.system, line.dataset_sha256))
-    return Trend(name, alpha, tuple(lines), left_out)
+        alike = canonical_json([found.signature, found.settings])
+        samples = found.sha256 or f"named {found.dataset}"
+        groups.setdefault((system, samples, alike), []).append(found)
+    lines = [_line(group, metric, str(key[0]), alpha, seed) for key, group in groups.items()]
+    lines.sort(
+        key=lambda line: (
+            -len(line.points),
+            line.dataset,
+            line.system,
+            line.dataset_sha256,
+            line.points[0].timestamp,
+        )
+    )
+    return Trend(name, alpha, tuple(lines), left_out, tuple(names))
+
+
+def _found(
+    storage: EvaluationResultsStorage, path: Path, name: str, metric: SampleMetric | None, seed: int
+) -> tuple[Measured | None, list[str]]:
+    """What a file says of the metric, and which ones it has."""
+    try:
+        run = storage.load_scores(path)
+    except DataError:
+        results = read_results(path)
+        if is_ours(results):
+            raise
+        return point_of_document(results, name, metric, path.name), metric_names(results)
+    return point_of_run(run, name, metric, seed), [result.name for result in run.results]
 
 
 def _known(name: str) -> SampleMetric | None:
@@ -140,44 +142,8 @@ def _known(name: str) -> SampleMetric | None:
         return None
 
 
-def _measured(run: EvaluationRun, name: str, metric: SampleMetric | None) -> _Measured | None:
-    result = next((one for one in run.results if one.name == name), None)
-    if result is None:
-        return None
-    limits = result.details.get("confidence_interval")
-    point = TrendPoint(
-        run.evaluation_id,
-        run.started_at,
-        run.system_name,
-        result.value,
-        (limits[0], limits[1]) if limits else None,
-        result.details.get("num_samples"),
-        result.details.get("num_failed"),
-    )
-    rows = clusters = None
-    if metric is not None and _is_mean(metric) and result.scores:
-        samples = {sample.sample_id: sample for sample in run.samples}
-        scores = _in_order(as_columns(result.scores))
-        filled = _Filled(metric, scores, samples)
-        import numpy as np
-
-        rows = np.where(filled.there, filled.rows[:, 0], math.nan)
-        clusters = _clusters(scores, samples)
-    version = str(run.snapshot.get("version") or "")
-    return _Measured(point, result, version, run.dataset_name, run.dataset_fingerprint, rows, clusters)
-
-
-def _in_order(scores: Scores) -> Scores:
-    """By id: runs of the same samples then agree in every row."""
-    return scores.at(sorted(range(len(scores)), key=lambda place: scores.sample_ids[place]))
-
-
-def _is_mean(metric: SampleMetric) -> bool:
-    return type(metric).aggregate is SampleMetric.aggregate and metric.target is not TargetCategory.LATENCY
-
-
 def _line(
-    group: list[_Measured], metric: SampleMetric | None, system: str, alpha: float, seed: int
+    group: list[Measured], metric: SampleMetric | None, system: str, alpha: float, seed: int
 ) -> TrendLine:
     group = sorted(group, key=lambda one: (one.point.timestamp, one.point.evaluation_id))
     places = [place for place, one in enumerate(group) if math.isfinite(one.point.value)]
@@ -189,9 +155,10 @@ def _line(
         version=first.version,
         dataset_sha256=first.sha256,
         system=system or "all systems",
-        signature=first.result.details.get("signature") or {},
-        unit=first.result.details.get("unit", ""),
-        higher_is_better=first.result.details.get("higher_is_better", True),
+        settings=first.settings,
+        signature=first.signature,
+        unit=first.unit,
+        higher_is_better=first.higher_is_better,
         points=tuple(one.point for one in group),
         changes=_in_values([one.point for one in group], moved),
         method=method,
@@ -199,7 +166,7 @@ def _line(
 
 
 def _changes(
-    group: Sequence[_Measured], metric: SampleMetric | None, alpha: float, seed: int
+    group: Sequence[Measured], metric: SampleMetric | None, alpha: float, seed: int
 ) -> tuple[str, list[ChangePoint]]:
     """How changes are looked for, and those that there are."""
     import numpy as np

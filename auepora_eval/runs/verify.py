@@ -45,6 +45,7 @@ from .storage import (
 )
 
 FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
+RUN_OF = "run of "  # a variant of an experiment
 _SCORED = ("individual_metrics", "statistics", "not_measured")  # what a row has beside its sample and output
 _OF_THE_METRIC = ("higher_is_better", "unit", "bounds", "interval_method")
 _PARTS = ("rows", "samples and outputs")
@@ -74,8 +75,10 @@ class Verification:
 
     @property
     def whole(self) -> bool:
-        """Whether all that belongs to a run could be read: its rows, samples and outputs."""
-        return not any(check.what in _PARTS for check in self.having(UNCHECKED))
+        """Whether all that belongs to it could be read: rows, samples, outputs, an experiment's runs."""
+        return not any(
+            check.what in _PARTS or check.what.startswith(RUN_OF) for check in self.having(UNCHECKED)
+        )
 
     def having(self, status: str) -> list[Check]:
         """The checks that ended so."""

@@ -2,6 +2,7 @@
 
 welch_difference      the difference of two means, by Welch's t, also where samples come in clusters
 normal_difference     the difference of any two values whose standard errors are known
+two_shares_margin_p   whether a share is worse than another by less than a margin
 samples_per_arm       how many samples each system needs for an effect of that size
 sample_ratio_p        whether samples were divided as they should have been
 """
@@ -77,6 +78,43 @@ def normal_difference(
     p_value = 2 * NormalDist().cdf(-abs(difference) / error)
     low, high, method = difference - half, difference + half, "normal, errors from the intervals"
     return UnpairedTest(difference, low, high, p_value, error, math.inf, method)
+
+
+def two_shares_margin_p(hits_a: int, size_a: int, hits_b: int, size_b: int, margin: float) -> float:
+    """The p-value of "the second share is below the first by the margin or more", one-sided.
+
+    The score test of Farrington and Manning (1990): errors are those at the margin, not those seen. By the
+    seen ones (Welch) one loss in 150 would rule out one in 50 four times as often as it should.
+
+    >>> round(two_shares_margin_p(150, 150, 149, 150, 0.02), 2)
+    0.12
+    >>> round(two_shares_margin_p(90, 100, 90, 100, 0.1), 3)
+    0.013
+    """
+    if not size_a or not size_b:
+        return math.nan
+    share_a, share_b = hits_a / size_a, hits_b / size_b
+    low = _share_at_margin(share_a, size_a, share_b, size_b, margin)
+    high = low + margin
+    variance = low * (1 - low) / size_b + high * (1 - high) / size_a
+    gap = share_b - share_a + margin
+    if not variance > 0:
+        return float(gap <= 0)
+    return NormalDist().cdf(-gap / math.sqrt(variance))
+
+
+def _share_at_margin(share_a: float, size_a: int, share_b: float, size_b: int, margin: float) -> float:
+    """The likeliest second share, if the first is above it by the margin: the root of a cubic."""
+    ratio = size_a / size_b
+    a = 1 + ratio
+    b = -(1 + ratio + share_b + ratio * share_a - margin * (ratio + 2))
+    c = margin**2 - margin * (2 * share_b + ratio + 1) + share_b + ratio * share_a
+    d = share_b * margin * (1 - margin)
+    v = b**3 / (27 * a**3) - b * c / (6 * a**2) + d / (2 * a)
+    u = math.copysign(math.sqrt(max(0.0, b**2 / (9 * a**2) - c / (3 * a))), v)
+    angle = math.acos(max(-1.0, min(1.0, v / u**3))) if u else 0.0
+    root = 2 * u * math.cos((math.pi + angle) / 3) - b / (3 * a)
+    return min(max(root, 0.0), 1 - margin)
 
 
 def samples_per_arm(effect: float, *, alpha: float = 0.05, power: float = POWER) -> int | None:

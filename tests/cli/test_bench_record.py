@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -59,7 +61,63 @@ def test_baselines_grow_until_something_is_worse(record: Record) -> None:
     assert json.loads(Path("b.json").read_text(encoding="utf-8")) == kept
     record(slow, "--baselines", "b.json", "--fail-on", "critical", "--check")
     record(slow, "--baselines", "b.json", "--accept", code=1)
-    assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 30
+    assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 10
+    again = records("4.benchmark.json", [1.3 * one for one in STEADY], 4)
+    assert record(again, "--baselines", "b.json")[0].endswith("+0% 100 MB - ok")  # it is normal now
+
+
+def test_what_fails_is_said(record: Record) -> None:
+    record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
+    rows = json.loads(Path(records("2.benchmark.json", STEADY, 2)).read_text(encoding="utf-8"))
+    half = [{**row, "success": number < 1} for number, row in enumerate(rows)]
+    Path("half.benchmark.json").write_text(json.dumps(half), encoding="utf-8")
+    out, _ = record("half.benchmark.json", "--baselines", "b.json", "--check", code=1)
+    assert "search 1 9" in out
+    assert "critical: search: 90% of the calls failed, 0% in the baseline. Rules: failures, p =" in out
+    none = [{**row, "success": False} for row in rows] + [{**row, "operation": "other"} for row in rows]
+    Path("none.benchmark.json").write_text(json.dumps(none), encoding="utf-8")
+    out, err = record("none.benchmark.json", "--baselines", "b.json", "--accept", code=1)
+    assert "search 0 10 n/a" in out
+    assert "search: all calls failed; there is nothing to record" in err
+    assert "recorded in b.json (1 of 2 operations)" in err
+    document = json.loads(
+        record("none.benchmark.json", "--baselines", "b.json", "--check", "--json", code=1)[0]
+    )
+    assert document["operations"]["search"]["mean_duration"] is None
+    _, err = record(records("3.benchmark.json", STEADY, 3), "--baselines", "b.json", "--check")
+    assert "in the baselines, but not measured this time: other." in err
+
+
+def test_recordings_at_the_same_time_are_all_kept(record: Record, tmp_path: Path) -> None:
+    record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
+    names = []
+    for number in range(6):
+        rows = json.loads(Path(records(f"p{number}.benchmark.json", STEADY, 2)).read_text(encoding="utf-8"))
+        names.append(f"p{number}.benchmark.json")
+        Path(names[-1]).write_text(
+            json.dumps([{**row, "operation": f"op{number}"} for row in rows]), encoding="utf-8"
+        )
+    words = [sys.executable, "-m", "auepora_eval", "bench-record"]
+    running = [
+        subprocess.Popen([*words, name, "--baselines", "b.json"], stdout=subprocess.DEVNULL, cwd=tmp_path)
+        for name in names
+    ]
+    assert [one.wait() for one in running] == [0] * len(names)
+    kept = json.loads(Path("b.json").read_text(encoding="utf-8"))
+    assert set(kept) == {"search", *(f"op{number}" for number in range(6))}
+
+
+def test_what_is_there_already_is_not_recorded_again(record: Record) -> None:
+    source = records("1.benchmark.json", STEADY, 1)
+    record(source, "--baselines", "b.json")
+    assert (
+        "nothing to record: b.json has these measurements already"
+        in record(source, "--baselines", "b.json")[1]
+    )
+    # The nightly file of the same name and stamp, but measured anew.
+    records("1.benchmark.json", [1.001 * one for one in STEADY], 1)
+    assert "recorded in b.json" in record(source, "--baselines", "b.json")[1]
+    assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 20
 
 
 def test_chance(record: Record) -> None:
@@ -100,4 +158,6 @@ def test_refusals(record: Record) -> None:
     assert "there is no run 'nothing'" in record("nothing", code=2)[1]
     source = records("1.benchmark.json", STEADY, 1)
     assert "choose one" in record(source, "--check", "--accept", code=2)[1]
+    assert "Use benchmark_w.results.json" in record(source, "--report", "w.json", code=2)[1]
+    assert not Path("w.json").exists()
     assert "but no baselines" in record(source, "--baselines", source, code=2)[1]

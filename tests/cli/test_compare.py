@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,17 +42,17 @@ def compare(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_the_tables(compare: Run) -> None:
-    out, _ = compare(*TWO, "--margin", "0.02", "--by", "scenario")
+    out, _ = compare(*TWO, "--margin", "0.05", "--by", "scenario")
     for text in (
         "hybrid against bm25, sample by sample",
         "How large",
         "Won/tied/lost",
         "no worse",
-        "Slices, the worst first (15 shown)",
+        "Slices, the worst first (15 of ",
         "scenario=base",
         "stand on fewer than 20 samples",
-        "Biggest losers on ",
-        " before: ",
+        "Biggest losers on recall@5",
+        "right documents at ",
     ):
         assert " ".join(text.split()) in " ".join(out.split())  # sentences are wrapped
 
@@ -70,6 +71,8 @@ def test_the_meaning_comes_first_and_the_table_fits(
     assert rows[0].split()[-1] == "better"
     assert ("p Holm" in table) is has_p
     assert all(len(line.rstrip()) <= width for line in (meaning + table).splitlines())
+    # What the interval says and the verdict does not is explained, with p in the table or without it.
+    assert "the interval leaves out 0, but 14 metrics were compared" in " ".join(out.split())
 
 
 def test_for_machines(compare: Run) -> None:
@@ -98,8 +101,62 @@ def test_three_runs_are_ranked(compare: Run) -> None:
     assert len(json.loads(compare(*three, "--json")[0])["pairs"]) == 3
     assert r"\begin{tabular}" in compare(*three, "--latex")[0]
     assert "| Metric | a demo-bm25 |" in compare(*three, "--markdown")[0]
-    _, err = compare(*three, "--by", "scenario", code=2)
-    assert "slices and repeats are for two systems" in err
+    _, err = compare("demo-bm25,again-demo-bm25", *three[1:], code=2)
+    assert "repeats are for two systems" in err
+
+
+def test_several_runs_have_pairs_slices_and_losers(compare: Run) -> None:
+    three = ("again-demo-bm25", "demo-bm25", "demo-hybrid")
+    out, _ = compare(*three, "--by", "scenario", "--losers", "1")
+    flat = " ".join(out.split())
+    assert "Pairs that differ (b - a is b less a)" in flat
+    change = re.search(r"^recall@5 +c - a +\+0\.\d{4} +0\.\d{3} +(better|cannot tell)", out, re.MULTILINE)
+    assert change is not None
+    shown = "are those of demo-hybrid, the best of the others on recall@5, against again-demo-bm25."
+    assert shown in flat
+    assert "scenario=base" in out
+    assert "Biggest losers on recall@5" in out
+    document = json.loads(compare(*three, "--by", "scenario", "--losers-of", "mrr", "--json")[0])
+    pair = document["shown_pair"]
+    assert (pair["baseline"], pair["candidate"]) == ("again-demo-bm25", "demo-hybrid")
+    assert pair["slices"][0]["field"] == "scenario"
+    assert pair["biggest_losers"][0]["metric"] == "mrr"
+    page, _ = compare(*three, "--by", "scenario", "--markdown")
+    assert "### Pairs" in page
+    assert "### Slices, the worst first" in page
+
+
+def test_two_runs_of_one_system_are_told_apart(compare: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(echo, "_PIPE_WIDTH", 80)
+    out, _ = compare("demo-bm25", "again-demo-bm25", "--losers", "0")
+    assert out.startswith("again-demo-bm25 against demo-bm25, sample by sample")
+    heading = next(line for line in out.splitlines() if line.startswith("Metric "))
+    assert heading.split()[1:3] == ["demo-bm…", "again-d…"]
+
+
+def test_one_form_of_output_at_a_time(compare: Run) -> None:
+    assert "not allowed with argument" in compare(*TWO, "--markdown", "--latex", code=2)[1]
+
+
+@pytest.mark.parametrize("form", [(), ("--markdown",)])
+def test_a_name_begins_no_command_of_a_ci_log(
+    demo_runs: Path, compare: Run, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    text = (demo_runs / "demo-hybrid.results.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    document["system_version"] = "x\n::error::y\r::warning::z"
+    hostile = demo_runs / "hostile.results.json"
+    hostile.write_text(json.dumps(document).replace("demo-hybrid", "hostile"), encoding="utf-8")
+    if not (demo_runs / "hostile.run").exists():
+        shutil.copytree(demo_runs / "demo-hybrid.run", demo_runs / "hostile.run")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for runs in (("demo-bm25", "hostile"), ("demo-bm25", "demo-hybrid", "hostile")):
+        out, err = compare(*runs, *form)
+        assert ": :error: :y" in out
+        for line in (out + err).splitlines():
+            assert not line.lstrip().startswith("::")
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    assert not [line for line in compare("demo-bm25", "hostile", *form)[0].splitlines() if line[:2] == "::"]
 
 
 def test_repeats(compare: Run) -> None:

@@ -96,9 +96,111 @@ def test_json_and_force(here: Path, experiment: Run) -> None:
     config(here)
     assert json.loads(experiment("--json")[0])["winner"] == "new"
     assert "exists already" in experiment(code=2)[1]
-    assert "nothing to go on with" in experiment("--resume")[1]
+    out, err = experiment("--json", "--resume")
+    assert json.loads(out)["winner"] == "new"
+    assert "new: 40 samples, finished before" in err
+    assert "replaced" not in err
     assert json.loads(experiment("--json", "--force")[0])["winner"] == "new"
     assert "would throw away" in experiment("--force", "--resume", code=2)[1]
+
+
+def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> None:
+    text = (here / file).read_text(encoding="utf-8")
+    assert old in text
+    (here / file).write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_resume_judges_by_the_rules_of_now(here: Path, experiment: Run) -> None:
+    config(here)
+    experiment()
+    edit(here, "min_sample_size: 10", "min_sample_size: 50")
+    edit(here, "[exact_match]", "[exact_match, mrr]")
+    edit(
+        here,
+        "def run(self, sample, top_k=5):",
+        "def run(self, sample, top_k=5):\n        1/0",
+        "trial_rag.py",
+    )
+    out, err = experiment("--resume")
+    assert "Winner: none. Reason: old has 40 samples" in out
+    assert "mrr" in out
+    assert "the stored verdict was by another min_sample_size and secondary_metrics; it is replaced" in err
+    document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
+    assert (document["winner"], document["summary"]["failed_queries"]) == ("none", 0)
+    assert main(["verify", "trial-new", "--out", "runs"]) == 0
+
+
+def test_samples_that_are_added(here: Path, experiment: Run) -> None:
+    config(here)
+    experiment()
+    more = {"sample_id": "40", "query": "?", "relevant_docs": ["light"], "reference_answer": "white"}
+    text = (here / "questions.jsonl").read_text(encoding="utf-8")
+    (here / "questions.jsonl").write_text(f"{text}\n{json.dumps(more)}", encoding="utf-8")
+    assert "begun on other samples" in experiment("--resume", code=4)[1]
+    edit(here, "dataset:", "cache: answers\ndataset:")
+    experiment("--force")
+    (here / "questions.jsonl").write_text(text, encoding="utf-8")
+    kept = sorted((here / "answers").iterdir())
+    out, err = experiment("--resume")
+    assert "new: 40 samples (trial-new)" in err
+    assert "Winner: new" in out
+    assert sorted((here / "answers").iterdir()) == kept  # nobody was asked
+
+
+def test_where_everything_failed(here: Path, experiment: Run) -> None:
+    edit(
+        here,
+        "def run(self, sample, top_k=5):",
+        "def run(self, sample, top_k=5):\n        1/0",
+        "trial_rag.py",
+    )
+    config(here)
+    out, err = experiment(code=1)
+    assert "Winner: none. Reason: nothing was measured by recall@1: all 80 answers failed." in out
+    assert "auepora: nothing was measured." in err
+    assert "-0" not in out
+
+
+def test_shares_of_paired_samples_have_no_effect(here: Path, experiment: Run) -> None:
+    config(here)
+    edit(here, "{old: 0.5, new: 0.5}", "{old: 0.9, new: 0.1}")
+    assert "here every variant is asked all of them" in experiment("--check")[1]
+
+
+def test_times_cannot_decide(here: Path, experiment: Run) -> None:
+    config(here)
+    edit(here, "primary_metric: recall@1", "primary_metric: mean_latency")
+    assert "there can be no winner" in experiment("--check")[1]
+    out, _ = experiment()
+    assert "one run each: cannot tell" in out
+    assert "Winner: none. Reason: mean_latency[end_to_end] is of times" in out
+
+
+@pytest.mark.parametrize(
+    ("rail", "says"),
+    [
+        ("{metric: mrr, max_increase: 0.1}", "guard_rails[0].max_increase: more mrr is better"),
+        ("{metric: throughput, max_increase: 0}", "more throughput is better"),
+        ("{metric: mean_latency, margin: 0.1}", "one run each cannot rule out a loss"),
+    ],
+)
+def test_rails_that_point_the_wrong_way(here: Path, experiment: Run, rail: str, says: str) -> None:
+    config(here)
+    edit(here, "{metric: failure_rate, max: 0.05}", rail)
+    assert says in experiment("--check", code=2)[1]
+
+
+def test_predictions_that_are_not_whole(here: Path, experiment: Run) -> None:
+    lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(30))
+    (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    config(here, new="outputs: new.jsonl")
+    out, _ = experiment()
+    assert "new: the predictions have no line for 10 of its 40 samples. They count as failed." in out
+    assert "failed 0 10" in out
+    # A file that has become whole is read again.
+    lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(40))
+    (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert "no line for" not in experiment("--resume")[0]
 
 
 def test_too_few_samples(here: Path, experiment: Run) -> None:
@@ -164,6 +266,7 @@ def test_a_variant_that_cannot_be_had_is_refused_before_any_is_called(
     here: Path, experiment: Run, new: str, says: str
 ) -> None:
     config(here, new=new)
+    assert says in experiment("--check", code=2)[1]
     assert says in experiment(code=2)[1]
     assert not (here / "runs").exists()
 

@@ -39,6 +39,19 @@ def test_the_line_and_its_change(listed: Listed) -> None:
     assert "lines of their own" in err
 
 
+def test_failures_are_shown_and_are_no_triumph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for day, (failing, seconds) in enumerate([(0, 0.1)] * 4 + [(30, 0.01)] * 4, start=1):
+        store(tmp_path, day, 60, wrong=30, failing=failing, seconds=seconds * (1 + day / 100))
+    assert main(["list", "--trend", "recall@1", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "0.5000 [0.377, 0.623] 30 30" in " ".join(shown.out.split())
+    assert "failed calls count as the worst of the metric" in shown.err
+    assert main(["list", "--trend", "mean_latency", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "better for the calls that were answered, but others failed" in " ".join(shown.out.split())
+    assert "*: calls failed, and the value leaves them out" in shown.err
+
+
 def test_for_machines_and_as_a_picture(listed: Listed, tmp_path: Path) -> None:
     picture = tmp_path / "trend.png"
     document = json.loads(listed("--trend", "recall@1", "--json", "--plot", str(picture))[0])
@@ -52,7 +65,8 @@ def test_for_machines_and_as_a_picture(listed: Listed, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--trend", "nonsense"), "has 'nonsense'"),
+        (("--trend", "nonsense"), "has 'nonsense'. They have recall@1, bleu, mean_latency"),
+        (("--trend", "recal@1"), "Did you mean recall@1?"),
         (("--plot", "x.png"), "add --trend METRIC"),
         (("--trend", "recall@1", "--plot", "x.bmp"), "use .png or .svg"),
         (("--trend", "recall@1", "--alpha", "5"), "argument --alpha"),
@@ -64,3 +78,20 @@ def test_refusals(listed: Listed, words: tuple[str, ...], says: str) -> None:
 
 def test_a_list_is_what_it_was(listed: Listed) -> None:
     assert "rag-60-01" in listed()[0]
+
+
+def test_experiments_stand_apart_from_runs(listed: Listed, tmp_path: Path) -> None:
+    document = {
+        "evaluation_id": "ab_test_e",
+        "timestamp": "2026-03-09T00:00:00Z",
+        "dataset_id": "small",
+        "_metadata": {"evaluation_type": "ab_test"},
+    }
+    (tmp_path / "runs" / "ab_test_e.results.json").write_text(json.dumps(document), encoding="utf-8")
+    out, _ = listed()
+    runs, others = out.split("Kind")
+    assert "ab_test_e" not in runs
+    assert ["experiment", "ab_test_e", "2026-03-09T00:00:00Z", "small"] in [
+        line.split() for line in others.splitlines()
+    ]
+    assert "None" not in out

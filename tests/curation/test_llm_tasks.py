@@ -38,7 +38,7 @@ from auepora_eval.curation.llm_replies import (
 from auepora_eval.curation.llm_tasks import Made, generate_tasks
 from auepora_eval.errors import CallError, DataError, PlanError, StorageError
 from auepora_eval.judges.llm import ChatModel
-from auepora_eval.judges.prompt_files import load_prompt, new_fence
+from auepora_eval.judges.prompt_files import fence_of, load_prompt
 from auepora_eval.judges.retries import Clock
 from tests.servers import ChatServer, chat_server
 
@@ -326,7 +326,7 @@ def test_instructions_in_a_document_stay_material(tmp_path: Path) -> None:
     assert len(fences) == 2
     assert fences[0] != fence
     assert fences[0] in request[0]["content"]
-    assert fences[0] != new_fence("")
+    assert fences[0] != fence_of("")
 
 
 @pytest.mark.parametrize("mode", ["garbage", "429", "500", "slow", "half closed", "hung"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auepora_eval.core.calls import SystemCall
 from auepora_eval.core.policy import CallPolicy
@@ -13,6 +16,7 @@ from auepora_eval.core.resources import ApiUsage
 from auepora_eval.core.types import Document, SystemOutputs
 from auepora_eval.errors import CallError, DataError
 from auepora_eval.execution.systems import load_system
+from auepora_eval.judges.prompt_files import fence_of
 from tests.builders import a_sample
 from tests.servers import chat_server
 
@@ -95,6 +99,104 @@ def test_a_chat_model_answers_from_the_passages_of_the_sample() -> None:
     assert [hit.doc.doc_id for hit in output.retrieved] == ["d0", "d1"]
     assert (output.extra["input_tokens"], output.extra["output_tokens"]) == (11, 5)
     assert output.timings["generation"] > 0
+
+
+def test_the_same_question_is_the_same_request_whenever_it_is_asked() -> None:
+    sample = a_sample("s1", "Where?", candidate_docs=[Document("d", "text")])
+    with chat_server() as server:
+        for _ in range(2):
+            SystemCall(load_system(f"openai:{server.url}#small"), 2)(sample)
+        SystemCall(load_system(f"openai:{server.url}#small"), 2)(a_sample("s2", "When?"))
+        first, again, other = server.requests
+    assert first == again
+    fences = [re.findall("=== [0-9a-f]{32} ===", sent["messages"][1]["content"]) for sent in (first, other)]
+    assert fences[0][0] != fences[1][0]
+
+
+@given(st.text())
+def test_no_material_holds_its_own_fence(text: str) -> None:
+    fence = fence_of(text)
+    assert fence not in text
+    assert fence_of(text) == fence
+    assert fence_of(text + fence) not in text + fence
+
+
+def test_fields_of_the_request_are_set_or_left_out() -> None:
+    fields = {"temperature": None, "max_tokens": None, "max_completion_tokens": 99, "seed": 3}
+    with chat_server() as server:
+        asked(f"openai:{server.url}#m", request=fields)
+        asked(f"openai:{server.url}#m")
+        chosen, usual = server.requests
+    assert {name: chosen.get(name) for name in fields} == fields
+    assert "temperature" not in chosen
+    assert (usual["temperature"], usual["max_tokens"]) == (0.0, 2048)
+
+
+def test_what_is_asked_for_is_a_part_of_the_identity() -> None:
+    def identity(fields: dict[str, Any]) -> Any:
+        return load_system("openai:http://127.0.0.1:1/v1#m", {"request": fields}).identity  # type: ignore[attr-defined]
+
+    assert identity({"top_p": 0.5}) == identity({"top_p": 0.5}) != identity({"top_p": 0.6})
+    http = [
+        load_system("http:http://127.0.0.1:1/ask", {"fields": {"answer": name}}).identity  # type: ignore[attr-defined]
+        for name in ("answer", "text")
+    ]
+    assert http[0] != http[1]
+
+
+@pytest.mark.parametrize("kind", ["openai", "http"])
+def test_headers_come_from_the_environment(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY", "canary-7531")
+    with chat_server(["401"]) as server:  # it repeats every header in its message
+        name = f"openai:{server.url}#m" if kind == "openai" else f"http:{server.url}/ask"
+        output = asked(name, headers={"x-api-key": "env:GATEWAY"})
+        assert server.headers[0]["x-api-key"] == "canary-7531"
+        assert "Authorization" not in server.headers[0]
+    assert output.error is not None
+    assert "'x-api-key': '***'" in output.error.message
+    assert "canary-7531" not in str(output)
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({"x-api-key": "abcdef-the-key"}, "not env:NAME"),
+        ({"x-api-key": "env:NOT_SET_ANYWHERE"}, "is not set"),
+        ({"bad name": "env:GATEWAY"}, "is not the name of a header"),
+        ({"x\r\ny": "env:GATEWAY"}, "is not the name of a header"),
+        ({"Content-Length": "env:GATEWAY"}, "is not yours to set"),
+        ({"authorization": "env:GATEWAY"}, "--api-key-env"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_refused_and_no_key_is_repeated(
+    headers: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY", "canary-7531")
+    with pytest.raises(DataError, match=words) as refused:
+        load_system("http:http://127.0.0.1:1/ask", {"headers": headers})
+    assert "abcdef" not in str(refused.value)
+
+
+def test_a_document_without_a_score_is_marked() -> None:
+    sample = a_sample("s1", "Where?", candidate_docs=[Document("d", "text", {"page": 3})])
+    with chat_server(says=lambda body: REPLY, bare=True) as server:
+        hits = asked(f"http:{server.url}/ask").retrieved
+    assert [hit.doc.metadata for hit in hits] == [{}, {"score_missing": True}, {"score_missing": True}]
+    with chat_server() as server:
+        (hit,) = SystemCall(load_system(f"openai:{server.url}#small"), 2)(sample).retrieved
+    assert hit.doc.metadata == {"page": 3, "score_missing": True}
+    assert sample.candidate_docs is not None
+    assert sample.candidate_docs[0].metadata == {"page": 3}
+
+
+def test_a_prompt_file_may_have_any_name(tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    with pytest.raises(DataError, match=r"prompt\.txt: the prompt cannot be read"):
+        load_system("openai:http://127.0.0.1:1/v1#m", {"prompt": str(prompt)})
+    prompt.write_text("# system\nBe brief.\n# user\nQ: {{material}}\n", encoding="utf-8")
+    with chat_server() as server:
+        asked(f"openai:{server.url}#m", prompt=str(prompt))
+        assert server.requests[0]["messages"][0]["content"] == "Be brief."
 
 
 def test_a_prompt_of_the_user_is_used(tmp_path: Path) -> None:

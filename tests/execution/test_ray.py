@@ -38,8 +38,8 @@ def system(query):
 
 @needs_ray
 def test_what_every_executor_promises_holds_on_a_cluster(tmp_path: Path) -> None:
-    cases = ("contracts/test_every_executor.py", "contracts/test_scoring_on_every_executor.py")
-    cases = (*(f"tests/{case}" for case in cases), "tests/execution/ray_cases.py")
+    contracts = ("test_every_executor.py", "test_scoring_on_every_executor.py")
+    cases = (*(f"tests/contracts/{file}" for file in contracts), "tests/execution/ray_cases.py")
     with ray_nodes(2, 1) as nodes:
         done = subprocess.run(
             [

@@ -138,12 +138,53 @@ def test_a_right_one_has_no_errors() -> None:
         ({**block(), "id": "x"}, "$.id: an experiment does not use it"),
         ({**block(), "ab_testing": {"enabled": True}}, "$.ab_testing: there is no experiment in it"),
         (block(primary_metric="nonsense"), "$.ab_testing.primary_metric: no such metric"),
+        (block(guard_rails=[{"metric": "mrr", "margin": -1}]), "a margin is above 0"),
+        (
+            block(guard_rails=[{"metric": "mrr", "max_increase": 0.1}]),
+            "$.ab_testing.guard_rails[0].max_increase: not for that one",
+        ),
+        (block(experiment_id=""), "$.ab_testing.experiment_id: '' cannot be a file name"),
+        (block(experiment_id="-rf"), "$.ab_testing.experiment_id: '-rf' cannot be a file name"),
+        (block(power=2, alpha=0.05), "$.ab_testing.power"),
+        (
+            block(variants=variants(config_override={"p": 1})),
+            "$.ab_testing.variants[1]: there is no field 'config_override'",
+        ),
+        (block(variants=variants(nonsense=3)), "$.ab_testing.variants[1]: there is no field 'nonsense'"),
+        (block(variants=variants(top_k=3)), "$.ab_testing.variants[1]: there is no field 'top_k'"),
     ],
 )
 def test_errors(document: dict[str, Any], expected: str) -> None:
-    errors = experiment_errors(document, lambda name: "no such metric" if name == "nonsense" else "")
+    errors = experiment_errors(
+        document,
+        lambda name: "no such metric" if name == "nonsense" else "",
+        lambda name, kind: "not for that one" if kind == "max_increase" else "",
+    )
     assert len(errors) == 1
     assert expected in errors[0]
+
+
+def test_a_wrong_power_is_told_beside_a_wrong_alpha() -> None:
+    errors = experiment_errors(block(alpha=0, power=1))
+    assert [error.partition(":")[0] for error in errors] == ["$.ab_testing.alpha", "$.ab_testing.power"]
+
+
+def test_ids_that_are_one_file_where_case_does_not_count() -> None:
+    shares = {"x": 0.5, "X": 0.5}
+    both = [{"variant_id": name, "system": "m:a"} for name in shares]
+    errors = experiment_errors(block(variants=both, traffic_allocation=shares))
+    assert len(errors) == 2
+    assert all("another variant has this id but for the case of letters" in error for error in errors)
+
+
+def test_two_experiments_whose_runs_would_have_one_name() -> None:
+    listed = []
+    for name, variant in (("a", "b-c"), ("a-b", "c")):
+        both = [{"variant_id": one, "system": "m:a"} for one in (variant, "other")]
+        shares = {variant: 0.5, "other": 0.5}
+        listed.append({"experiment_id": name, "variants": both, "traffic_allocation": shares})
+    (error,) = experiment_errors({"dataset": "d.jsonl", "ab_testing": {"experiments": listed}})
+    assert "experiments[1].variants[0].variant_id: its run would be called a-b-c, as one of 'a'" in error
 
 
 def test_all_errors_at_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.core.types import known_score
 from auepora_eval.errors import DataError
 from auepora_eval.io.otlp import Span
 from auepora_eval.io.traces import Trace, TraceReader
@@ -138,6 +139,52 @@ def test_a_reranker_has_the_last_word_and_no_document_comes_twice() -> None:
     trace = trace_of(root, first, again, rerank)
     assert [hit.doc.doc_id for hit in trace.output.retrieved] == ["c", "a"]
     assert trace.output.timings["retrieval"] == 3.0
+
+
+def test_a_gap_in_the_numbers_loses_no_document() -> None:
+    root = a_span("root", "RETRIEVER", input__value="q")
+    for place in (0, 1, 2, 10, 11):
+        root.attributes |= {f"retrieval.documents.{place}.document.id": f"d{place}"}
+    root.attributes |= {"retrieval.documents.x.document.id": "no number"}
+    root.attributes |= {"retrieval.documents.99999999999999999999.document.id": "d-last"}
+    ids = [hit.doc.doc_id for hit in trace_of(root).output.retrieved]
+    assert ids == ["d0", "d1", "d2", "d10", "d11", "d-last"]
+    other = a_span("root", "", input__value="q")
+    for place in (1, 3):
+        other.attributes |= {f"gen_ai.retrieval.documents.{place}.id": f"d{place}"}
+    assert [hit.doc.doc_id for hit in trace_of(other).output.retrieved] == ["d1", "d3"]
+
+
+def test_a_gap_in_the_messages_loses_no_question() -> None:
+    model = a_span("root", "LLM")
+    for place, text in ((0, "first"), (4, "second")):
+        model.attributes |= {f"llm.input_messages.{place}.message.role": "user"}
+        model.attributes |= {f"llm.input_messages.{place}.message.content": text}
+    assert trace_of(model).sample.query == "second"
+
+
+def test_prompts_and_completions_of_the_older_convention() -> None:
+    model = a_span("root", "", gen_ai__operation__name="chat")
+    model.attributes |= {"gen_ai.prompt.0.role": "system", "gen_ai.prompt.0.content": "Be brief."}
+    model.attributes |= {"gen_ai.prompt.1.role": "user", "gen_ai.prompt.1.content": "How many?"}
+    model.attributes |= {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "Three."}
+    trace = trace_of(model)
+    assert (trace.sample.query, trace.output.response.text, trace.problem) == ("How many?", "Three.", "")
+
+
+def test_a_prompt_that_does_not_say_whose_it_is_is_the_users() -> None:
+    model = a_span("root", "", gen_ai__operation__name="text_completion")
+    model.attributes |= {"gen_ai.prompt.0.content": "How many?", "gen_ai.completion.0.content": "Three."}
+    trace = trace_of(model)
+    assert (trace.sample.query, trace.output.response.text) == ("How many?", "Three.")
+
+
+def test_a_document_without_a_score_is_marked() -> None:
+    root = a_span("root", "RETRIEVER", input__value="q")
+    root.attributes |= documents(("a", "A", 0.5), ("b", "B", None))
+    hits = trace_of(root).output.retrieved
+    assert [hit.doc.metadata for hit in hits] == [{}, {"score_missing": True}]
+    assert [known_score(hit) for hit in hits] == [0.5, None]
 
 
 def test_a_document_without_an_id_is_known_by_its_text() -> None:

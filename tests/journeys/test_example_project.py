@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from auepora_eval.cli.main import main
 PROJECT = Path(__file__).parents[2] / "examples" / "tool_library"
 GOOD = ("STEM = False", "STEM = True")
 BAD = ("LONGEST_QUESTION = 40", "LONGEST_QUESTION = 8")
+SUBTLE = ("RARE_WORDS_FIRST = True", "RARE_WORDS_FIRST = False")
 
 
 @pytest.fixture
@@ -34,10 +36,11 @@ def built(project: Path, change: tuple[str, str]) -> subprocess.CompletedProcess
 
 
 def gated(project: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The step of the workflow that is a command."""
+    """The command that the README gives, which is the step of the workflow too."""
     monkeypatch.chdir(project)
-    runs = ["runs/this-change.results.json", "--baseline", "baselines/baseline.results.json"]
-    return main(["gate", *runs, "--rules", "gate.yaml", "--no-regression", "all", "--junit", "gate.xml"])
+    lines = (project / "README.md").read_text(encoding="utf-8").splitlines()
+    [command] = [line.strip() for line in lines if line.strip().startswith("auepora gate ")]
+    return main([*shlex.split(command)[1:], "--junit", "gate.xml"])
 
 
 def test_a_good_change_passes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +54,15 @@ def test_a_bad_change_fails_the_build(project: Path, monkeypatch: pytest.MonkeyP
     done = built(project, BAD)
     assert done.returncode == 1, done.stdout
     assert "gate FAILED: this-change against baseline" in done.stdout
-    assert "margin recall@3: worse by the margin of 0.05 or more" in done.stdout
+    assert "margin recall@3: the best guess is a loss of 0.05 or more" in done.stdout
+    assert gated(project, monkeypatch) == 1
+
+
+def test_a_change_that_the_answers_hide_fails_both_ways(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = built(project, SUBTLE)
+    assert done.returncode == 1, done.stdout
     assert gated(project, monkeypatch) == 1
 
 
@@ -59,4 +70,6 @@ def test_the_workflow_does_what_is_tested_here() -> None:
     text = (PROJECT / ".github" / "workflows" / "evaluate.yml").read_text(encoding="utf-8")
     for words in ("pytest", "python evaluate.py this-change", "auepora gate runs/this-change.results.json"):
         assert words in text
-    assert "--rules gate.yaml --no-regression all" in text
+    asked = "--rules gate.yaml --no-regression all --margin recall@3=0.05 --margin contains_answer=0.05"
+    assert asked in " ".join(text.split())
+    assert asked in (PROJECT / "README.md").read_text(encoding="utf-8")

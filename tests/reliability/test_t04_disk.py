@@ -100,10 +100,30 @@ def test_t04_a_journal_that_is_replaced_under_us(tmp_path: Path) -> None:
     journal = a_journal(tmp_path)
     (tmp_path / "other").write_bytes(b"")
     (tmp_path / "other").replace(tmp_path / JOURNAL)
-    with pytest.raises(StorageError, match="replaced by another file"):
+    with pytest.raises(StorageError, match=r"replaced by another file\. The 4 records .* are gone with it"):
         journal.append("s3", an_output())
     journal.close("stopped")
     assert (tmp_path / JOURNAL).read_bytes() == b""
+
+
+def test_t04_a_journal_that_is_cut_off_under_us(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path)
+    whole = (tmp_path / JOURNAL).read_bytes()
+    first = whole[: whole.index(b"\n") + 1]
+    os.truncate(tmp_path / JOURNAL, len(first))
+    with pytest.raises(StorageError, match=r"somebody cut it off at byte .* What is left of it is kept"):
+        journal.append("s3", an_output())
+    journal.close("stopped")
+    assert (tmp_path / JOURNAL).read_bytes() == first  # not made longer, with zeros
+
+
+def test_t04_a_journal_that_is_cut_off_after_the_last_output(tmp_path: Path) -> None:
+    journal = a_journal(tmp_path)
+    journal.refuse_if_lost()
+    os.truncate(tmp_path / JOURNAL, 0)
+    with pytest.raises(StorageError, match="somebody cut it off at byte 0"):
+        journal.refuse_if_lost()
+    journal.close("stopped")
 
 
 def test_t04_an_error_of_the_disk_takes_back_the_half_line(

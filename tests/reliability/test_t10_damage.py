@@ -72,7 +72,9 @@ def test_t10_single_bits(tmp_path: Path) -> None:
 def test_t10_tails(tmp_path: Path, tail: bytes) -> None:
     content = a_journal(tmp_path)
     assert len(answers(tmp_path, content + tail)) == len(IDS)
-    with pytest.warns(DamagedJournalWarning, match=f"the last {len(tail)} bytes are not a whole record"):
+    lines = len(tail.splitlines())
+    told = f"last {lines} lines .{len(tail)} bytes. are" if lines > 1 else f"last {len(tail)} bytes are not"
+    with pytest.warns(DamagedJournalWarning, match=told):
         journal = Journal.resume(tmp_path, HEAD)
     journal.close("finished")
     assert (tmp_path / JOURNAL).read_bytes().startswith(content)

@@ -48,6 +48,15 @@ def hits(folder: Path, *texts: str) -> list[str]:
     return found
 
 
+def tell(case: str, folder: Path, *texts: str) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) + sum(len(text.encode()) for text in texts)
+    found = len(hits(folder, *texts))
+    print(
+        f"\nT-17 {case}: {len(FORMS)} forms of the key in {len(files)} files, {size:,} bytes: found {found}"
+    )
+
+
 def test_a_key_that_is_written_would_be_found(tmp_path: Path) -> None:
     bearer = base64.b64encode(f"Bearer {CANARY}".encode()).decode()
     (tmp_path / "zipped").write_bytes(gzip.compress(CANARY.encode()))
@@ -83,6 +92,23 @@ def test_a_key_that_is_sent_is_not_kept(
         assert server.headers[0]["Authorization"] == f"Bearer {CANARY}"
     said = capsys.readouterr()
     assert list(out.iterdir())
+    tell(f"{kind} {mode}", out, said.out, said.err)
+    assert hits(out, said.out, said.err) == []
+
+
+@pytest.mark.parametrize("mode", ["ok", "401", "redirect"])
+def test_a_key_in_a_header_of_ones_own_is_not_kept(
+    mode: str, dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, plan = tmp_path / "out", tmp_path / "plan.config.yaml"
+    with chat_server([mode], says=lambda body: {"answer": "a"}, bare=True) as server:
+        lines = [f"dataset: {dataset}", f"system: http:{server.url}/ask", "metrics: [exact_match]"]
+        lines += ["headers: {x-api-key: 'env:PROVIDER_API_KEY'}", "retries: 1"]
+        plan.write_text("\n".join(lines), encoding="utf-8")
+        main(["run", "--config", str(plan), "--out", str(out), "--id", "r"])
+        assert server.headers[0]["x-api-key"] == CANARY
+    said = capsys.readouterr()
+    tell(f"header {mode}", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []
 
 
@@ -104,6 +130,7 @@ def test_what_a_systems_own_exceptions_say_of_keys_is_not_kept(
     said = capsys.readouterr()
     assert code == 3  # every call failed
     assert "***" in said.out
+    tell(f"{attribute} {executor}", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []
 
 
@@ -147,4 +174,5 @@ def test_the_log_and_the_spans_of_a_run_hold_no_key(
     assert "attempt.failed" in (out / "r.run" / "log.jsonl").read_text(encoding="utf-8")
     assert "attempt.failed" in said.err
     assert "resourceSpans" in (out / "spans.jsonl").read_text(encoding="utf-8")
+    tell("log and spans", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []

@@ -78,7 +78,8 @@ def test_what_is_sure_comes_first_and_both_sides_are_told() -> None:
 def test_several_metrics_of_one_mind_are_one_sentence() -> None:
     ndcg = metric("ndcg@5", T.RETRIEVAL_ACCURACY, "better", p_adjusted=0.001)
     (told, _) = words(ndcg, RECALL, metric("hit@5", T.RETRIEVAL_RELEVANCE, "better", p_adjusted=0.03))
-    assert "(recall@5). That is more than chance explains (p = 0.030). ndcg@5 and hit@5 say so too." in told
+    # The p is that of the metric which is quoted.
+    assert "(recall@5). That is more than chance explains (p = 0.004). ndcg@5 and hit@5 say so too." in told
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,56 @@ def test_how_many_questions_would_tell(needed: dict[str, int | None], says: str)
     told = words(*(unclear(name, target[name], count) for name, count in needed.items()))
     assert told[0].endswith(says)
     assert len(told) == 1
+
+
+def test_the_first_metric_is_quoted_not_the_one_that_looks_best() -> None:
+    recall = unclear("recall@5", T.RETRIEVAL_RELEVANCE, 900)
+    hit = unclear("hit@10", T.RETRIEVAL_RELEVANCE, 120, p_value=0.011)
+    [told] = words(unclear("mrr", T.RETRIEVAL_ACCURACY, 130), recall, hit)
+    assert "(recall@5), which may be chance. About 800 more questions would tell." in told
+
+
+def test_times_of_one_run_each_are_the_machines() -> None:
+    untested: dict[str, Any] = {"p_value": None, "p_adjusted": None, "interval": None}
+    slow = unclear("mean_latency", T.LATENCY, None, unit="s", baseline=0.1, candidate=0.2)
+    assert words(replace(slow, **untested)) == [
+        "On speed one run of each cannot tell: an answer takes 200 ms on average instead of 100 ms, which "
+        "may be the machine."
+    ]
+
+
+def test_the_first_document_is_not_among_the_first_1() -> None:
+    assert (
+        "of the right documents, 92 in 100 come first instead of 85 (recall@1)"
+        in (words(replace(RECALL, name="recall@1"))[0])
+    )
+
+
+def failing(name: str = "exact_match", failed: int = 10, **more: Any) -> MetricComparison:
+    how = {"wins": 0, "ties": 50, "losses": 10, "difference": -1 / 6, "difference_bounds": (-1 / 6, 0.0)}
+    return metric(name, T.GENERATION_CORRECTNESS, "worse", failed_candidate=failed, **{**how, **more})
+
+
+def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -> None:
+    slow = metric("failure_rate", T.LATENCY, "worse")  # a failure is what it measures
+    assert words(failing(), slow)[-1] == (
+        "10 of 60 calls of new failed; each counts as wrong. The verdict on exact_match rests on that: had "
+        "they been answered, the difference could be anything from -0.1667 to 0.0000."
+    )
+    assert words(failing(), failing("token_f1"))[-1] == (
+        "10 of 60 calls of new failed; each counts as wrong. "
+        "The verdicts on exact_match and token_f1 rest on that."
+    )
+
+
+def test_failures_that_change_nothing_and_those_of_one_metric() -> None:
+    clear = failing(difference_bounds=(-0.3, -0.1), failed_baseline=2)
+    assert words(clear)[-1] == (
+        "10 of 60 calls of new failed and 2 of 60 calls of old failed; each counts as wrong."
+    )
+    judged = failing("faithful", difference_bounds=(-0.3, -0.1))
+    told = words(judged, failing("token_f1", 0, difference_bounds=None))
+    assert told[-1] == "10 of 60 scores of new failed (faithful); each counts as wrong."
 
 
 def test_margins() -> None:

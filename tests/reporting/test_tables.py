@@ -8,7 +8,8 @@ import pytest
 
 from auepora_eval.core.types import MetricResult, TargetCategory
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.reporting.tables import interval_text, results_to_dict, results_to_markdown, value_text
+from auepora_eval.reporting.number_texts import interval_text, value_text
+from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
 from tests.builders import a_failure, a_sample, an_output
 
 T = TargetCategory

@@ -25,14 +25,17 @@ def store(
     metrics: str = METRICS,
     failing: int = 0,
     seconds: float = 0.1,
+    wrong: int = 0,
+    arguments: dict[str, Any] | None = None,
+    top_k: int = 5,
 ) -> None:
-    """A run of that day in which the first questions are answered right; the very first ones fail."""
+    """A run of that day in which the first questions are right, but for `wrong`; the very first fail."""
 
     def system(query: str) -> Any:
         number = int(query.split()[1])
         if number < failing:
             raise RuntimeError("down")
-        right = number < hits
+        right = wrong <= number < hits
         return an_output(
             "ab" if right else "ba",
             "the light on the pier is white" if right else "no",
@@ -44,7 +47,8 @@ def store(
         a_sample(f"s{n}", f"q {n}", relevant="a", reference="the light on the pier is white")
         for n in range(size)
     )
-    run = AueporaEvaluator(system, EvaluationPlan(parse_metrics(metrics))).run(
-        a_dataset(*samples), evaluation_id=f"{name}-{size}-{day:02}"
-    )
+    about = {} if arguments is None else {"experiment": {"arguments": arguments}}
+    plan = EvaluationPlan(parse_metrics(metrics))
+    evaluator = AueporaEvaluator(system, plan, top_k=top_k, configuration=about)
+    run = evaluator.run(a_dataset(*samples), evaluation_id=f"{name}-{size}-{day:02}")
     EvaluationResultsStorage(folder).save_run(replace(run, started_at=f"2026-03-{day:02}T02:00:00Z"))

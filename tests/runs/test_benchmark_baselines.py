@@ -213,9 +213,10 @@ def test_a_run_is_measured_by_its_timings(tmp_path: Path) -> None:
     assert (whole.count, whole.failed, whole.source) == (3, 1, "r")
     assert whole.mean_duration == pytest.approx(0.2)
     assert whole.std_duration == pytest.approx(0.1)
-    assert whole.throughput == pytest.approx(3 / 0.6)
+    assert whole.throughput is None  # it says 0.6 s of work, but the clock ran for less
     assert whole.mean_memory is not None
     assert found["retrieval"].mean_memory is None
+    assert (found["retrieval"].failed, found["retrieval"].throughput) == (0, None)
 
 
 def written(tmp_path: Path, name: str, document: Any) -> str:
@@ -231,7 +232,8 @@ def test_records_suites_and_results_are_measured(tmp_path: Path) -> None:
         {"operation": "op", "timestamp": "2026-03-01T00:00:00Z", "duration": 99.0, "success": False},
         {"operation": "lost", "timestamp": 0, "duration": 9.0, "success": False},
     ]
-    (one,) = measurements(written(tmp_path, "r.benchmark.json", records), storage)
+    one, lost = measurements(written(tmp_path, "r.benchmark.json", records), storage)
+    assert (lost.operation, lost.count, lost.failed) == ("lost", 0, 1)
     assert (one.count, one.failed, one.mean_duration, one.mean_memory) == (2, 1, 2.0, 10)
     assert one.timestamp == "2026-03-02T00:00:00Z"
     suite = {
@@ -246,11 +248,11 @@ def test_records_suites_and_results_are_measured(tmp_path: Path) -> None:
     results = {
         "evaluation_id": "foreign",
         "timestamp": "2026-03-01T00:00:00Z",
-        "summary": {"successful_queries": 9},
+        "summary": {"successful_queries": 9, "failed_queries": 1, "total_evaluation_time_seconds": 3},
         "performance_metrics": {"latency_stats": {"mean": 250}},
     }
     (one,) = measurements(written(tmp_path, "f.results.json", results), storage)
-    assert (one.count, one.mean_duration, one.throughput) == (9, 0.25, 4.0)
+    assert (one.count, one.mean_duration, one.throughput, one.failed) == (9, 0.25, 3.0, 1)
 
 
 @pytest.mark.parametrize("name", ["benchmark_weekly.results.json", "weekly.benchmark.json"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
@@ -51,8 +52,10 @@ def verdicts(a: EvaluationRun, b: EvaluationRun) -> dict[str, str]:
 
 def test_a_clear_difference_is_seen_in_both_directions() -> None:
     few, many = run_with(range(10), "few"), run_with(range(35), "many")
-    assert set(verdicts(few, many).values()) == {"better"}
-    assert set(verdicts(many, few).values()) == {"worse"}
+    for pair, verdict in (((few, many), "better"), ((many, few), "worse")):
+        found = verdicts(*pair)
+        assert found.pop("mean_latency[end_to_end]") == "cannot tell"  # one run each
+        assert set(found.values()) == {verdict}
     recall = compare_runs(few, many).metrics[0]
     assert (recall.wins, recall.ties, recall.losses, recall.pairs) == (25, 15, 0, 40)
     assert recall.difference == pytest.approx(25 / 40)
@@ -217,6 +220,7 @@ def test_samples_needed_account_for_the_number_of_metrics() -> None:
     assert every > alone.samples_needed
     d = np.array([1.0] * 5 + [0.0] * 35)
     needed = (2.801585 * d.std(ddof=1) / d.mean()) ** 2
-    assert alone.samples_needed == pytest.approx(needed, abs=1)
-    assert alone.detectable == pytest.approx(2.801585 * d.std(ddof=1) / 40**0.5, rel=1e-5)
+    assert alone.samples_needed == pytest.approx(needed, abs=3)  # by t it is a little more
+    seen = TTestPower().solve_power(nobs=40, alpha=0.05, power=0.8) * d.std(ddof=1)
+    assert alone.detectable == pytest.approx(seen, rel=1e-5)
     assert alone.effect_size == pytest.approx(d.mean() / d.std(ddof=1))

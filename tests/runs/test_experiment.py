@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.errors import StorageError
-from auepora_eval.io.experiment_config import SPLIT, Experiment, GuardRail, Variant
+from auepora_eval.io.experiment_config import SPLIT, GuardRail, Variant
 from auepora_eval.io.validation import DataFormatValidator
+from auepora_eval.runs.cache import OutputCache
 from auepora_eval.runs.experiment import (
-    Outcome,
     analyse_experiment,
     experiment_plan,
     run_experiment,
@@ -31,40 +29,10 @@ from auepora_eval.runs.experiment_assignment import AssignedSamples, assigned_va
 from auepora_eval.runs.experiment_results import experiment_results, save_experiment
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from auepora_eval.stats.unpaired import sample_ratio_p, welch_difference
-from tests.builders import a_dataset, a_sample, an_output
+from tests.builders import a_dataset
+from tests.runs.experimenting import EXPERIMENT, outcome, system, world
 
 HALVES = {"a": 0.5, "b": 0.5}
-EXPERIMENT = Experiment(
-    "test",
-    (Variant("a", share=0.5), Variant("b", share=0.5)),
-    primary_metric="recall@1",
-    secondary_metrics=("token_f1",),
-    min_sample_size=10,
-)
-
-
-def world(size: int = 60, **fields: Any) -> InMemoryDataset:
-    return a_dataset(
-        *(a_sample(f"s{n}", f"q {n}", relevant="a", reference="white light", **fields) for n in range(size))
-    )
-
-
-def system(hits: int, *, words: int = 1000, seconds: float = 0.1, failing: int = 0) -> Callable[[str], Any]:
-    """Finds the document of the first questions, says the right words to the first, fails on the first."""
-
-    def answer(query: str) -> Any:
-        number = int(query.split()[1])
-        if number < failing:
-            raise RuntimeError("down")
-        text = "white light" if number < words else "dark"
-        return an_output("ab" if number < hits else "ba", text, timings={"end_to_end": seconds})
-
-    return answer
-
-
-def outcome(tmp_path: Path, experiment: Experiment, *systems: Any, size: int = 60) -> Outcome:
-    named = {one.variant_id: each for one, each in zip(experiment.variants, systems, strict=True)}
-    return run_experiment(experiment, world(size), named, EvaluationResultsStorage(tmp_path))
 
 
 # Who goes where
@@ -271,16 +239,18 @@ def test_the_document(tmp_path: Path) -> None:
     assert document["variant_samples"] == {"a": 60, "b": 60}
     assert document["statistical_tests"]["a_vs_b"]["better"] == "b"
     primary = document["primary_metric_results"]
-    assert primary["means"] == {"a": pytest.approx(20 / 60), "b": pytest.approx(44 / 59)}
-    assert primary["variant_results"]["b"]["value_with_failures"] == pytest.approx(44 / 60)
+    # What is tested counts the failure; what was answered is beside it.
+    assert primary["means"] == {"a": pytest.approx(20 / 60), "b": pytest.approx(44 / 60)}
+    assert primary["variant_results"]["b"]["value"] == pytest.approx(44 / 59)
     assert primary["significant"] is True
-    assert set(document["secondary_metric_results"]) == {"token_f1", "failure_rate"}
+    assert set(document["secondary_metric_results"]) == {"token_f1"}
+    assert set(document["guard_rail_metric_results"]) == {"failure_rate"}
     assert document["guard_rails"][0]["holds"] is True
     assert document["summary"]["failed_queries"] == 1
     with pytest.raises(StorageError, match="exists already"):
         save_experiment(found, storage)
     save_experiment(found, storage, force=True)
-    assert experiment_results(found, storage)["winner"] == "b"
+    assert experiment_results(found)["winner"] == "b"
 
 
 def test_what_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -308,21 +278,67 @@ def test_what_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "size", "metrics", "says"),
+    ("variant", "size", "says"),
     [
-        pytest.param(
-            Variant("a", share=0.5, arguments={"depth": 2}), 60, (), "other settings", id="settings"
-        ),
-        pytest.param(Variant("a", share=0.5), 50, (), "other samples", id="samples"),
-        pytest.param(Variant("a", share=0.5), 60, ("mrr",), "has no mrr", id="metrics"),
+        pytest.param(Variant("a", share=0.5, arguments={"depth": 2}), 60, "other settings", id="settings"),
+        pytest.param(Variant("a", share=0.5), 50, "other samples", id="samples"),
     ],
 )
-def test_another_variant_is_not_gone_on_with(
-    tmp_path: Path, variant: Variant, size: int, metrics: tuple[str, ...], says: str
-) -> None:
+def test_another_variant_is_not_gone_on_with(tmp_path: Path, variant: Variant, size: int, says: str) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     evaluator = AueporaEvaluator(system(20), experiment_plan(EXPERIMENT))
     run_variant(EXPERIMENT, EXPERIMENT.variants[0], evaluator, world(), storage)
-    changed = replace(EXPERIMENT, secondary_metrics=(*EXPERIMENT.secondary_metrics, *metrics))
     with pytest.raises(StorageError, match=says):
-        run_variant(changed, variant, evaluator, world(size), storage, resume=True)
+        run_variant(EXPERIMENT, variant, evaluator, world(size), storage, resume=True)
+
+
+def test_metrics_that_came_later_are_scored_on_what_is_stored(tmp_path: Path) -> None:
+    storage, asked = EvaluationResultsStorage(tmp_path), []
+
+    def counting(query: str) -> Any:
+        asked.append(query)
+        return system(20, failing=3)(query)
+
+    run_experiment(EXPERIMENT, world(), {"a": counting, "b": counting}, storage)
+    more = replace(EXPERIMENT, secondary_metrics=("token_f1", "mrr"), guard_rails=())
+    found = run_experiment(more, world(), {"a": counting, "b": counting}, storage, resume=True)
+    assert len(asked) == 2 * 60
+    # 17 of the first twenty find their document first, the forty others second.
+    assert found.value("mrr", "a") == pytest.approx((17 + 40 / 2) / 60)
+    assert found.tallies["a"].failed == 3
+
+
+def test_with_a_cache_only_new_samples_are_asked(tmp_path: Path) -> None:
+    storage, asked = EvaluationResultsStorage(tmp_path), []
+    variant = EXPERIMENT.variants[0]
+
+    def counting(query: str) -> Any:
+        asked.append(query)
+        return system(20)(query)
+
+    for size in (40, 60):
+        with OutputCache(tmp_path / "cache", ["counting"], 5) as cache:
+            source = AueporaEvaluator(counting, experiment_plan(EXPERIMENT))
+            run_variant(EXPERIMENT, variant, source, world(size), storage, resume=True, cache=cache)
+    assert len(asked) == 60
+    assert len(storage.load_run("test-a").samples) == 60
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_run_of_another_experiment_is_not_replaced(tmp_path: Path, force: bool) -> None:
+    """Variant b-c of experiment a, and variant c of a-b, have one name."""
+    storage = EvaluationResultsStorage(tmp_path)
+    source = AueporaEvaluator(system(20), experiment_plan(EXPERIMENT))
+    one, other = (
+        replace(EXPERIMENT, experiment_id=name, variants=(Variant(variant, share=1.0),))
+        for name, variant in (("a", "b-c"), ("a-b", "c"))
+    )
+    run_variant(one, one.variants[0], source, world(), storage)
+    with pytest.raises(StorageError, match="a-b-c is a run of variant 'b-c' of 'a'"):
+        run_variant(other, other.variants[0], source, world(), storage, force=force)
+
+
+def test_what_is_there_is_kept_unless_asked(tmp_path: Path) -> None:
+    outcome(tmp_path, EXPERIMENT, system(20), system(45))
+    with pytest.raises(StorageError, match="Go on with it"):
+        outcome(tmp_path, EXPERIMENT, system(20), system(45))

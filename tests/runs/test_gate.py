@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp
+from scipy.stats import binom
 
+from auepora_eval.core.stopping import Stopping
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import PlanError
 from auepora_eval.runs.compare import compare_runs
 from auepora_eval.runs.gate import GateReport, Verdict, gate_run
+from auepora_eval.stats.paired_margins import share_margin_p
 from tests.runs.gated import a_run
 
 EIGHT_OF_TEN = [1.0] * 8 + [0.0] * 2
@@ -138,7 +140,10 @@ def _named(runs: dict[str, EvaluationRun]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("lost", "won", "margin", "outcome"),
     [
-        pytest.param(0, 0, 0.001, "pass", id="no sample differs"),
+        pytest.param(0, 0, 0.03, "pass", id="no sample differs: 0.97^100 is 0.048"),
+        pytest.param(0, 0, 0.029, "unclear", id="no sample differs: 0.971^100 is 0.053"),
+        pytest.param(1, 0, 0.03, "unclear", id="one loss: 0.19 by the binomial"),
+        pytest.param(1, 0, 0.05, "pass", id="one loss: 0.037 by the binomial"),
         pytest.param(5, 5, 0.1, "pass", id="ruled out"),
         pytest.param(5, 5, 0.03, "unclear", id="too few samples for so small a margin"),
         pytest.param(6, 3, 0.03, "fail", id="the best guess is the margin"),
@@ -150,10 +155,12 @@ def test_a_margin_has_to_be_ruled_out(lost: int, won: int, margin: float, outcom
     report = gate_run(**_named(runs), rules={"margin": {"hit@5": margin}})
     verdict = only(report, "margin", "hit@5")
     assert verdict.outcome == outcome
-    gains = [-1.0] * lost + [1.0] * won + [0.0] * (100 - lost - won)
-    if lost:
-        oracle = ttest_1samp(gains, -margin, alternative="greater").pvalue
-        assert verdict.p_value == pytest.approx(oracle)
+    assert verdict.p_value is not None
+    assert verdict.p_value >= binom.cdf(lost, 100, margin) - 1e-9 or won
+    assert verdict.p_value == pytest.approx(share_margin_p(lost, won, 100, margin))
+    [compared] = compare_runs(runs["baseline"], runs["run"], margin={"hit@5": margin}).metrics
+    assert compared.margin_p == verdict.p_value
+    assert (outcome == "pass") == compared.within_margin
 
 
 def test_the_family_of_no_regression_is_its_own_rules() -> None:
@@ -300,3 +307,95 @@ def test_the_gate_and_the_comparison_say_the_same(gains: list[float], margin: fl
     report = gate_run(b, rules, baseline=a, resamples=500)
     assert (only(report, "no_regression", "recall@5").outcome == "fail") == (compared.verdict == "worse")
     assert (only(report, "margin", "recall@5").outcome == "pass") == compared.within_margin
+
+
+@pytest.mark.parametrize(
+    ("size", "metrics", "outcome"),
+    [
+        pytest.param(1, 1, "unclear", id="one sample"),
+        pytest.param(5, 1, "unclear", id="five: p is 2/32 at best"),
+        pytest.param(6, 1, "fail", id="six: 2/64"),
+        pytest.param(6, 2, "unclear", id="six and Holm over two metrics"),
+        pytest.param(7, 2, "fail", id="seven and two"),
+    ],
+)
+def test_a_collapse_that_cannot_be_shown_does_not_pass(size: int, metrics: int, outcome: str) -> None:
+    names = ["hit@5", "hit@3"][:metrics]
+    before, now = (a_run(f"of {one}", dict.fromkeys(names, [one] * size)) for one in (1.0, 0.0))
+    report = gate_run(now, {"no_regression": names}, baseline=before)
+    verdict = only(report, "no_regression", "hit@5")
+    assert verdict.outcome == outcome
+    assert report.exit_code == (3 if outcome == "unclear" else 1)
+    if outcome == "unclear":
+        assert f"Measure at least {6 if metrics == 1 else 7} samples" in verdict.fix
+        assert gate_run(now, {"no_regression": names, "if_unclear": "pass"}, baseline=before).exit_code == 0
+
+
+def test_too_few_draws_cannot_show_a_loss_either() -> None:
+    rng = np.random.default_rng(3)
+    scores = {f"recall@{k}": rng.random(40).tolist() for k in range(1, 7)}
+    now = a_run("new", {name: (0.9 * np.array(one)).tolist() for name, one in scores.items()})
+    rules = {"no_regression": list(scores)}
+    few = gate_run(now, rules, baseline=a_run("old", scores), resamples=100)  # 6 / 101
+    assert {one.outcome for one in few.verdicts if one.rule.kind == "no_regression"} == {"unclear"}
+    assert gate_run(now, rules, baseline=a_run("old", scores), resamples=500).exit_code == 1
+
+
+def test_the_smallest_loss_of_hits_is_no_less_than_what_can_show() -> None:
+    """One sample of 100 is lost; six have to be, for a p below 0.05."""
+    verdict = only(gate_run(**_named(two(1, 0)), rules={"no_regression": "all"}), "no_regression", "hit@5")
+    assert verdict.outcome == "pass"
+    assert verdict.detectable is not None
+    assert 1 - binom.cdf(5, 100, verdict.detectable) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("rules", [{"no_regression": ["mean_latency"]}, {"margin": {"mean_latency": 0.01}}])
+def test_one_run_each_cannot_tell_about_times(rules: dict[str, Any]) -> None:
+    a, b = (a_run(name, {"mean_latency": [seconds] * 50}) for name, seconds in (("old", 0.1), ("new", 0.9)))
+    verdict = gate_run(b, rules, baseline=a).verdicts[0]
+    assert (verdict.outcome, verdict.p_value) == ("unclear", None)
+    assert "0.1 s before, 0.9 s now; one run each cannot tell" in verdict.why
+    assert gate_run(b, {"max_loss": {"mean_latency": 0.5}}, baseline=a).exit_code == 1
+
+
+def test_a_loss_beyond_the_margin_is_called_a_guess_unless_it_is_sure() -> None:
+    guess = gate_run(**_named(two(6, 3)), rules={"margin": {"hit@5": 0.02}}).verdicts[0]
+    sure = gate_run(**_named(two(40, 0)), rules={"margin": {"hit@5": 0.02}}).verdicts[0]
+    assert guess.why.startswith("the best guess is a loss of 0.02 or more: -0.03 [")
+    assert guess.why.endswith("it may be less, but that is not shown")
+    assert "may be less" not in sure.why
+
+
+def test_hints_name_the_runs_and_figures_have_units() -> None:
+    usage = {"memory_mb": {"peak": 120.0}}
+    a, b = (
+        a_run(name, {"hit@5": [hit] * 9}, resource_usage=usage) for name, hit in (("a 1", 1.0), ("b", 0.0))
+    )
+    report = gate_run(b, {"min": {"hit@5": 0.5}, "max": {"memory_mb.peak": 100}}, baseline=a)
+    fixes = [one.fix for one in report.verdicts]
+    assert fixes[0] == "Look at the samples behind it: auepora show b --worst hit@5"
+    assert "auepora compare 'a 1' b --losers 10" in fixes[2]
+    assert report.verdicts[1].why == "the value of memory_mb.peak is 120 MB, at most 100 MB is asked"
+
+
+def test_a_run_that_stopped_early_is_said_to_have() -> None:
+    run = a_run("new", {"hit@5": EIGHT_OF_TEN})
+    run.stopping = Stopping(True, 10, 90, "0" * 64, 1, 0.05, 0, [])
+    assert "new stopped after 10 of 90 samples" in gate_run(run, {"min": {"hit@5": 0.5}}).notes[0]
+    run.stopping = Stopping(False, 10, 10, "0" * 64, 1, 0.05, 0, [])
+    assert gate_run(run, {"min": {"hit@5": 0.5}}).notes == []
+    report = gate_run(run, {"no_regression": ["hit@5"]}, baseline=a_run("old", {"hit@5": EIGHT_OF_TEN}))
+    assert any("second look" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(("few", "outcome"), [(1.0, "pass"), (0.0, "unclear")])
+def test_a_metric_of_few_samples_that_nobody_named_stops_the_gate_only_if_it_lost(
+    few: float, outcome: str
+) -> None:
+    a, b = (a_run(name, {"hit@5": EIGHT_OF_TEN, "hit@3": EIGHT_OF_TEN}) for name in ("old", "new"))
+    for run, hit in ((a, 1.0), (b, few)):
+        run.results[1] = a_run("few", {"hit@3": [hit] * 4}).results[0]
+    verdict = only(gate_run(b, {"max_count_drop": 0.5}, baseline=a), "no_regression", "hit@3")
+    assert verdict.outcome == outcome
+    named = gate_run(b, {"no_regression": ["hit@5", "hit@3"]}, baseline=a)
+    assert only(named, "no_regression", "hit@3").outcome == "unclear"

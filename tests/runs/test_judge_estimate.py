@@ -45,6 +45,16 @@ def test_what_the_judge_saves() -> None:
     assert useless["corrected"]["value"] == pytest.approx(float(people.mean()))
 
 
+def test_the_share_of_yes_of_the_judge_alone_is_counted_not_averaged() -> None:
+    """Of six scores two reach 0.7: a third, whatever their mean."""
+    scores, rest = np.array([0.9, 0.6, 0.1]), np.array([0.7, 0.69, 0.5])
+    people = np.array([1.0, 0.0, 0.0])
+    assert corrected(people, scores, rest, yes_from=0.7)["judge_alone"] == pytest.approx(2 / 6)
+    assert corrected(people, scores, rest)["judge_alone"] == pytest.approx((1.6 + 1.89) / 6)
+    both = [corrected(people, scores, rest, yes_from=limit)["corrected"] for limit in (None, 0.7)]
+    assert both[0] == both[1]  # the correction is by the scores either way
+
+
 def test_rogan_and_gladen_by_hand() -> None:
     """Of 10 yes it finds 9, of 10 no it lets 8 go; of the others it calls 75% yes: 0.785714 are."""
     is_yes = np.array([True] * 10 + [False] * 10)

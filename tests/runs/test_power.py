@@ -18,7 +18,9 @@ from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.reporting.power_words import power_in_words, power_rows, power_to_dict
 from auepora_eval.runs.compare import compare_runs
-from auepora_eval.runs.power import power_from_numbers, power_from_runs
+from auepora_eval.runs.pairing import Pairing
+from auepora_eval.runs.power import PowerReport, _metric_power, power_from_numbers, power_from_runs
+from auepora_eval.stats.power import sample_size
 
 
 def a_run(name: str, clusters: list[str] | None = None, **columns: Any) -> EvaluationRun:
@@ -67,12 +69,25 @@ def test_clusters_cost_what_kish_says() -> None:
 
 
 def test_a_rate_tells_both_ways() -> None:
-    """0.8 to 0.9: 197 in each group by the normal formula; fewer on the same samples."""
+    """0.8 to 0.7, which varies more than 0.9: 291 in each group by the normal formula."""
     metric = power_from_numbers(effect=0.1, rate=0.8).metrics[0]
-    by_hand = (1.959964 + 0.841621) ** 2 * (0.16 + 0.09) / 0.1**2
+    by_hand = (1.959964 + 0.841621) ** 2 * (0.16 + 0.21) / 0.1**2
     assert metric.needed_other == pytest.approx(by_hand, abs=2)
-    assert metric.needed_same == pytest.approx(by_hand * (0.25 - 2 * 0.5 * 0.4 * 0.3) / 0.25, abs=3)
+    same = by_hand * (0.37 - 2 * 0.5 * math.sqrt(0.16 * 0.21)) / 0.37
+    assert metric.needed_same == pytest.approx(same, abs=3)
+    assert power_from_numbers(effect=0.1, rate=0.2).metrics[0].needed_same == metric.needed_same
     assert power_from_numbers(effect=0.1, rate=0.95).metrics[0].needed_same is not None  # downwards
+
+
+@pytest.mark.parametrize(("rate", "effect", "rise"), [(0.8, 0.03, 1_318), (0.95, 0.04, 178)])
+def test_a_drop_is_noticed_too(rate: float, effect: float, rise: int) -> None:
+    """A regression is a drop, and takes more samples than a rise of the same size from a high rate."""
+    sds = [math.sqrt(share * (1 - share)) for share in (rate, rate - effect)]
+    sd = math.sqrt(sds[0] ** 2 + sds[1] ** 2 - sds[0] * sds[1])
+    needed = power_from_numbers(effect=effect, rate=rate).metrics[0].needed_same
+    assert needed is not None
+    assert needed > rise
+    assert needed == sample_size(effect, sd)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +115,7 @@ def test_two_runs_tell_what_a_comparison_of_them_says() -> None:
     assert report.level == 0.025
     for metric in report.metrics:
         if metric.same_sd is not None:
-            assert metric.detectable_same == pytest.approx(compared[metric.name].detectable, rel=0.03)
+            assert metric.detectable_same == pytest.approx(compared[metric.name].detectable)
     assert [metric.samples for metric in report.metrics] == [200, 200]
 
 
@@ -175,10 +190,22 @@ def test_a_metric_that_is_no_mean_has_its_bootstrap() -> None:
     rng = np.random.default_rng(6)
     seconds = rng.gamma(4, 0.1, 150)
     runs = [a_run(name, None, **{"latency@0.95": seconds + add}) for name, add in (("a", 0.0), ("b", 0.01))]
-    metric = power_from_runs(*runs).metrics[0]
+    metric = _metric_power(Pairing({}, runs[0].results[0], runs[1].results[0]), None, 0.0, repeats=1)
+    assert metric is not None
     assert metric.unit == "s"
-    assert metric.detectable_other is not None
-    assert 0.01 < metric.detectable_other < 0.5
+    seen = PowerReport(0.05, 0.05, 0.8, [metric]).detectable(metric, 150, same=False)
+    assert seen is not None
+    assert 0.01 < seen < 0.5
+
+
+def test_more_samples_do_not_tell_more_about_times() -> None:
+    seconds = np.random.default_rng(7).gamma(4, 0.1, 50)
+    timed = a_run("a", None, **{"ndcg_5": seconds / 10, "latency@0.95": seconds})
+    report = power_from_runs(timed)
+    assert [one.name for one in report.metrics] == ["ndcg@5"]
+    assert "but more runs do" in report.notes[0]
+    with pytest.raises(PlanError, match="but more runs do"):
+        power_from_runs(timed, metrics=["latency@0.95[end_to_end]"])
 
 
 def test_failures_count_as_the_worst() -> None:
@@ -229,4 +256,4 @@ def test_words_tables_and_json() -> None:
     assert document["metrics"][0]["needed_same"] > 1
     assert document["in_words"]
     tiny = power_from_numbers(effect=1e-9, sd=1.0)
-    assert power_in_words(tiny)[0].startswith("No number of samples")
+    assert power_in_words(tiny)[0].startswith("To notice a change of 1e-09")

@@ -14,12 +14,8 @@ from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import PlanError
 from auepora_eval.reporting.comparison_json import ranking_to_dict, statistical_analysis
 from auepora_eval.reporting.comparison_latex import comparison_to_latex, latex_text, ranking_to_latex
-from auepora_eval.reporting.comparison_tables import (
-    comparison_report,
-    ranking_in_words,
-    ranking_report,
-    ranking_rows,
-)
+from auepora_eval.reporting.comparison_tables import comparison_report
+from auepora_eval.reporting.ranking_tables import ranking_in_words, ranking_report, ranking_rows
 from auepora_eval.runs.compare import compare_runs
 from auepora_eval.runs.losers import LostSample
 from auepora_eval.runs.ranking import rank_runs

@@ -88,6 +88,8 @@ def test_attempts_and_failures_are_told(tmp_path: Path, executor: Any) -> None:
     failed = next(line for line in lines if line["event"] == "sample.failed")
     assert (failed["error_type"], failed["message"], failed["attempts"]) == ("TimeoutError", "too slow", 2)
     assert failed["level"] == "warning"
+    tried = [line["seconds"] for line in lines if line.get("attempt") and line["sample_id"] == "s4"]
+    assert failed["seconds"] == pytest.approx(sum(tried), abs=5e-6)  # not the last attempt's alone
     assert (lines[-1]["failed"], lines[-1]["waits"], lines[-1]["waited_seconds"]) == (1, 2, sum(sleeps))
     assert [line["waits"] for line in lines if line["event"] == "call.waiting"] == [1]  # the second came soon
 

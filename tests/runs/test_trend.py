@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auepora_eval.reporting.plots import save_figure
+from auepora_eval.reporting.plots import INK, save_figure
 from auepora_eval.reporting.trend_json import trend_to_dict
 from auepora_eval.reporting.trend_plot import plot_trend
+from auepora_eval.reporting.trend_words import settings_in_words
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from auepora_eval.runs.trend import TrendLine, metric_trend
 from tests.runs.nightly import store
@@ -67,13 +69,61 @@ def test_systems_are_joined_when_asked(tmp_path: Path) -> None:
 
 
 def test_a_crash_is_a_change_for_the_worse(tmp_path: Path) -> None:
-    """Of what was answered more is right, but a fifth was not answered."""
+    """What was answered is right as before, but two in five were not answered."""
     for day, failing in enumerate([0, 0, 0, 24, 24], start=1):
         store(tmp_path, day, 60, failing=failing)
     (line,) = lines(tmp_path)
-    assert [point.value for point in line.points] == [1.0] * 5
+    assert [point.value for point in line.points] == [1.0, 1.0, 1.0, 0.6, 0.6]
+    assert [point.value_answered for point in line.points] == [1.0] * 5
+    low, high = line.points[3].interval or (1.0, 1.0)
+    assert low < 0.6 < high
     assert [point.failed for point in line.points] == [0, 0, 0, 24, 24]
     assert [change.place for change in line.changes] == [3]
+
+
+def test_failing_on_what_would_be_wrong_is_no_gain(tmp_path: Path) -> None:
+    for day, failing in enumerate([0, 0, 0, 30, 30], start=1):
+        store(tmp_path, day, 60, wrong=30, failing=failing)
+    (line,) = lines(tmp_path)
+    assert [point.value for point in line.points] == [0.5] * 5
+    assert (line.changes, line.points[4].value_answered, line.points[4].failures_counted) == ((), 1.0, True)
+
+
+def test_times_of_failed_calls_have_no_worst(tmp_path: Path) -> None:
+    store(tmp_path, 1, 30, failing=10)
+    (line,) = lines(tmp_path, "mean_latency")
+    assert (line.points[0].failed, line.points[0].failures_counted) == (10, False)
+
+
+def test_other_settings_are_another_system(tmp_path: Path) -> None:
+    made = [{"pieces": "two"}, {"pieces": "four"}, {"pieces": "two"}]
+    for day, arguments in enumerate(made, start=1):
+        store(tmp_path, day, 30, arguments=arguments)
+    store(tmp_path, 4, 30, top_k=3)
+    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
+    assert [len(line.points) for line in trend.lines] == [2, 1, 1]
+    words = [settings_in_words(trend, line) for line in trend.lines]
+    assert words == ["top_k=5, pieces=two", "top_k=5, pieces=four", "top_k=3"]
+
+
+def test_results_of_another_tool_are_joined_by_name(tmp_path: Path) -> None:
+    for day, (value, total) in enumerate([(0.7, 500), (0.72, 500), (0.3, 50)], start=1):
+        document = {
+            "evaluation_id": f"x{day}",
+            "timestamp": f"2026-03-0{day}T00:00:00Z",
+            "system_version": "their rag",
+            "dataset_id": "their data",
+            "summary": {"total_queries": total, "successful_queries": total - 5, "failed_queries": 5},
+            "retrieval_metrics": {
+                "hit@1": {"value": value, "confidence_interval": [value - 0.04, value + 0.04]}
+            },
+        }
+        (tmp_path / f"x{day}.results.json").write_text(json.dumps(document), encoding="utf-8")
+    first, second = lines(tmp_path, "hit@1")
+    assert [point.value for point in first.points] == [0.7, 0.72]
+    assert (first.dataset, first.dataset_sha256, first.points[0].failed) == ("their data", "", 5)
+    assert first.points[0].interval == pytest.approx((0.66, 0.74))
+    assert len(second.points) == 1
 
 
 def test_times_waver_from_run_to_run(tmp_path: Path) -> None:
@@ -126,7 +176,26 @@ def test_the_plot(tmp_path: Path) -> None:
     assert [panel.get_title(loc="left") for panel in figure.axes] == ["rag on small"]
     dots = next(one for one in figure.axes[0].get_lines() if one.get_marker() == "o")
     assert np.asarray(dots.get_ydata()) == pytest.approx([0.5, 0.5, 50 / 60])
-    assert "+0.333" in figure.axes[0].texts[0].get_text()
+    assert "+0.3333" in figure.axes[0].texts[0].get_text()
     assert save_figure(figure, tmp_path / "t.png").stat().st_size > 10_000
     with pytest.raises(ValueError, match="nothing to plot"):
         plot_trend(replace(trend, lines=()))
+
+
+def test_a_plot_of_many_runs_can_be_read(tmp_path: Path) -> None:
+    nights = [(5, 0)] * 3 + [(40, 0)] * 2 + [(0, 60), (40, 0), (20, 0), (20, 0), (58, 0), (58, 20), (58, 20)]
+    for day, (hits, failing) in enumerate(nights, start=1):
+        store(tmp_path, day, hits, failing=failing, seconds=0.001 * day)
+    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
+    figure = plot_trend(trend)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    assert len(trend.lines[0].changes) >= 3
+    for texts in (axes.texts, axes.get_xticklabels()):
+        boxes = [text.get_window_extent() for text in texts]
+        assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    levels = [np.asarray(one.get_xdata()) for one in axes.get_lines() if one.get_color() == INK]
+    assert levels
+    assert not any(xs.min() < 5 < xs.max() for xs in levels)  # that run has no value
+    times = plot_trend(metric_trend(EvaluationResultsStorage(tmp_path), "mean_latency"))
+    assert times.axes[0].get_ylabel() == "milliseconds"

@@ -16,6 +16,7 @@ from auepora_eval.stats.unpaired import (
     normal_difference,
     sample_ratio_p,
     samples_per_arm,
+    two_shares_margin_p,
     welch_difference,
 )
 
@@ -91,3 +92,39 @@ def test_a_sample_ratio_without_samples_is_not_known() -> None:
     assert math.isnan(sample_ratio_p([0, 0], [0.5, 0.5]))
     with pytest.raises(ValueError, match="above 0"):
         sample_ratio_p([1, 1], [1.0, 0.0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), size_a=st.integers(3, 80), size_b=st.integers(3, 80), margin=st.floats(0.01, 0.4))
+def test_a_margin_of_shares_has_the_errors_of_the_likeliest_shares_at_the_margin(
+    data: st.DataObject, size_a: int, size_b: int, margin: float
+) -> None:
+    """The oracle looks for these on a grid."""
+    hits_a, hits_b = data.draw(st.integers(0, size_a)), data.draw(st.integers(0, size_b))
+    low = np.linspace(1e-9, 1 - margin - 1e-9, 100_001)
+    high = low + margin
+    likely = hits_b * np.log(low) + (size_b - hits_b) * np.log1p(-low)
+    likely += hits_a * np.log(high) + (size_a - hits_a) * np.log1p(-high)
+    b = low[likely.argmax()]
+    variance = b * (1 - b) / size_b + (b + margin) * (1 - b - margin) / size_a
+    gap = hits_b / size_b - hits_a / size_a + margin
+    expected = stats.norm.sf(gap / np.sqrt(variance))
+    assert two_shares_margin_p(hits_a, size_a, hits_b, size_b, margin) == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("size", [100, 150, 300])
+@pytest.mark.parametrize("share", [1.0, 0.98, 0.9])
+def test_a_margin_of_shares_is_seldom_ruled_out_where_it_is_lost(size: int, share: float) -> None:
+    """All outcomes counted, each with its chance: at a loss of just the margin, 5 in 100 and little more."""
+    first, second = (stats.binom(size, p) for p in (share, share - 0.02))
+    error = sum(
+        first.pmf(a) * second.pmf(b)
+        for a in range(int(first.ppf(1e-4)), size + 1)
+        for b in range(int(second.ppf(1e-4)), size + 1)
+        if two_shares_margin_p(a, size, b, size, 0.02) < 0.05
+    )
+    assert error < 0.062
+
+
+def test_a_margin_of_shares_of_nothing_is_not_known() -> None:
+    assert math.isnan(two_shares_margin_p(0, 0, 3, 4, 0.1))

@@ -1,0 +1,131 @@
+"""What one metric says of each variant by itself: the rows that count, failed answers at their worst.
+
+A failed call has no time, and the worst time has no end. It counts as the slowest call of all variants: so
+failing is never faster than answering.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.batch import shared_or_none
+from ..core.metrics_base import SampleMetric
+from ..core.scores import as_columns
+from ..core.types import EvaluationRun, SampleScore
+from ..errors import PlanError
+from ..io.predictions import MISSING_PREDICTION
+from .pairing import _clusters, _Filled, metric_of
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows, Scores
+
+
+class Side(NamedTuple):
+    """What is known of one variant: the rows that count with their clusters, and what is not its own answer.
+
+    `failed` counts rows that stand for a failed answer, `lost` those without any prediction; of samples in
+    clusters `lost` counts the clusters that lost one.
+    """
+
+    metric: SampleMetric
+    rows: Rows
+    clusters: Sequence[Hashable] | None
+    failed: int = 0
+    lost: int = 0
+
+    @property
+    def value(self) -> float:
+        """The metric's value with failed answers at their worst; NaN where nothing was measured."""
+        return float(self.metric.aggregate(self.rows)) if len(self.rows) else math.nan
+
+    @property
+    def measured(self) -> int:
+        """How many samples have a score of their own."""
+        return len(self.rows) - self.failed
+
+    @property
+    def units(self) -> int:
+        """How many samples, or clusters of them, there are."""
+        return len(self.rows) if self.clusters is None else len(set(self.clusters))
+
+    def interval(self, seed: int = 0) -> tuple[float, float] | None:
+        """The 95% interval of the value."""
+        found = self.metric.interval(self.rows, self.clusters, seed=seed) if len(self.rows) else None
+        return None if found is None else (found.low, found.high)
+
+
+def sides_of(runs: Mapping[str, EvaluationRun], name: str) -> dict[str, Side]:
+    """One metric of all variants. It takes all of them to know the slowest call."""
+    import numpy as np
+
+    found = {variant: _Counted(run, name) for variant, run in runs.items()}
+    measured = [one.rows[one.measured] for one in found.values() if one.measured.any()]
+    if measured and any(one.endless for one in found.values()):
+        width = max(rows.shape[1] for rows in measured)
+        padded = [np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows in measured]
+        everything = np.concatenate(padded)
+        for one in found.values():
+            one.fill(everything)
+    return {variant: one.side() for variant, one in found.items()}
+
+
+class _Counted:
+    """The scores of one variant on the way to a side."""
+
+    def __init__(self, run: EvaluationRun, name: str) -> None:
+        import numpy as np
+
+        result = run.result(name)
+        metric = metric_of(result)
+        if metric is None:
+            raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
+        self.metric, self.scores = metric, as_columns(result.scores)
+        samples = {sample.sample_id: sample for sample in run.samples}
+        filled = _Filled(metric, self.scores, samples)
+        self.rows, self.there = filled.rows, filled.there
+        self.measured = np.isfinite(self.scores.values)
+        self.clusters = _clusters(self.scores, samples)
+        self.endless: dict[int, SampleScore] = {}
+        for place, note in self.scores.notes.items():
+            sample = samples.get(self.scores.sample_ids[place])
+            if note.failed and not self.there[place] and sample is not None:
+                worst = metric.score_if_failed(sample, high=not metric.higher_is_better)
+                if worst.value is not None and math.isinf(worst.value):
+                    self.endless[place] = worst
+
+    def fill(self, everything: Rows) -> None:
+        """Put the worst that any variant measured where a failed answer has no worst of its own."""
+        value = everything[:, 0].min() if self.metric.higher_is_better else everything[:, 0].max()
+        for place, worst in self.endless.items():
+            parts = (
+                part if math.isfinite(part) else everything[:, column].max()
+                for column, part in enumerate(worst.parts, start=1)
+            )
+            self.rows[place] = 0.0
+            self.rows[place, : 1 + len(worst.parts)] = (value, *parts)
+            self.there[place] = True
+
+    def side(self) -> Side:
+        clusters = self.clusters
+        if clusters is not None:
+            there = self.there.tolist()
+            clusters = shared_or_none([one for one, kept in zip(clusters, there, strict=True) if kept])
+        failed = int((self.there & ~self.measured).sum())
+        return Side(self.metric, self.rows[self.there], clusters, failed, self._lost(clusters))
+
+    def _lost(self, clusters: Sequence[Hashable] | None) -> int:
+        places = [place for place in _unpredicted(self.scores) if self.there[place]]
+        if clusters is None or self.clusters is None:
+            return len(places)
+        return len({self.clusters[place] for place in places})
+
+
+def _unpredicted(scores: Scores) -> list[int]:
+    """The places of samples that a file of predictions has no line for."""
+    return [
+        place
+        for place, note in scores.notes.items()
+        if note.failed and note.reason.startswith(f"{MISSING_PREDICTION}:")
+    ]

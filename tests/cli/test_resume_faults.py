@@ -1,0 +1,174 @@
+"""Going on after an outage, a spent budget or a change: what is asked, what is refused, what is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.servers import ChatServer, chat_server
+
+SIZE = 8
+Said = pytest.CaptureFixture[str]
+
+
+def lines(size: int) -> str:
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "hello"} for n in range(size))
+    return "".join(json.dumps(line) + "\n" for line in made)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (tmp_path / "mine.py").write_text("def answer(query):\n    return 'hello'\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    return main(["run", "--out", "out", *words])
+
+
+def on(server: ChatServer) -> tuple[str, ...]:
+    return ("--dataset", "d.jsonl", "--system", f"openai:{server.url}#m", "--metrics", "exact_match")
+
+
+MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
+
+
+def test_an_outage_is_repaired_in_a_run_that_is_finished(here: Path, capsys: Said) -> None:
+    with chat_server(["503"] * SIZE + ["ok"]) as server:
+        assert run(*on(server), "--retries", "0", "--id", "x") == 3
+        assert EvaluationResultsStorage("out").load_tally("x").failed == SIZE
+        assert run("--resume", "x") == 0
+        assert len(server.requests) == 2 * SIZE
+        said = capsys.readouterr()
+        assert f"resuming: {SIZE} of {SIZE} samples have an output; {SIZE} of them failed" in said.err
+        assert f"{SIZE}/{SIZE}" in said.out
+        assert EvaluationResultsStorage("out").load_tally("x").failed == 0
+        assert run("--resume", "x") == 0  # now there is nothing to do
+        assert len(server.requests) == 2 * SIZE
+    assert "there is nothing to go on with." in capsys.readouterr().err
+    assert main(["verify", "x", "--out", "out"]) == 0
+
+
+def test_failures_that_would_come_again_are_tried_when_asked_for(here: Path, capsys: Said) -> None:
+    (here / "mine.py").write_text("def answer(query):\n    raise LookupError(query)\n", encoding="utf-8")
+    assert run(*MINE, "--id", "x") == 3
+    assert run("--resume", "x") == 0
+    assert f"{SIZE} failures would come again; --retry-failed" in capsys.readouterr().err
+    (here / "mine.py").write_text("def answer(query):\n    return 'hello'\n", encoding="utf-8")
+    assert run("--resume", "x", "--retry-failed") == 0
+    said = capsys.readouterr()
+    assert f"{SIZE}/{SIZE}" in said.out
+    assert "the file of the system is not what it was" in said.err
+    stored = EvaluationResultsStorage("out").load_results("x")
+    first, last = json.loads((here / "out" / "x.results.json").read_text())["configuration"][
+        "programs_sha256"
+    ]
+    assert first != last
+    assert stored["configuration"]["programs_sha256"] == [first, last]
+
+
+def test_an_answer_to_another_prompt_is_not_in_the_cache(here: Path, capsys: Said) -> None:
+    cached = ("--cache", "cache")
+    prompt = here / "mine.md"
+    with chat_server() as server:
+        for name, text, asked in [
+            ("a", "", SIZE),
+            ("b", "Say {{material}}", SIZE),
+            ("c", "Tell {{material}}", SIZE),
+        ]:
+            prompt.write_text(f"# system\nAnswer.\n# user\n{text}\n", encoding="utf-8")
+            server.requests.clear()
+            assert run(*on(server), *cached, "--id", name, *(("--prompt", "mine.md") if text else ())) == 0
+            assert len(server.requests) == asked
+        server.requests.clear()
+        assert run(*on(server), *cached, "--id", "d", "--prompt", "mine.md") == 0
+        assert server.requests == []
+    assert f"cache: {SIZE} of {SIZE} answers were there" in capsys.readouterr().err
+
+
+def test_an_answer_read_from_another_field_is_not_in_the_cache(here: Path) -> None:
+    with chat_server(says=lambda body: {"said": "hello", "other": "bye"}, bare=True) as server:
+        for field in ("said", "other"):
+            plan = f"dataset: d.jsonl\nsystem: http:{server.url}/ask\nmetrics: [exact_match]\ncache: cache\n"
+            (here / "p.config.yaml").write_text(f"{plan}http:\n  answer: {field}\n", encoding="utf-8")
+            assert run("--config", "p.config.yaml", "--id", field) == 0
+        assert len(server.requests) == 2 * SIZE
+
+
+def test_a_spent_budget_stays_spent_until_a_new_one_is_given(here: Path, capsys: Said) -> None:
+    (here / "mine.py").write_text(
+        "def answer(query):\n    print('ASKED')\n    return 'hello'\n", encoding="utf-8"
+    )
+    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
+    said = capsys.readouterr().err
+    assert said.count("ASKED") == 3
+    assert "resume with a new --budget-calls" in said
+    assert run("--resume", "x") == 1
+    said = capsys.readouterr().err
+    assert "ASKED" not in said
+    assert "the budget of 3 calls is spent" in said
+    assert run("--resume", "x", "--budget-calls", "2") == 1
+    assert capsys.readouterr().err.count("ASKED") == 2
+    assert run("--resume", "x", "--budget-calls", "9") == 0
+    assert capsys.readouterr().err.count("ASKED") == 3
+
+
+def test_prices_are_remembered(here: Path, capsys: Said) -> None:
+    with chat_server() as server:
+        priced = ("--budget-cost", "0.02", "--price-input", "1", "--price-output", "1")
+        assert run(*on(server), *priced, "--id", "x") == 1
+        asked = len(server.requests)
+        assert 0 < asked < SIZE
+        assert run("--resume", "x") == 1
+        assert len(server.requests) == asked
+        assert "US dollars were spent, of a budget of 0.02" in capsys.readouterr().err
+        assert run("--resume", "x", "--budget-cost", "9") == 0
+        assert len(server.requests) == SIZE
+
+
+def test_a_cost_without_prices_names_the_flags(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--budget-cost", "1", "--id", "x") == 2
+    assert "--budget-cost: there are no prices to reckon with. Give --price-input" in capsys.readouterr().err
+
+
+def test_another_server_or_prompt_is_refused(here: Path, capsys: Said) -> None:
+    (here / "mine.md").write_text("# system\nAnswer.\n# user\nSay {{material}}\n", encoding="utf-8")
+    with chat_server() as server, chat_server() as other:
+        assert run(*on(server), "--prompt", "mine.md", "--budget-calls", "3", "--id", "x") == 1
+        capsys.readouterr()
+        again = ("--resume", "x", "--budget-calls", "9")
+        assert run(*again, "--system", f"openai:{other.url}#m") == 4
+        said = capsys.readouterr().err
+        assert "is another run: endpoint was" in said
+        assert "resuming" not in said
+        assert "resume:" not in said
+        (here / "mine.md").write_text("# system\nAnswer.\n# user\nTell {{material}}\n")
+        assert run(*again) == 4
+        assert "prompt_sha256 was" in capsys.readouterr().err
+        assert (len(server.requests), len(other.requests)) == (3, 0)
+
+
+def test_a_changed_dataset_is_told_by_its_size(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
+    (here / "d.jsonl").write_text(lines(4), encoding="utf-8")
+    capsys.readouterr()
+    assert run("--resume", "x", "--budget-calls", "9") == 4
+    said = capsys.readouterr().err
+    assert "the dataset was 'd', 8 samples, now it is 'd', 4 samples" in said
+    assert "of 4 samples have an output" not in said
+
+
+def test_a_run_is_gone_on_with_from_another_folder(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
+    (here / "else").mkdir()
+    monkeypatch.chdir(here / "else")
+    assert main(["run", "--resume", "x", "--out", str(here / "out"), "--budget-calls", "9"]) == 0
+    assert f"{SIZE}/{SIZE}" in capsys.readouterr().out

@@ -1,0 +1,71 @@
+"""The samples that lost most: of which metric, and what both systems gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auepora_eval.core.types import EvaluationRun, TargetCategory
+from auepora_eval.reporting.comparison_tables import lost_rows
+from auepora_eval.runs.compare import Comparison, compare_runs
+from auepora_eval.runs.losers import (
+    LostSample,
+    lost_most,
+    lost_samples,
+    quality_first,
+    stored_texts,
+    texts_of,
+)
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.builders import a_failure, a_sample, an_output
+from tests.reporting.test_plain_words import RECALL, metric
+from tests.runs.test_compare_more import scored
+
+T = TargetCategory
+LOSER = compare_runs(scored([1.0, 0.5]), scored([0.0, 0.5])).metrics[0].losers
+
+
+def chosen(*names: tuple[str, T, str]) -> str | None:
+    metrics = [metric(name, target, verdict, losers=LOSER) for name, target, verdict in names]
+    found = lost_most(Comparison("a", "b", "a", "b", 0.05, metrics))
+    return found.name if found else None
+
+
+def test_losers_are_of_quality_and_the_first_metric_is_the_one_that_matters() -> None:
+    varied = ("lexical_diversity@5", T.DIVERSITY, "worse")
+    slow = ("mean_latency", T.LATENCY, "worse")
+    recall = ("recall@5", T.RETRIEVAL_RELEVANCE, "cannot tell")
+    answers = ("token_f1", T.GENERATION_CORRECTNESS, "cannot tell")
+    lost = ("mrr", T.RETRIEVAL_ACCURACY, "worse")
+    assert chosen(varied, slow, recall, answers) == "recall@5"
+    assert chosen(varied, recall, lost) == "mrr"
+    assert chosen(varied, slow) is None
+    assert [one.name for one in quality_first([metric(*varied), RECALL])] == [
+        "recall@5",
+        "lexical_diversity@5",
+    ]
+
+
+def with_documents(run: EvaluationRun) -> EvaluationRun:
+    run.samples = [a_sample("s0", "q 0", relevant="ab"), a_sample("s1", "q 1", relevant="a")]
+    run.outputs = [an_output("xacdbz", ""), a_failure()]
+    return run
+
+
+def test_what_was_found_is_shown_where_the_metric_is_about_documents(tmp_path: Path) -> None:
+    before, now = with_documents(scored([1.0, 1.0], "old")), with_documents(scored([0.0, 0.0], "new"))
+    now.outputs[0] = an_output("xyz", "")
+    found = compare_runs(before, now).metrics[0]
+    ids = {"s0", "s1"}
+    lost = lost_samples(found, texts_of(before, ids), texts_of(now, ids), 2)
+    rows = lost_rows(lost)
+    assert rows[0][4:] == ("right documents at 2 and 5 of 6: x, a*, c, d, b*, …", "none right of 3: x, y, z")
+    assert rows[1][5] == "(none)"  # it failed
+    path = EvaluationResultsStorage(tmp_path).save_run(before)
+    assert stored_texts(path, ids) == texts_of(before, ids)
+
+
+def test_of_other_metrics_the_answers_are_shown() -> None:
+    one = LostSample("token_f1", "", "s", "q", "yes", None, 1.0, 0.0, False, ("a",), ("a",), ("a",))
+    nothing = LostSample("recall@5", "", "s", "q", "", "", 1.0, 0.0, True, (), None, ("a",))
+    assert lost_rows([one, nothing])[0][4:] == ("yes", "(none)")
+    assert lost_rows([one, nothing])[1][4:] == ("no documents", "(empty)")

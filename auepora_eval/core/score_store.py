@@ -45,7 +45,9 @@ class ScoreStore:
 
     def add(self, chunk: Mapping[str, Scores]) -> None:
         """Take the scores of further samples, by metric."""
-        first = next(iter(chunk.values()))
+        first = next(iter(chunk.values()), None)
+        if first is None:  # a plan without metrics
+            return
         count = len(first)
         self.starts.append(self.size)
         clusters = None if first.clusters is None else [_name(cluster) for cluster in first.clusters]

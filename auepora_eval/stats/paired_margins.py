@@ -166,7 +166,7 @@ def paired_margin_test(
     """Is the candidate worse by less than the margin? By the test that holds for gains of this kind.
 
     `reach` is the largest loss that a sample can have. Clusters, gains without a reach, and hundreds of
-    different gains go by a t-test; clusters are never surer than if none of them had differed.
+    different gains go by a t-test; 0/1 gains in clusters are never surer than if none had differed.
     """
     import numpy as np
 
@@ -174,10 +174,12 @@ def paired_margin_test(
     by_t = non_inferiority_test(values, margin, clusters=clusters)
     if not len(values) or not math.isfinite(reach) or not reach > 0:
         return by_t
+    all_or_nothing = bool(np.isin(values, (-reach, 0.0, reach)).all())
     if clusters is not None:
-        unseen = max(0.0, 1 - margin / reach) ** len(set(clusters))
+        # A t-test of rare losses is too sure; of scores between 0 and 1 it is about right.
+        unseen = max(0.0, 1 - margin / reach) ** len(set(clusters)) if all_or_nothing else 0.0
         return MarginTest(max(by_t.p_value, unseen), f"{by_t.method}, {len(set(clusters))} clusters")
-    if reach == 1.0 and bool(np.isin(values, (-1.0, 0.0, 1.0)).all()):
+    if reach == 1.0 and all_or_nothing:
         losses, wins = int((values < 0).sum()), int((values > 0).sum())
         return MarginTest(share_margin_p(losses, wins, len(values), margin), "exact, by Tango's score")
     if len(np.unique(values)) > _MOST_PLACES:

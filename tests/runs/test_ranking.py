@@ -51,6 +51,7 @@ def test_the_pairs_are_corrected_together() -> None:
     alone = compare_runs(runs[0], runs[2]).metrics[0]
     within = rank_runs(runs).pairs[1].metrics[0]
     assert within.p_value == alone.p_value
+    assert alone.p_adjusted is not None
     assert within.p_adjusted == pytest.approx(3 * alone.p_adjusted)
 
 

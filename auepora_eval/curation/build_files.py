@@ -16,28 +16,36 @@ from ..io.together import begin_to_store
 
 # A thread that waits for another one's turn in Python waits for milliseconds: so few and large portions.
 PORTION = 2_000_000
-_MAX_WAITING = 16
+_MAX_WAITING = 8
+_END = ord("\n")
 
 
 class Sink:
     """A file that grows by lines; its size and sha256 are known at the end.
 
-    A line is appended to `room`, with its end, and then counted by `ended`: to join lines costs as much as
-    to make them.
+    Lines are copied into a few rooms that are used again and again: fresh memory costs more than the copy.
     """
 
     def __init__(self, file: BinaryIO, path: Path, writing: Executor) -> None:
         self.count = self.size = 0
-        self.room = bytearray()
+        self._room, self._used = bytearray(PORTION), 0
+        self._rooms = [bytearray(PORTION) for _ in range(_MAX_WAITING)]
         self._file, self._path, self._writing = file, path, writing
         self._digest = hashlib.sha256()
-        self._written: deque[Future[None]] = deque()
+        self._written: deque[Future[bytearray]] = deque()
 
-    def ended(self) -> None:
-        """One more line is in the room."""
+    def add(self, line: bytes) -> None:
+        """One more line, given without its end."""
         self.count += 1
-        if len(self.room) >= PORTION:
+        end = self._used + len(line)
+        if end >= len(self._room):
             self._hand_over()
+            end = len(line)
+            if end >= len(self._room):
+                self._room = bytearray(end + 1)
+        self._room[self._used : end] = line
+        self._room[end] = _END
+        self._used = end + 1
 
     def sha256(self) -> str:
         """Write what is left, and tell the hash of all."""
@@ -52,18 +60,20 @@ class Sink:
         return self._digest.hexdigest()
 
     def _hand_over(self) -> None:
-        self._written.append(self._writing.submit(self._write, self.room, self.size))
-        self.size += len(self.room)
-        self.room = bytearray()
-        if len(self._written) > _MAX_WAITING:
-            self._written.popleft().result()
+        self._written.append(self._writing.submit(self._write, self._room, self._used, self.size))
+        self.size += self._used
+        self._used = 0
+        self._room = self._rooms.pop() if self._rooms else self._written.popleft().result()
 
-    def _write(self, portion: bytearray, start: int) -> None:
+    def _write(self, room: bytearray, size: int, start: int) -> bytearray:
+        """Write a room; it is free then."""
+        portion = memoryview(room)[:size]
         self._digest.update(portion)
         with _named(self._path):
             self._file.write(portion)
             self._file.flush()
-        begin_to_store(self._file.fileno(), start, len(portion))
+        begin_to_store(self._file.fileno(), start, size)
+        return room
 
 
 @contextmanager

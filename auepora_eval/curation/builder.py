@@ -32,7 +32,7 @@ from ..io.manifest import (
     read_manifest,
     relative_path,
 )
-from ..io.raw_tasks import TaskError, add_line, read_task, split_record
+from ..io.raw_tasks import TaskError, read_task, record_line, split_record
 from ..io.split_records import QA, SPLIT_NAMES, SUMMARIES
 from ..io.together import FilesTogether, refuse_existing, written_together
 from .build_counts import BuildCounts
@@ -178,9 +178,7 @@ class _Build:
         if record.task_id in ids:
             what = f"$.task_id: {record.task_id!r:.80} was used already. Give each task an id of its own."
             raise TaskError("duplicate_task_id", what)
-        sink = self.sinks[kind]
-        add_line(record, sink.room)
-        sink.ended()
+        self.sinks[kind].add(record_line(record))
         ids.add(record.task_id)
         self.counts.build(record.metadata, record.sources)
 
@@ -192,8 +190,7 @@ class _Build:
             self.first_skipped.append(f"{where}: {error.what}")
         self.on_skipped(where, error.reason, error.what)
         if self.rejects is not None:
-            self.rejects.room += _rejected(line, where, error)
-            self.rejects.ended()
+            self.rejects.add(_rejected(line, where, error))
 
     def _refuse_nothing_usable(self) -> None:
         name, counts = self.plan.source.name, self.counts
@@ -226,7 +223,7 @@ def _rejected(line: Line, where: str, error: TaskError) -> bytes:
             kept["line"] = bytes(line).decode("utf-8")
         except UnicodeDecodeError:
             kept["line_base64"] = b64encode(line).decode("ascii")
-    return msgspec.json.encode(kept) + b"\n"
+    return msgspec.json.encode(kept)
 
 
 def _manifest(

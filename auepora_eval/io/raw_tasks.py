@@ -123,8 +123,7 @@ class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=T
 
 _decode = msgspec.json.Decoder(RawTask[_Chunk]).decode
 _decode_others = msgspec.json.Decoder(RawTask[dict[str, Any]]).decode
-_encoder = msgspec.json.Encoder()
-_encode = _encoder.encode
+_encode = msgspec.json.Encoder().encode
 
 
 Task = RawTask[_Chunk] | RawTask[dict[str, Any]]
@@ -251,12 +250,6 @@ def _metadata(task: Task, rag: _Rag[Any], retrieved: _Entries) -> dict[str, Any]
 def record_line(record: SplitRecord) -> bytes:
     """A record as a line of its split, without the line's end."""
     return _encode(record)
-
-
-def add_line(record: SplitRecord, lines: bytearray) -> None:
-    """Append a record to the lines of its split."""
-    _encoder.encode_into(record, lines, len(lines))
-    lines += b"\n"
 
 
 def _qa_texts(task: Task) -> tuple[str, str]:

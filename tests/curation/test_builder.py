@@ -293,11 +293,26 @@ def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "split.jsonl"
     with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
         sink = Sink(file, path, writing)
-        sink.room += b"one line\n"
-        sink.ended()
+        sink.add(b"one line")
         sink.size += 3  # as if bytes had got lost on the way
         with pytest.raises(StorageError, match=r"split.jsonl is not what was written to it"):
             sink.sha256()
+
+
+@pytest.mark.parametrize("length", [0, 10, 1_999_998, 1_999_999, 2_000_000, 4_500_000])
+def test_lines_of_any_length_are_written_as_they_are(tmp_path: Path, length: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    path = tmp_path / "split.jsonl"
+    lines = [b"first", b"x" * length, b"", b"y" * 700_000, b"z" * length, b"last"] * 4
+    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
+        sink = Sink(file, path, writing)
+        for line in lines:
+            sink.add(line)
+        found = sink.sha256()
+    content = b"".join(line + b"\n" for line in lines)
+    assert path.read_bytes() == content
+    assert (found, sink.size, sink.count) == (hashlib.sha256(content).hexdigest(), len(content), 24)
 
 
 def test_a_split_that_is_no_longer_built_is_named(folder: Path) -> None:

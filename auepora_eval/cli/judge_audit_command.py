@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, at_least, refuse_no_samples, share
+from .common import add_json, at_least, covered, refuse_no_samples, share
 from .judge_audit_words import say_audit
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--unscored-as",
-        type=score,
+        type=covered,
         metavar="S",
         help="the score of a claim that the judge cannot score, from 0 to 1 (it is left out)",
     )
@@ -93,17 +93,6 @@ def bin_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text[:9]) <= 1_000 or len(text) > 9:
         raise ArgumentTypeError(f"{text[:20]!r} is not a number from 1 to 1,000")
     return int(text)
-
-
-def score(text: str) -> float:
-    """An argparse type: a number from 0 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{text} is not from 0 to 1")
-    return value
 
 
 def scale(text: str) -> Scale:

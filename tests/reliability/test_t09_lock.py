@@ -47,7 +47,11 @@ def test_t09_the_second_process_is_refused_and_a_dead_one_is_succeeded(tmp_path:
 
 def test_t09_a_lock_is_let_go_at_the_end(tmp_path: Path) -> None:
     Journal.create(tmp_path, {}).close("finished")
-    Journal.create(tmp_path, {}, force=True).close("finished")
+    again = Journal.create(tmp_path, {}, force=True)
+    with pytest.raises(StorageError, match="is being written by"):
+        RunLock(tmp_path)
+    again.close("finished")
+    RunLock(tmp_path).release()
 
 
 def test_t09_the_same_process_is_refused_too(tmp_path: Path) -> None:

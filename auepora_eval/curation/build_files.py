@@ -15,8 +15,8 @@ from ..errors import StorageError
 from ..io.together import begin_to_store
 
 # A thread that waits for another one's turn in Python waits for milliseconds: so few and large portions.
-PORTION = 2_000_000
-_MAX_WAITING = 8
+PORTION = 4_000_000
+_MAX_WAITING = 4
 _END = ord("\n")
 
 
@@ -28,21 +28,21 @@ class Sink:
 
     def __init__(self, file: BinaryIO, path: Path, writing: Executor) -> None:
         self.count = self.size = 0
-        self._room, self._used = bytearray(PORTION), 0
-        self._rooms = [bytearray(PORTION) for _ in range(_MAX_WAITING)]
+        self._room, self._used = memoryview(bytearray(PORTION)), 0
+        self._rooms = [memoryview(bytearray(PORTION)) for _ in range(_MAX_WAITING)]
         self._file, self._path, self._writing = file, path, writing
         self._digest = hashlib.sha256()
-        self._written: deque[Future[bytearray]] = deque()
+        self._written: deque[Future[memoryview]] = deque()
 
-    def add(self, line: bytes) -> None:
-        """One more line, given without its end."""
+    def add(self, line: bytes | bytearray) -> None:
+        """One more line, given without its end; it is copied."""
         self.count += 1
         end = self._used + len(line)
         if end >= len(self._room):
             self._hand_over()
             end = len(line)
             if end >= len(self._room):
-                self._room = bytearray(end + 1)
+                self._room = memoryview(bytearray(end + 1))
         self._room[self._used : end] = line
         self._room[end] = _END
         self._used = end + 1
@@ -63,11 +63,14 @@ class Sink:
         self._written.append(self._writing.submit(self._write, self._room, self._used, self.size))
         self.size += self._used
         self._used = 0
-        self._room = self._rooms.pop() if self._rooms else self._written.popleft().result()
+        if self._rooms and not self._written[0].done():
+            self._room = self._rooms.pop()
+        else:  # the fewer rooms are used, the more of them is in the cache
+            self._room = self._written.popleft().result()
 
-    def _write(self, room: bytearray, size: int, start: int) -> bytearray:
+    def _write(self, room: memoryview, size: int, start: int) -> memoryview:
         """Write a room; it is free then."""
-        portion = memoryview(room)[:size]
+        portion = room[:size]
         self._digest.update(portion)
         with _named(self._path):
             self._file.write(portion)
@@ -83,12 +86,3 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file, read in portions."""
-    digest, portion = hashlib.sha256(), memoryview(bytearray(PORTION))
-    with path.open("rb", buffering=0) as file:
-        while size := file.readinto(portion):
-            digest.update(portion[:size])
-    return digest.hexdigest()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from ..errors import DataError
 from ..io.json_text import may_be_huge
 from ..io.jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
-from .build_files import sha256_of
+from .build_files import PORTION
 
 OnProgress = Callable[[int], None]  # bytes of the source that were read since the last call
 _BRACE = ord("{")
@@ -34,13 +38,15 @@ def is_blank(line: Line) -> bool:
     return not isinstance(line, TooLong) and (not line or line[0] != _BRACE) and not bytes(line).strip()
 
 
-class Source:
-    """A file that is read by lines, and hashed meanwhile."""
+class Source(AbstractContextManager["Source"]):
+    """A file that is read by lines, and hashed beside it, portion by portion: what was read is in memory."""
 
-    def __init__(self, path: Path, hashing: Executor) -> None:
-        self.path = path
+    def __init__(self, path: Path, beside: Executor) -> None:
+        self.path, self._beside = path, beside
         self._state = _state(path)
-        self._sha256 = hashing.submit(sha256_of, path)
+        self._file = path.open("rb", buffering=0)
+        self._digest, self._portion = hashlib.sha256(), memoryview(bytearray(PORTION))
+        self._hashed: deque[Future[int]] = deque()
         self.may_hold_huge = True  # a number that no float can hold, in the lines that were given last
 
     @property
@@ -60,12 +66,16 @@ class Source:
         The lines are views of a room that the next block is read into: copy what is to be kept. The last
         line of the file may lack its end. Gzip is unpacked.
         """
-        number, room = 1, _Room(max_line_bytes, block)
+        number, room, to_hash = 1, _Room(max_line_bytes, block), 0
         with opened(self.path) as file:
             while size := file.readinto(room.free):  # type: ignore[attr-defined]  # both kinds of file have it
                 self.may_hold_huge = room.take(size)
                 yield number, room.lines
                 number += len(room.lines)
+                to_hash += size
+                if to_hash >= PORTION:
+                    to_hash -= PORTION
+                    self._hash_on()
                 if on_progress is not None:
                     on_progress(size)
         if rest := room.rest():
@@ -74,14 +84,32 @@ class Source:
 
     def sha256(self) -> str:
         """The hash of the file as it is on the disk; DataError if it is not what it was at the start."""
-        found = self._sha256.result()
+        while not self._hashed or self._hashed[-1].result():
+            self._hash_on()
         if _state(self.path) != self._state:
             raise DataError(
                 str(self.path),
                 "the file changed while it was read.",
                 fix="Build when nothing writes to it any more.",
             )
-        return found
+        return self._digest.hexdigest()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _hash_on(self) -> None:
+        """Have the next portion hashed; an error of an earlier one is raised."""
+        while self._hashed and self._hashed[0].done():
+            self._hashed.popleft().result()
+        self._hashed.append(self._beside.submit(self._hash_portion))
+
+    def _hash_portion(self) -> int:
+        size = self._file.readinto(self._portion) or 0
+        self._digest.update(self._portion[:size])
+        return size
 
 
 def _state(path: Path) -> tuple[int, int, int]:

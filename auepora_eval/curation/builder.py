@@ -32,7 +32,7 @@ from ..io.manifest import (
     read_manifest,
     relative_path,
 )
-from ..io.raw_tasks import TaskError, read_task, record_line, split_record
+from ..io.raw_tasks import TaskError, put_record_line, read_task, split_record
 from ..io.split_records import QA, SPLIT_NAMES, SUMMARIES
 from ..io.together import FilesTogether, refuse_existing, written_together
 from .build_counts import BuildCounts
@@ -127,17 +127,18 @@ class _Build:
         self.counts = BuildCounts()
         self.first_skipped: list[str] = []
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
+        self.line = bytearray()
         self.rejects: Sink | None = None
         self.rejects_sha256 = ""
 
     def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and tell what is in them and in the source."""
         plan = self.plan
-        with ThreadPoolExecutor(1) as hashing, ThreadPoolExecutor(1) as writing:
-            source = Source(plan.source, hashing)
-            self.sinks = {name: Sink(together[path], path, writing) for name, path in plan.outputs.items()}
+        # One thread beside this one: a third would take turns with it where there are two cores.
+        with ThreadPoolExecutor(1) as beside, Source(plan.source, beside) as source:
+            self.sinks = {name: Sink(together[path], path, beside) for name, path in plan.outputs.items()}
             if plan.rejects is not None:
-                self.rejects = Sink(together[plan.rejects], plan.rejects, writing)
+                self.rejects = Sink(together[plan.rejects], plan.rejects, beside)
             self._read(source)
             splits = {
                 name: FileFacts(
@@ -161,7 +162,7 @@ class _Build:
                     return
                 self.counts.records += 1
                 try:
-                    self._take(line, f"{name}:{number}", source.may_hold_huge)
+                    self._take(line, name, source.may_hold_huge)
                 except TaskError as error:
                     self._skip(line, f"{name}:{number}", error)
 
@@ -178,7 +179,8 @@ class _Build:
         if record.task_id in ids:
             what = f"$.task_id: {record.task_id!r:.80} was used already. Give each task an id of its own."
             raise TaskError("duplicate_task_id", what)
-        self.sinks[kind].add(record_line(record))
+        put_record_line(record, self.line)
+        self.sinks[kind].add(self.line)
         ids.add(record.task_id)
         self.counts.build(record.metadata, record.sources)
 

@@ -249,10 +249,10 @@ def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(tmp_path: Path
     source.write_bytes(b"a\n" + b"b" * 700_000 + b"\nc\n" + b"d" * 700_000)
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(1) as hashing:
+    with ThreadPoolExecutor(1) as beside, Source(source, beside) as opened:
         read = [
             (number, line if isinstance(line, TooLong) else bytes(line))
-            for first, lines in Source(source, hashing).lines(max_line_bytes=1000)
+            for first, lines in opened.lines(max_line_bytes=1000)
             for number, line in enumerate(lines, start=first)
         ]
     assert read == [(1, b"a"), (2, TooLong(2, 700_000)), (3, b"c"), (4, TooLong(700_005, 700_000))]

@@ -162,7 +162,6 @@ def _evaluate(
     from ..core.runner import InterruptedRunError, name_of
     from ..errors import RunStoppedError
     from ..runs.evaluation import SystemIdentity, evaluate_and_store, refuse_another_run
-    from ..runs.run_log import RunLog, logged
     from ..runs.spans import Moments
 
     sinks, moments = span_sinks(args), Moments.none()
@@ -177,22 +176,12 @@ def _evaluate(
         if cache is not None:
             stack.enter_context(cache)
         signalled = stack.enter_context(finishing_first(evaluator.stop))
-        log = RunLog(storage.run_folder(settings["id"]), anew=args.resume is None)
-        began = None if args.resume is None else there
         try:
             with (
-                progress(survey.size - there, name_of(evaluator.system)) as evaluator.on_output,
+                progress(survey.size - there, name_of(evaluator.system)) as bar,
                 redirect_stdout(sys.stderr),  # what a system prints is not a result
-                logged(
-                    evaluator,
-                    log,
-                    evaluation_id=settings["id"],
-                    dataset=dataset.name,
-                    samples=survey.size,
-                    there=began,
-                    also=moments.note if sinks else None,
-                ),
             ):
+                evaluator.on_output = moments.noted_before(bar) if sinks else bar
                 stored = evaluate_and_store(
                     evaluator,
                     dataset,

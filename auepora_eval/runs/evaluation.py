@@ -20,6 +20,7 @@ from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
 from .journal import Journal, lacking, read_header, stored_places
+from .run_log import RunLog, logged
 from .same_run import refuse_other
 from .scoring import Survey
 from .stopping_results import sequence_results
@@ -126,39 +127,52 @@ def evaluate_and_store(
     }
     clock = perf_counter()
     journal = Journal.resume(folder, header) if resume else Journal.create(folder, header, force=force)
+    there = _kept(journal, retry_failed=retry_failed) if resume else None
+    log = logged(evaluator, RunLog(folder, anew=not resume), header, samples=survey.size, there=there)
     ending = "stopped"
     try:
-        if mends or (force and not resume):
-            storage.forget_results(evaluation_id)  # they are of outputs that are gone, or asked for again
-        with ResourceMonitor() as monitor:
-            called = _answer(evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch)
-        journal.refuse_if_lost()
-        used = dataset if watch is None else watch.used(dataset)
-        journal.places = None  # of a million samples that were there before they are not small
-        usage = monitor.usage() if called else None
-        run = EvaluationRun(
-            evaluation_id=evaluation_id,
-            system_name=system_name,
-            dataset_name=dataset.name,
-            dataset_fingerprint=survey.sha256 if used is dataset else dataset_fingerprint(used),
-            results=[],
-            samples=[],
-            outputs=[],
-            top_k=evaluator.top_k,
-            seed=evaluator.seed,
-            started_at=str(journal.header["begun_at"]),
-            environment=environment(),
-            configuration=evaluator.settings() | _programs(journal.header, header),
-            resource_usage=usage,
-            snapshot=dataset.snapshot,
-            stopping=None if watch is None else watch.outcome(),
-        )
-        stored = _scored(run, evaluator, used, storage, force=force, clock=clock)
+        with log:
+            if mends or (force and not resume):
+                storage.forget_results(evaluation_id)  # they are of outputs that are gone, or asked for again
+            with ResourceMonitor() as monitor:
+                called = _answer(
+                    evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch
+                )
+            journal.refuse_if_lost()
+            used = dataset if watch is None else watch.used(dataset)
+            journal.places = None  # of a million samples that were there before they are not small
+            usage = monitor.usage() if called else None
+            run = EvaluationRun(
+                evaluation_id=evaluation_id,
+                system_name=system_name,
+                dataset_name=dataset.name,
+                dataset_fingerprint=survey.sha256 if used is dataset else dataset_fingerprint(used),
+                results=[],
+                samples=[],
+                outputs=[],
+                top_k=evaluator.top_k,
+                seed=evaluator.seed,
+                started_at=str(journal.header["begun_at"]),
+                environment=environment(),
+                configuration=evaluator.settings() | _programs(journal.header, header),
+                resource_usage=usage,
+                snapshot=dataset.snapshot,
+                stopping=None if watch is None else watch.outcome(),
+            )
+            stored = _scored(run, evaluator, used, storage, force=force, clock=clock)
         ending = "finished"
     finally:
         journal.close(ending)
     stored.called = called
     return stored
+
+
+def _kept(journal: Journal, *, retry_failed: bool) -> int:
+    """How many samples need not be asked any more."""
+    places = journal.places
+    if places is None:
+        return 0
+    return len(places) - places.failed[True] - (places.failed[False] if retry_failed else 0)
 
 
 def refuse_another_run(

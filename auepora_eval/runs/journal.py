@@ -67,8 +67,8 @@ class Journal:
         try:
             if (folder / JOURNAL).exists() and not force:
                 raise StorageError(
-                    f"{folder} holds the outputs of a run that did not finish. Go on with it (--resume), "
-                    "choose another --id, or use --force to throw them away."
+                    f"{folder} holds the outputs of a run that did not finish. Go on with it (--resume, "
+                    "resume=True), choose another id, or throw them away (--force, force=True)."
                 )
             try:
                 (folder / JOURNAL).unlink(missing_ok=True)
@@ -87,7 +87,7 @@ class Journal:
     def resume(cls, folder: Path, header: Mapping[str, Any]) -> Journal:
         """Go on with a run; StorageError that names what differs if it was another one."""
         if not (folder / HEADER).exists():
-            raise StorageError(f"{folder} has no run to go on with. Leave --resume out to begin one.")
+            raise StorageError(f"{folder} has no run to go on with. To begin one, do not resume.")
         lock = RunLock(folder)
         try:
             before = read_header(folder)
@@ -232,7 +232,7 @@ class Journal:
         if isinstance(error, FileNotFoundError):
             kept = f"The {self.durable:,} records that this session wrote are gone with it."
         elif isinstance(error, _CutOffError):
-            kept = "What is left of it is kept; --resume asks again for the rest."
+            kept = "What is left of it is kept; to resume asks again for the rest."
         else:
             kept = f"The {self.durable:,} records before are kept."
         return f"{self.path} cannot be written: {why}. {kept}"
@@ -264,7 +264,7 @@ def read_header(folder: Path) -> dict[str, Any]:
             raise
         raise StorageError(f"{path} cannot be read: {error}") from error
     if not isinstance(header, dict) or not isinstance(header.get("run_key"), str):
-        raise StorageError(f"{path} is not the header of a run. Begin the run again with --force.")
+        raise StorageError(f"{path} is not the header of a run. Begin the run again (--force, force=True).")
     if header.get("version") != VERSION:
         raise StorageError(f"{path} is of version {header.get('version')!r:.20}; known here is {VERSION}.")
     return header

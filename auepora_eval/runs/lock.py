@@ -93,7 +93,7 @@ def _in_use(folder: Path, note: dict[str, Any]) -> str:
         age = f", for {max(0, int((datetime.now(UTC) - since).total_seconds()))} s"
     except ValueError:
         pass  # the holder has not written its note yet
-    return f"{folder} is being written by {who}{age}. Wait for it, stop it, or choose another --id."
+    return f"{folder} is being written by {who}{age}. Wait for it, stop it, or choose another id."
 
 
 def _is_alive(note: dict[str, Any]) -> bool:

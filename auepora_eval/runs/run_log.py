@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +18,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..core.log import LOGGER, clean_facts, tell, tell_clean
-from ..core.runner import name_of
 from ..core.types import EvaluationSample, Failure, SystemOutputs
 from ..errors import RunStoppedError
 from ..io.jsonl import encode
@@ -151,30 +150,28 @@ class _Counts:
 def logged(
     evaluator: AueporaEvaluator,
     log: RunLog,
+    header: Mapping[str, Any],
     *,
-    evaluation_id: str,
-    dataset: str,
     samples: int,
     there: int | None = None,
-    also: OnOutput | None = None,
-) -> Iterator[RunLog]:
-    """Log what an evaluator does within the block, and how it ends.
+) -> Iterator[None]:
+    """Log what an evaluator does within the block, and how it ends; the run's folder must be ours.
 
-    `there` is for a run that is gone on with: how many outputs it had before. `also` is told of outputs too.
+    `there` is for a run that is gone on with: how many samples need not be asked.
     """
+    evaluation_id = header["evaluation_id"]
     before = evaluator.executor, evaluator.policy, evaluator.on_output
     on_output, counts, started = evaluator.on_output, _Counts(), monotonic()
 
     def note(sample: EvaluationSample, output: SystemOutputs) -> None:
-        log.begin()
         counts.outputs += 1
         counts.failed += output.error is not None
         counts.cached += "cached" in output.extra
         tell_of_output(log, sample, output)
-        for listener in (also, on_output):
-            if listener is not None:
-                listener(sample, output)
+        if on_output is not None:
+            on_output(sample, output)
 
+    log.begin()
     evaluator.on_output = note
     evaluator.executor = _Watched(evaluator.executor, log)
     if evaluator.policy is not None:
@@ -184,7 +181,7 @@ def logged(
             clock, sleep=_Told(clock.sleep, told.add), sleep_async=_Told(clock.sleep_async, told.add)
         )
         evaluator.policy = replace(evaluator.policy, clock=clock)
-    facts = {"evaluation_id": evaluation_id, "system": name_of(evaluator.system), "dataset": dataset}
+    facts = {name: header.get(name) for name in ("evaluation_id", "system", "dataset")}
     concurrency = getattr(before[0], "concurrency", None)
     log.tell(
         INFO,
@@ -197,7 +194,7 @@ def logged(
         process=os.getpid(),
     )
     try:
-        yield log
+        yield
     except BaseException as error:
         level, event = _ending(error)
         log.tell(

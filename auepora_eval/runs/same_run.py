@@ -28,7 +28,7 @@ def refuse_other(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path
     different = "; ".join(words for words in told if words)
     if different:
         raise StorageError(
-            f"{folder} is another run: {different}. Resume it as it was begun, or choose another --id."
+            f"{folder} is another run: {different}. Resume it as it was begun, or choose another id."
         )
 
 

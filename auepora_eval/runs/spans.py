@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.redaction import without_secrets
 from ..core.resources import COUNTS
@@ -31,6 +31,9 @@ from ..io.otlp import CLIENT, Span, SpanEvent
 from ..io.records import read_prediction
 from .span_sinks import SpanSink
 from .storage import EvaluationResultsStorage, stored_predictions, stored_samples
+
+if TYPE_CHECKING:
+    from ..core.runner import OnOutput
 
 EVALUATION = "gen_ai.evaluation.result"
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -54,6 +57,15 @@ class Moments:
         self.last = time()
         if "cached" not in output.extra:
             self.arrived[sample.sample_id] = self.last
+
+    def noted_before(self, listener: OnOutput) -> OnOutput:
+        """The listener, told of an output after it was noted."""
+
+        def note_and_tell(sample: EvaluationSample, output: SystemOutputs) -> None:
+            self.note(sample, output)
+            listener(sample, output)
+
+        return note_and_tell
 
 
 def content_is_wanted() -> bool:

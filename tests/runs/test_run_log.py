@@ -6,6 +6,7 @@ import json
 import logging
 import pickle
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from auepora_eval.errors import RunStoppedError, StorageError
 from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.execution.processes import ProcessExecutor
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs import evaluation
 from auepora_eval.runs.cache import OutputCache
 from auepora_eval.runs.evaluation import evaluate_and_store
 from auepora_eval.runs.run_log import LOG, RunLog, _Told, logged
@@ -56,9 +58,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 def run_logged(tmp_path: Path, system: Any, **options: Any) -> list[dict[str, Any]]:
     storage = EvaluationResultsStorage(tmp_path)
     evaluator = AueporaEvaluator(system, EvaluationPlan(parse_metrics("exact_match")), **options)
-    log = RunLog(storage.run_folder("r"))
-    with logged(evaluator, log, evaluation_id="r", dataset=DATA.name, samples=6):
-        evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
+    evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
     return lines_of(storage.run_folder("r"))
 
 
@@ -118,12 +118,7 @@ def test_a_change_of_concurrency_is_told(tmp_path: Path) -> None:
 def test_how_a_run_ended_is_told(tmp_path: Path, raised: BaseException, event: str, level: str) -> None:
     evaluator = AueporaEvaluator(Fails({}), EvaluationPlan(parse_metrics("exact_match")))
     before = evaluator.executor, evaluator.policy, evaluator.on_output
-    log = RunLog(tmp_path)
-    log.begin()
-    with (
-        pytest.raises(type(raised)),
-        logged(evaluator, log, evaluation_id="r", dataset="d", samples=1),
-    ):
+    with pytest.raises(type(raised)), logged(evaluator, RunLog(tmp_path), {"evaluation_id": "r"}, samples=1):
         raise raised
     assert (evaluator.executor, evaluator.policy, evaluator.on_output) == before
     last = lines_of(tmp_path)[-1]
@@ -144,14 +139,12 @@ def test_a_resumed_run_goes_on_with_its_log(tmp_path: Path) -> None:
     for there, budget in ((None, 3), (3, None)):
         policy = CallPolicy(max_calls=budget)
         evaluator = AueporaEvaluator(Fails({}), plan, policy=policy)
-        log = RunLog(storage.run_folder("r"), anew=there is None)
         try:
-            with logged(evaluator, log, evaluation_id="r", dataset="d", samples=6, there=there):
-                evaluate_and_store(evaluator, DATA, storage, evaluation_id="r", resume=there is not None)
+            evaluate_and_store(evaluator, DATA, storage, evaluation_id="r", resume=there is not None)
         except RunStoppedError:
             assert there is None
-    events = [line["event"] for line in lines_of(tmp_path / "r.run")]
-    assert events == ["run.started", "run.stopped", "run.resumed", "run.finished"]
+    told = [(line["event"], line.get("there")) for line in lines_of(tmp_path / "r.run")]
+    assert told == [("run.started", None), ("run.stopped", None), ("run.resumed", 3), ("run.finished", None)]
 
 
 def test_a_log_that_cannot_be_written_does_not_stop_the_run(
@@ -163,10 +156,7 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_run(
     (folder / LOG).symlink_to(elsewhere)  # somebody's trap: not followed
     storage = EvaluationResultsStorage(tmp_path)
     evaluator = AueporaEvaluator(Fails({}), EvaluationPlan(parse_metrics("exact_match")))
-    with (
-        caplog.at_level(logging.WARNING, "auepora_eval"),
-        logged(evaluator, RunLog(folder), evaluation_id="r", dataset="d", samples=6),
-    ):
+    with caplog.at_level(logging.WARNING, "auepora_eval"):
         evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
     assert storage.is_finished("r")
     assert not elsewhere.exists()
@@ -194,8 +184,11 @@ def test_the_clock_goes_to_other_processes_without_the_log() -> None:
     assert pickle.loads(pickle.dumps(_Told(time.sleep, print))) is time.sleep  # noqa: S301 - our own, just made
 
 
-def test_results_have_the_same_bytes_with_a_log_and_without(tmp_path: Path) -> None:
+def test_results_have_the_same_bytes_with_a_log_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_logged(tmp_path / "with", Fails({"s1": 9}))
+    monkeypatch.setattr(evaluation, "logged", lambda *run, **facts: nullcontext())
     storage = EvaluationResultsStorage(tmp_path / "without")
     evaluator = AueporaEvaluator(Fails({"s1": 9}), EvaluationPlan(parse_metrics("exact_match")))
     evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
@@ -207,12 +200,8 @@ def test_answers_from_a_cache_are_counted(tmp_path: Path) -> None:
     plan = EvaluationPlan(parse_metrics("exact_match"))
     for name in ("first", "second"):
         storage = EvaluationResultsStorage(tmp_path / name)
-        log = RunLog(storage.run_folder("r"))
         evaluator = AueporaEvaluator(Fails({}), plan)
-        with (
-            OutputCache(tmp_path / "cache", ["fails"], 5) as cache,
-            logged(evaluator, log, evaluation_id="r", dataset="d", samples=6),
-        ):
+        with OutputCache(tmp_path / "cache", ["fails"], 5) as cache:
             evaluate_and_store(evaluator, DATA, storage, evaluation_id="r", cache=cache)
     ends = [lines_of(tmp_path / name / "r.run")[-1] for name in ("first", "second")]
     assert [end.get("cached") for end in ends] == [None, 6]

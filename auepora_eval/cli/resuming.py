@@ -57,7 +57,7 @@ def begun(args: Namespace, stored: Collection[str]) -> dict[str, Any]:
         return {"dataset": "-", "system": "-"}  # they are not looked at
     if not (folder / HEADER).is_file():
         unfinished = storage.unfinished()
-        hint = "Every run in it is finished." if Path(args.out).is_dir() else "There is no such folder."
+        hint = "See auepora list." if Path(args.out).is_dir() else "There is no such folder."
         if unfinished:
             hint = f"Not finished are {', '.join(unfinished[:5])}."
         raise NotFoundError(args.out, f"there is no run {name!r:.80} to go on with.", fix=hint)

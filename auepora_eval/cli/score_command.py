@@ -45,7 +45,6 @@ def run(args: Namespace) -> int:
     from ..core.scoring import new_evaluation_id, now
     from ..io.span_dump import refuse_spans
     from ..metrics.parse import parse_metrics
-    from ..runs.run_log import RunLog, logged_scoring
     from ..runs.scoring import Survey, predictions_at, score_predictions
     from ..runs.storage import EvaluationResultsStorage
 
@@ -66,11 +65,7 @@ def run(args: Namespace) -> int:
     plan.validate_counts(survey.counts, survey.size)
     name = args.name or Path(args.outputs).name.split(".")[0]
     evaluation_id = args.id or new_evaluation_id(name, dataset.name, now())
-    log = RunLog(storage.run_folder(evaluation_id))
-    with (
-        progress(min(survey.size, args.limit or survey.size), name) as advance,
-        logged_scoring(log, advance, evaluation_id=evaluation_id, system=name, dataset=dataset.name) as told,
-    ):
+    with progress(min(survey.size, args.limit or survey.size), name) as advance:
         finished, tally, path = score_predictions(
             dataset,
             predictions,
@@ -86,7 +81,7 @@ def run(args: Namespace) -> int:
             price_output=args.price_output,
             force=args.force,
             all_differ=not survey.repeated,
-            on_output=told,
+            on_output=advance,
             executor=executor,
         )
     if args.json:

@@ -214,10 +214,8 @@ def logged(
 
 
 @contextmanager
-def logged_scoring(
-    log: RunLog, on_output: OnOutput, *, evaluation_id: str, system: str, dataset: str
-) -> Iterator[OnOutput]:
-    """Log the scoring of outputs that are there; hand on what is yielded instead of `on_output`.
+def logged_scoring(log: RunLog, facts: Mapping[str, Any]) -> Iterator[OnOutput]:
+    """Log the scoring of outputs that are there; what is yielded is to be told of each.
 
     The file is written when all is stored: a run that cannot be stored leaves nothing behind.
     """
@@ -227,14 +225,12 @@ def logged_scoring(
         counts.outputs += 1
         counts.failed += output.error is not None
         tell_of_output(log, sample, output)
-        on_output(sample, output)
 
-    log.tell(
-        INFO, "run.started", evaluation_id=evaluation_id, system=system, dataset=dataset, scores_only=True
-    )
+    log.tell(INFO, "run.started", **facts, scores_only=True)
     try:
         yield note
-        log.tell(INFO, "run.finished", evaluation_id=evaluation_id, **_summary(counts, monotonic() - started))
+        ended = _summary(counts, monotonic() - started)
+        log.tell(INFO, "run.finished", evaluation_id=facts["evaluation_id"], **ended)
         log.begin()
     finally:
         log.close()

@@ -23,6 +23,7 @@ from ..core.seen import SeenIds
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..io.predictions import PredictionFile
 from .journal import JOURNAL, stored_places
+from .run_log import RunLog, logged_scoring
 from .storage import EvaluationResultsStorage
 
 FIELDS = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
@@ -117,13 +118,18 @@ def score_predictions(
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
     settings = {**(configuration or {}), **checked_prices(price_input, price_output)}
     fingerprint = Fingerprint()
-    with storage.writer(evaluation_id, force=force, all_differ=all_differ) as writer:
+    facts = {"evaluation_id": evaluation_id, "system": system_name, "dataset": dataset.name}
+    with (
+        logged_scoring(RunLog(storage.run_folder(evaluation_id)), facts) as note,
+        storage.writer(evaluation_id, force=force, all_differ=all_differ) as writer,
+    ):
 
         def keep(batch: Batch, scores: Mapping[str, Scores]) -> None:
             fingerprint.add(batch.samples)
             writer.add(batch, scores)
-            if on_output is not None:
-                for sample, output in zip(batch.samples, batch.outputs, strict=True):
+            for sample, output in zip(batch.samples, batch.outputs, strict=True):
+                note(sample, output)
+                if on_output is not None:
                     on_output(sample, output)
 
         folder = storage.run_folder(evaluation_id)

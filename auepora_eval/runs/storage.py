@@ -87,7 +87,7 @@ class EvaluationResultsStorage:
         """
         path = self._results_path(evaluation_id)
         if path.exists() and not force:
-            raise StorageError(f"{path} exists already. Choose another id, or replace it (--force, force=True).")
+            raise StorageError(f"{path} exists already. Choose another id, or use --force (force=True).")
         folder = self.run_folder(evaluation_id)
         queries = path.with_name(f"{evaluation_id}{QUERIES_SUFFIX}")
         begun: list[Path] = []
@@ -259,7 +259,7 @@ class EvaluationResultsStorage:
         """StorageError if there is a run of that id already."""
         path = self._results_path(evaluation_id)
         if path.exists() and not force:
-            raise StorageError(f"{path} exists already. Choose another id, or replace it (--force, force=True).")
+            raise StorageError(f"{path} exists already. Choose another id, or use --force (force=True).")
 
     def is_finished(self, evaluation_id: str) -> bool:
         """Whether a run of that id has its results."""

@@ -303,6 +303,8 @@ def test_metrics_that_came_later_are_scored_on_what_is_stored(tmp_path: Path) ->
     more = replace(EXPERIMENT, secondary_metrics=("token_f1", "mrr"), guard_rails=())
     found = run_experiment(more, world(), {"a": counting, "b": counting}, storage, resume=True)
     assert len(asked) == 2 * 60
+    logs = [path.read_text(encoding="utf-8") for path in tmp_path.glob("*.run/log.jsonl")]
+    assert [log.count('"event":"sample.failed"') for log in logs] == [3, 3]
     # 17 of the first twenty find their document first, the forty others second.
     assert found.value("mrr", "a") == pytest.approx((17 + 40 / 2) / 60)
     assert found.tallies["a"].failed == 3

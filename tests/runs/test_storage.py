@@ -316,7 +316,7 @@ def test_a_run_with_a_journal_has_its_outputs_there_and_nowhere_else(tmp_path: P
     storage, run = EvaluationResultsStorage(tmp_path), a_run()
     evaluator = AueporaEvaluator(lambda query: run.outputs[0], EvaluationPlan(parse_metrics("token_f1")))
     stored = storage.evaluate(evaluator, a_dataset(*run.samples), evaluation_id="first")
-    files = ["header.json", "journal.jsonl", "lock", "samples.jsonl"]
+    files = ["header.json", "journal.jsonl", "lock", "log.jsonl", "samples.jsonl"]
     assert names(tmp_path) == sorted(["first.results.json", "first.run", *files])
     loaded = storage.load_run("first")
     assert [output.response for output in loaded.outputs] == [output.response for output in run.outputs]

@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import add_json, add_out, at_least, say_stored, share
+from .common import add_json, add_out, say_stored
+from .numbers import at_least, share
 
 if TYPE_CHECKING:
     from ..runs.benchmark_baselines import Baseline

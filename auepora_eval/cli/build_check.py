@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import at_least, share
+from .numbers import at_least, share
 
 if TYPE_CHECKING:
     from ..curation.coverage import SpotCheck

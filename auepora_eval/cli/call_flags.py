@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .common import at_least, price, seconds
+from .numbers import at_least, price, seconds
 
 if TYPE_CHECKING:
     from ..core.executor import Executor

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from . import echo
+from .numbers import at_least, covered, price
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -23,65 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "data/evaluation/results"
 MIN_COVERAGE = 0.99
 EXIT_INCOMPLETE = 3
-
-
-def at_least(minimum: int) -> type[int]:
-    """An argparse type: a whole number of at least that."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise ArgumentTypeError(f"{text!r} is not a whole number") from None
-        if number < minimum:
-            raise ArgumentTypeError(f"{number} is less than {minimum}")
-        return number
-
-    return parse  # type: ignore[return-value]  # argparse takes any callable; its stubs want a type
-
-
-def seconds(text: str) -> float:
-    """An argparse type: a positive number of seconds."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not 0 < value < float("inf"):
-        raise ArgumentTypeError(f"{text} is not a positive number of seconds")
-    return value
-
-
-def share(text: str) -> float:
-    """An argparse type: a number between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 < value < 1:
-        raise ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
-
-
-def covered(text: str) -> float:
-    """An argparse type: a share, from none to all."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{text} is not from 0 to 1")
-    return value
-
-
-def price(text: str) -> float:
-    """An argparse type: a price, of nothing or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a price") from None
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"{text} is not a price")
-    return value
 
 
 def add_out(parser: ArgumentParser) -> None:

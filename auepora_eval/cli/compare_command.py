@@ -15,8 +15,9 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_out, at_least, share
+from .common import add_out
 from .compare_words import calm, say_comparison, say_lost, say_more, say_ranking, say_slices
+from .numbers import at_least, share
 
 if TYPE_CHECKING:
     from ..core.types import EvaluationRun

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, at_least
+from .common import add_json
+from .numbers import at_least
 
 if TYPE_CHECKING:
     from pathlib import Path

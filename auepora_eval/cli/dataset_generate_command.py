@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, at_least, covered
+from .common import add_json
 from .model_tasks import add_model_flags, refuse_model_flags, save_model_tasks, say_model_report
+from .numbers import at_least, covered
 
 if TYPE_CHECKING:
     from ..curation.corpus import Corpus

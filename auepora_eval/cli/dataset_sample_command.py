@@ -17,7 +17,8 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, at_least, open_samples, refuse_no_samples
+from .common import add_json, open_samples, refuse_no_samples
+from .numbers import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out, at_least, share
+from .common import add_json, add_out
+from .numbers import at_least, covered, share
 
 if TYPE_CHECKING:
     from ..runs.gate import GateReport
@@ -83,10 +84,10 @@ def _add_rules(parser: ArgumentParser) -> None:
         help="what --min, --max and --max-loss look at: the value, or the worse end of its 95%% interval",
     )
     group.add_argument(
-        "--max-count-drop", type=_share_or_none, metavar="X", help="share of scores that may be gone (0.1)"
+        "--max-count-drop", type=covered, metavar="X", help="share of scores that may be gone (0.1)"
     )
     group.add_argument(
-        "--max-failed", type=_share_or_none, metavar="X", help="share of samples that may fail, such as 0.01"
+        "--max-failed", type=covered, metavar="X", help="share of samples that may fail, such as 0.01"
     )
     group.add_argument(
         "--min-samples", type=at_least(1), metavar="N", help="samples that each metric must stand on"
@@ -109,11 +110,6 @@ def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
         return name.strip() or "all", value
 
     return parse
-
-
-def _share_or_none(text: str) -> float:
-    """An argparse type: a share that may be 0."""
-    return 0.0 if text.strip() in ("0", "0.0") else share(text)
 
 
 def run(args: Namespace) -> int:

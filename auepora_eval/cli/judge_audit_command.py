@@ -25,8 +25,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, at_least, covered, refuse_no_samples, share
+from .common import add_json, refuse_no_samples
 from .judge_audit_words import say_audit
+from .numbers import at_least, covered, share
 
 if TYPE_CHECKING:
     from ..runs.judge_labels import Scale

@@ -17,8 +17,9 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import add_json, at_least, progress, say_failures
+from .common import add_json, progress, say_failures
 from .labels import add_dataset, add_detector, decisions, figure, labelled_samples, note_no_detector
+from .numbers import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import add_json, at_least
+from .common import add_json
 from .labels import add_dataset, add_detector, decisions, figure, labelled_samples, note_no_detector
+from .numbers import at_least
 
 if TYPE_CHECKING:
     from ..core.types import EvaluationSample

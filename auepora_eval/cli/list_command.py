@@ -18,7 +18,8 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out, say_stored, share
+from .common import add_json, add_out, say_stored
+from .numbers import share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

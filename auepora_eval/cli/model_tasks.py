@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import at_least, seconds
+from .numbers import at_least, price, seconds
 
 if TYPE_CHECKING:
     from ..curation.chunks import CutDocument
@@ -34,8 +34,8 @@ def add_model_flags(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="the environment variable that holds the key; not the key itself",
     )
-    group.add_argument("--price-input", type=_price, metavar="USD", help="price of 1,000 tokens sent")
-    group.add_argument("--price-output", type=_price, metavar="USD", help="price of 1,000 tokens received")
+    group.add_argument("--price-input", type=price, metavar="USD", help="price of 1,000 tokens sent")
+    group.add_argument("--price-output", type=price, metavar="USD", help="price of 1,000 tokens received")
     group.add_argument(
         "--resume",
         action="store_true",
@@ -234,16 +234,6 @@ def _prices(args: Namespace) -> Prices | None:
     if None in given:
         raise PlanError("--price-input and --price-output go together: give both, or neither.")
     return Prices(*given)
-
-
-def _price(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"{text} is not a price")
-    return value
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -12,12 +12,13 @@ Runs joined by a comma are repeats of one system: A1,A2 B1,B2. Example:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import add_json, add_out, at_least, say_stored, share
+from .common import add_json, add_out, say_stored
 from .compare_command import _loaded
+from .numbers import at_least, correlation, positive, share
 
 if TYPE_CHECKING:
     from ..runs.power import PowerReport
@@ -64,28 +65,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace that file")
     add_out(parser)
     add_json(parser)
-
-
-def positive(text: str) -> float:
-    """An argparse type: a positive number."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not 0 < value < float("inf"):
-        raise ArgumentTypeError(f"{text} is not a positive number")
-    return value
-
-
-def correlation(text: str) -> float:
-    """An argparse type: a correlation below 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a number") from None
-    if not -1 <= value < 1:
-        raise ArgumentTypeError(f"{text} is not a correlation between -1 and 1")
-    return value
 
 
 def run(args: Namespace) -> int:

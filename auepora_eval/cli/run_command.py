@@ -35,7 +35,6 @@ from .call_flags import (
 )
 from .common import (
     add_run_output,
-    at_least,
     chosen_metrics,
     exit_code,
     open_samples,
@@ -44,9 +43,9 @@ from .common import (
     refuse_no_samples,
     say_run,
     say_stored,
-    seconds,
 )
 from .interrupts import StopNow, finishing_first
+from .numbers import at_least, seconds
 from .resuming import (
     begun,
     endpoint_identity,

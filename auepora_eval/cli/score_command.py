@@ -16,7 +16,6 @@ from . import echo
 from .call_flags import add_scoring_flags, scoring_executor
 from .common import (
     add_run_output,
-    at_least,
     chosen_metrics,
     exit_code,
     open_samples,
@@ -26,6 +25,7 @@ from .common import (
     say_run,
     say_stored,
 )
+from .numbers import at_least
 from .span_flags import add_span_flags, deliver_spans, span_sinks
 
 

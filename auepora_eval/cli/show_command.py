@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out, at_least, say_run
+from .common import add_json, add_out, say_run
+from .numbers import at_least
 from .stored_documents import say_benchmark_file, say_experiment, say_recording
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import share
+from .numbers import share
 
 if TYPE_CHECKING:
     from ..core.plan import EvaluationPlan

@@ -82,7 +82,7 @@ def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
         (("same", "--min", "hit@5=many"), "'many' is not a number"),
         (("same", "--max", "hit@5=nan"), "'nan' is not a number"),
         (("same", "--baseline", "old", "--margin", "-1"), "the flags: margin"),
-        (("same", "--max-failed", "2"), "is not between 0 and 1"),
+        (("same", "--max-failed", "2"), "is not from 0 to 1"),
         (("same", "--rules", "/nowhere/gate.yaml"), "gate.yaml"),
     ],
 )

@@ -177,6 +177,20 @@ def test_kappa_is_that_of_scikit_learn() -> None:
     assert float(agreement.cohen_kappa(ratings)[0]) == pytest.approx(plain)
 
 
+def test_all_agreement_of_two_raters_of_ten_items() -> None:
+    """Seven agreed on, three a level apart: among tables of ten the only one, but for its turns, with all five."""
+    first, second = [1, 2, 2, 2, 2, 3, 3, 1, 2, 3], [1, 2, 2, 2, 2, 3, 3, 2, 3, 2]
+    table = classification.confusion_table(np.array(first) - 1, np.array(second) - 1, 3)
+    assert float(classification.cohen_kappa(table)) == pytest.approx(29 / 59)
+    assert float(classification.cohen_kappa(table)) == pytest.approx(0.4915, abs=5e-5)
+    assert float(classification.quadratic_kappa(table)) == pytest.approx(0.6512, abs=5e-5)
+    ratings = np.array([first, second], dtype=np.float64).T
+    levels: dict[Any, float] = {"nominal": 0.5128, "ordinal": 0.6567, "interval": 0.6667}
+    for level, alpha in levels.items():
+        ours = float(agreement.krippendorff_alpha(ratings, level=level)[0])
+        assert ours == pytest.approx(alpha, abs=5e-5)
+
+
 @pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorffs_own_example(level: Any, alpha: float) -> None:
     """Four observers, twelve units, gaps: Krippendorff (2011), section C."""

@@ -178,7 +178,7 @@ def test_kappa_is_that_of_scikit_learn() -> None:
 
 
 def test_all_agreement_of_two_raters_of_ten_items() -> None:
-    """Seven agreed on, three a level apart: among tables of ten the only one, but for its turns, with all five."""
+    """Seven agreed on, three a level apart: of tables of ten, but for its turns, only this has all five."""
     first, second = [1, 2, 2, 2, 2, 3, 3, 1, 2, 3], [1, 2, 2, 2, 2, 3, 3, 2, 3, 2]
     table = classification.confusion_table(np.array(first) - 1, np.array(second) - 1, 3)
     assert float(classification.cohen_kappa(table)) == pytest.approx(29 / 59)

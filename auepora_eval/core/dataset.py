@@ -42,6 +42,25 @@ class EvaluationDataset(ABC):
         return ()
 
 
+class PartOfDataset(EvaluationDataset):
+    """Some samples of a dataset, which has the name, the facts and the corpus."""
+
+    def __init__(self, dataset: EvaluationDataset) -> None:
+        self._dataset = dataset
+
+    @property
+    def name(self) -> str:
+        return self._dataset.name
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._dataset.info
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        return self._dataset.documents
+
+
 class InMemoryDataset(EvaluationDataset):
     """A dataset that is a list."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import StorageError
+from .put_in_place import sync_folder
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
         else:
             # link() fails if the name was taken meanwhile; replace() would overwrite silently.
             _link(temporary, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         if isinstance(error, StorageError):
             raise
@@ -73,12 +74,3 @@ def _link(temporary: Path, path: Path) -> None:
 
 # What a file system says that has no hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every system lets a folder be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

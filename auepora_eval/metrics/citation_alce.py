@@ -9,34 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.batch import Batch
 from ..core.metrics_base import METRICS, skip
 from ..core.types import EvaluationSample, SampleScore
-from ..judges.entailment import support_function
 from .citation_answer import Claim, JudgedAnswer
-from .citation_base import THRESHOLD, CitationMetric, judged_answers, name_with_support
+from .citation_base import THRESHOLD, NeedsSupport
 from .citation_sources import Found
 
 PARTIAL = 0.4
 
 
-class SentenceCitations(CitationMetric):
+class SentenceCitations(NeedsSupport):
     """A metric of the sentences of an answer and the passages that each of them cites."""
-
-    threshold: float
-    support: str
-
-    def __post_init__(self) -> None:
-        self.name = name_with_support(self.base, type(self), self.threshold, self.support)
-
-    def ready(self) -> None:
-        support_function(self.support)
-
-    def signature(self) -> dict[str, Any]:
-        return {"support": self.support, "threshold": self.threshold, "claims": "sentences"}
-
-    def answers(self, batch: Batch) -> list[Any]:
-        return judged_answers(batch, self.support)
 
     def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
         if not answer.claims:

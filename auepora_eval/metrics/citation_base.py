@@ -85,8 +85,8 @@ class CitationShare(CitationMetric):
         return _IF_FAILED
 
 
-class SupportMetric(CitationShare):
-    """A share that needs a support function: its name is a field, and so is the score that is enough."""
+class NeedsSupport(CitationMetric):
+    """A metric with a support function: its name is a field, and so is the score that is enough."""
 
     threshold: float
     support: str
@@ -102,6 +102,10 @@ class SupportMetric(CitationShare):
 
     def answers(self, batch: Batch) -> list[Any]:
         return judged_answers(batch, self.support)
+
+
+class SupportMetric(NeedsSupport, CitationShare):
+    """A share that needs a support function."""
 
 
 def name_with_support(base: str, metric: type, threshold: float, support: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..core.dataset import EvaluationDataset
+from ..core.dataset import EvaluationDataset, PartOfDataset
 from ..core.fingerprint import canonical_json, dataset_fingerprint
 from ..core.metrics_base import SampleMetric
 from ..core.resources import ResourceMonitor
@@ -64,22 +64,15 @@ class StoredRun:
     called: int = 0  # samples that the system was asked now; the others were answered before
 
 
-class FirstSamples(EvaluationDataset):
+class FirstSamples(PartOfDataset):
     """The first samples of a dataset."""
 
     def __init__(self, dataset: EvaluationDataset, limit: int) -> None:
-        self._dataset, self._limit = dataset, min(limit, sys.maxsize)
+        super().__init__(dataset)
+        self._limit = min(limit, sys.maxsize)
 
     def __iter__(self) -> Iterator[EvaluationSample]:
         return islice(self._dataset, self._limit)
-
-    @property
-    def name(self) -> str:
-        return self._dataset.name
-
-    @property
-    def info(self) -> dict[str, Any]:
-        return self._dataset.info
 
     def __len__(self) -> int:
         return min(len(self._dataset), self._limit)

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
-from ..core.dataset import EvaluationDataset
+from ..core.dataset import EvaluationDataset, PartOfDataset
 from ..core.fingerprint import canonical_json
 from ..core.types import EvaluationSample
 from ..stats.unpaired import sample_ratio_p
@@ -39,27 +38,19 @@ def unit_of(sample: EvaluationSample) -> str:
     return f"sample {sample.sample_id}" if cluster is None else f"cluster {cluster}"
 
 
-class AssignedSamples(EvaluationDataset):
+class AssignedSamples(PartOfDataset):
     """The samples of a dataset that go to one variant."""
 
     def __init__(
         self, dataset: EvaluationDataset, experiment_id: str, variant: str, shares: Mapping[str, float]
     ) -> None:
-        self._dataset, self._experiment_id = dataset, experiment_id
-        self._variant, self._shares = variant, shares
+        super().__init__(dataset)
+        self._experiment_id, self._variant, self._shares = experiment_id, variant, shares
 
     def __iter__(self) -> Iterator[EvaluationSample]:
         for sample in self._dataset:
             if assigned_variant(self._experiment_id, unit_of(sample), self._shares) == self._variant:
                 yield sample
-
-    @property
-    def name(self) -> str:
-        return self._dataset.name
-
-    @property
-    def info(self) -> dict[str, Any]:
-        return self._dataset.info
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -21,6 +21,7 @@ from ..core.types import SystemOutputs
 from ..errors import DataError, StorageError
 from ..io.atomic import write_bytes
 from ..io.json_text import parse_json
+from ..io.put_in_place import sync_folder
 from ..io.records import prediction_record
 from .journal_lines import journal_line
 from .journal_places import JournalPlaces
@@ -174,7 +175,7 @@ class Journal:
             )  # a torn end goes: the next line begins where the last good one ended
             os.lseek(file, self._good, os.SEEK_SET)
             if new:
-                _sync_name(self.folder)
+                sync_folder(self.folder)  # a file is lost if its name is
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
         return file
@@ -240,16 +241,6 @@ class Journal:
 
 class _CutOffError(OSError):
     """The journal is shorter than what was written to it."""
-
-
-def _sync_name(folder: Path) -> None:
-    """A file that is on the disk is lost all the same if its name in the folder is not."""
-    with suppress(OSError):  # not every system lets a folder be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def read_header(folder: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any
 
 from ..core.batch import cluster_names
-from ..core.dataset import EvaluationDataset
+from ..core.dataset import EvaluationDataset, PartOfDataset
 from ..core.fingerprint import canonical_json
 from ..core.metrics_base import Metric, SampleMetric
 from ..core.scores import as_columns
@@ -139,22 +139,15 @@ class Watch:
         return ChosenSamples(dataset, {s.sample_id for unit in self._units[: self._next] for s in unit})
 
 
-class ChosenSamples(EvaluationDataset):
+class ChosenSamples(PartOfDataset):
     """Those samples of a dataset that have one of these ids."""
 
     def __init__(self, dataset: EvaluationDataset, ids: set[str]) -> None:
-        self._dataset, self._ids = dataset, ids
+        super().__init__(dataset)
+        self._ids = ids
 
     def __iter__(self) -> Iterator[EvaluationSample]:
         return (sample for sample in self._dataset if sample.sample_id in self._ids)
-
-    @property
-    def name(self) -> str:
-        return self._dataset.name
-
-    @property
-    def info(self) -> dict[str, Any]:
-        return self._dataset.info
 
     def __len__(self) -> int:
         return len(self._ids)

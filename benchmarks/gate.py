@@ -6,9 +6,9 @@
 No true difference: a gate of `no_regression` rules may fail at most alpha of the pairs, whatever the number
 of metrics, and also where samples come in clusters. A true loss: it has to fail as many as were planned, with
 the number of samples that `sample_size` asks for. A gate of `margin` rules may pass at most alpha of the runs
-that are worse by the margin, also where that is a few lost answers in a hundred, and has to pass as many as
-were planned of those that do not differ. Bars allow for the error of counting: 2.6 standard errors, which a
-true rate exceeds once in two hundred.
+that are worse by the margin, also where that is a few lost answers in a hundred or a few lost clusters, and
+has to pass as many as were planned of those that do not differ. Bars allow for the error of counting: 2.6
+standard errors, which a true rate exceeds once in two hundred.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.runs.gate import gate_run
+from auepora_eval.stats.paired_margins import lost_size, units_to_rule_out
 from auepora_eval.stats.power import sample_size
 
 if TYPE_CHECKING:
@@ -166,7 +167,86 @@ def _rare(
     how_much = np.ones(size) if name == HITS else rng.choice([0.25, 0.5, 0.75, 1.0], size)
     before = np.where(luck < lost, 1.0, np.where(luck > 1 - won, 0.0, rng.integers(0, 2, size)))
     now = np.where(luck < lost, 1 - how_much, np.where(luck > 1 - won, how_much, before))
-    return _run("old", {name: before}, 1), _run("new", {name: now}, 1)
+    return _run("old", {name: before}), _run("new", {name: now})
+
+
+# (clusters, the share of them that is lost, the standard deviation of what else differs), of 2 to 5 samples.
+LOST_CLUSTERS = ((145, 0.03, 0.0), (300, 0.02, 0.0), (100, 0.05, 0.02), (300, 0.03, 0.1))
+SIZES = (2, 3, 4, 5)
+
+
+def cluster_kinds() -> Iterator[Kind]:
+    """Margins where samples come in clusters, which are lost whole, half, or with noise beside it."""
+    for units, lost, noise in LOST_CLUSTERS:
+        for whole in (True, False):
+            name = "made@1" if noise else HITS
+            word = "clusters" if whole else "clusters half"
+            beside = f", noise of {noise}" if noise else ""
+            yield Kind(
+                f"worse by the margin of {lost}: {lost * (2 - whole):.0%} of {units} {word} lost{beside}",
+                {"margin": {name: lost}},
+                lambda rng, units=units, lost=lost, noise=noise, whole=whole, name=name: _clustered(  # type: ignore[misc]
+                    rng, units, lost, noise, whole, name
+                ),
+                "passed",
+                ALPHA,
+            )
+    margin = 0.05
+    # What a cluster of four has in common, and the mean of what its samples have of their own.
+    fours = sample_size(margin, _SPREAD * math.sqrt(0.64 + 0.36 / 4), alpha=2 * ALPHA, power=POWER) or 0
+    yield Kind(
+        f"no difference, margin {margin}, {fours} clusters of 4",
+        {"margin": {"made@1": margin}},
+        lambda rng: _pair(rng, 4 * fours, ("made@1",), cluster=4),
+        "passed",
+        at_least=POWER,
+    )
+    swapped = 0.05
+    # The plan is that of a t-test; one that leaves room for losses nobody saw takes up to a fifth more.
+    units = math.ceil(1.2 * (sample_size(margin, math.sqrt(2 * swapped), alpha=2 * ALPHA, power=POWER) or 0))
+    yield Kind(
+        f"no difference, margin {margin}, {swapped:.0%} of {units} clusters of 4 lost and won",
+        {"margin": {HITS: margin}},
+        lambda rng: _swapped(rng, units, swapped),
+        "passed",
+        at_least=POWER,
+    )
+    few = units_to_rule_out(margin, 1.0, lost_size(SIZES))
+    few += -few % len(SIZES)
+    yield Kind(
+        f"not a sample differs, margin {margin}, {few} clusters of 2 to 5",
+        {"margin": {"made@1": margin}},
+        lambda rng: _clustered(rng, few, 0.0, 0.0, True, "made@1"),
+        "passed",
+        at_least=POWER,
+    )
+
+
+def _clustered(
+    rng: np.random.Generator, units: int, lost: float, noise: float, whole: bool, name: str
+) -> tuple[EvaluationRun, EvaluationRun]:
+    """Two runs that differ by the clusters that are lost: all of their samples, or each by a toss of a coin.
+
+    Sizes are dealt out evenly, and shuffled.
+    """
+    sizes = rng.permutation(np.resize(SIZES, units))
+    cluster_of = np.repeat(np.arange(units), sizes)
+    gone = (rng.random(units) < lost * (2 - whole))[cluster_of]
+    gone &= whole | (rng.random(len(gone)) < 0.5)
+    before = np.where(gone, 1.0, rng.integers(0, 2, units)[cluster_of])
+    beside = rng.normal(0, noise, units)[cluster_of] if noise else 0.0
+    now = np.where(gone, 0.0, before + beside)
+    names = [f"c{number}" for number in cluster_of]
+    return _run("old", {name: before}, names), _run("new", {name: now}, names)
+
+
+def _swapped(rng: np.random.Generator, units: int, share: float) -> tuple[EvaluationRun, EvaluationRun]:
+    """Two runs that are as good: as many clusters of four are lost as won."""
+    luck = np.repeat(rng.random(units), 4)
+    before = np.where(luck < share, 1.0, np.where(luck > 1 - share, 0.0, 1.0))
+    now = np.where(luck < share, 0.0, 1.0)
+    names = [f"c{number // 4}" for number in range(4 * units)]
+    return _run("old", {HITS: before}, names), _run("new", {HITS: now}, names)
 
 
 _SPREAD = 0.2  # standard deviation of a sample's difference
@@ -195,15 +275,16 @@ def _pair(
             values = values - loss if side and name == metrics[0] else values
             columns[name] = (values > 0.5).astype(np.float64) if name == HITS else values
         sides.append(columns)
-    return _run("old", sides[0], cluster), _run("new", sides[1], cluster)
+    names = [f"c{number // cluster}" for number in range(size)] if cluster > 1 else None
+    return _run("old", sides[0], names), _run("new", sides[1], names)
 
 
-def _run(name: str, columns: dict[str, Array], cluster: int) -> EvaluationRun:
+def _run(name: str, columns: dict[str, Array], clusters: list[str] | None = None) -> EvaluationRun:
     results = []
     for metric_name, values in columns.items():
         scores = Scores([f"s{number}" for number in range(len(values))], values)
-        if cluster > 1:
-            scores.clusters = [f"c{number // cluster}" for number in range(len(values))]
+        if clusters is not None:
+            scores.clusters = list(clusters)
         results.append(parse_metric(metric_name).summarise(scores))
     return EvaluationRun(name, name, "made", "same", results, [], [])
 
@@ -225,7 +306,7 @@ def main() -> int:
     args = parser.parse_args()
     METRICS.add("made")(Made)
     held = []
-    for kind in (*kinds(), *rare_kinds()):
+    for kind in (*kinds(), *rare_kinds(), *cluster_kinds()):
         start = time.process_time()
         result = counted(kind, args.pairs, seed=args.seed)
         spent = time.process_time() - start

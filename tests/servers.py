@@ -211,6 +211,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.close()
         self.close_connection = True
 
+    def _mode_closed(self, body: dict[str, Any]) -> None:
+        """Has read the whole request, and says nothing."""
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
+
     def _mode_too_large(self, body: dict[str, Any]) -> None:
         """No length is given, and it does not end: 100 MB."""
         self.send_response(200)

@@ -46,6 +46,65 @@ def test_nobody_inside_imports_the_front_door(path: Path) -> None:
 
 
 @every_module
+def test_what_has_an_underscore_stays_in_its_module(path: Path) -> None:
+    assert private_names_of_others(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        pytest.param("from .numbers import share", [], id="public"),
+        pytest.param("from .numbers import _share", ["_share"], id="beside"),
+        pytest.param("from ..io.jsonl import (\n    encode,\n    _line as line,\n)", ["_line"], id="renamed"),
+        pytest.param(
+            "def run():\n    from auepora_eval.io.jsonl import _line", ["_line"], id="absolute, inside"
+        ),
+        pytest.param("from ._numbers import share", ["_numbers"], id="a private module"),
+        pytest.param("import auepora_eval.cli._numbers", ["_numbers"], id="a private module, absolute"),
+        pytest.param("from . import echo\necho._write()", ["echo._write"], id="of a module"),
+        pytest.param("from ..io import jsonl as j\nj._line", ["j._line"], id="of a renamed module"),
+        pytest.param("import auepora_eval.io.jsonl as j\nj._line", ["j._line"], id="of an absolute module"),
+        pytest.param("from .. import __version__", [], id="dunder"),
+        pytest.param("from ..metrics.citations import WEIGHTS\nWEIGHTS._asdict()", [], id="of a named tuple"),
+        pytest.param("import os\nfrom os import _exit\nos._exit(1)", [], id="another package"),
+    ],
+)
+def test_private_names_of_others_are_found(code: str, found: list[str]) -> None:
+    assert private_names_of_others(PACKAGE / "cli" / "new_command.py", code) == found
+
+
+def private_names_of_others(path: Path, code: str) -> list[str]:
+    """The names with an underscore in front that a module takes from other modules of the package."""
+    found: list[str] = []
+    modules: set[str] = set()  # of ours, by the names that they have here
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                parts = name.name.split(".")
+                if parts[0] == PACKAGE.name:
+                    found += filter(is_private, parts)
+                    modules.add(name.asname or name.name)
+        elif isinstance(node, ast.ImportFrom):
+            parts = node.module.split(".") if node.module else []
+            if not node.level and parts[0] != PACKAGE.name:
+                continue
+            home = (path.parents[node.level - 1] if node.level else ROOT).joinpath(*parts)
+            found += filter(is_private, [*parts, *(name.name for name in node.names)])
+            modules |= {
+                name.asname or name.name
+                for name in node.names
+                if (home / name.name).is_dir() or (home / f"{name.name}.py").is_file()
+            }
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_private(node.attr)]
+    return found + [ast.unparse(node) for node in used if ast.unparse(node.value) in modules]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+@every_module
 def test_no_pickle_no_eval_no_sockets(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     imported = {

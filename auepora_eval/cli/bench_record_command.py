@@ -1,6 +1,7 @@
 """keep baselines of latency, memory and throughput, and say what became slower
 
-What is measured is taken into the baselines, unless it is worse (exit code 1). On the bundled data:
+What is measured is taken into the baselines, unless it is worse (exit code 1); what is surely better begins
+a new baseline. On the bundled data:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --metrics recall@5 --id monday
   auepora bench-record monday
@@ -24,7 +25,7 @@ from .numbers import at_least, share
 if TYPE_CHECKING:
     from ..runs.benchmark_baselines import Baseline
     from ..runs.benchmark_measurements import Measurement
-    from ..runs.benchmark_rules import Regression
+    from ..runs.benchmark_rules import Improvement, Regression
 
 _SEVERITIES = ("medium", "high", "critical")
 _NAMES_SHOWN = 5
@@ -48,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--min-samples", type=at_least(1), metavar="N", help="samples that a baseline needs first (5)"
     )
     parser.add_argument("--check", action="store_true", help="compare only; the baselines stay as they are")
-    parser.add_argument("--accept", action="store_true", help="record it though it is worse: the new normal")
+    parser.add_argument("--accept", action="store_true", help="record it though it is worse: a new baseline")
     parser.add_argument(
         "--report", metavar="FILE", help="write what was found: benchmark_*.results.json or *.benchmark.json"
     )
@@ -81,31 +82,54 @@ def run(args: Namespace) -> int:
 def _judge(found: Sequence[Measurement], file: str, args: Namespace) -> int:
     from ..runs import benchmark_baselines as kept
     from ..runs.benchmark_report import recording, save_recording
-    from ..runs.benchmark_rules import is_at_least, regressions
+    from ..runs.benchmark_rules import improvements, is_at_least, new_beginnings, regressions
 
     stored = kept.read_baselines(file)
     before = kept.with_min_samples(stored, args.min_samples)
-    worse = regressions(found, before, alpha=None if args.ignore_chance else args.alpha)
+    alpha = None if args.ignore_chance else args.alpha
+    worse, better = regressions(found, before, alpha=alpha), improvements(found, before, alpha=alpha)
     failing = {one.operation for one in worse if is_at_least(one.severity, args.fail_on)}
-    document = recording(found, before, worse)
+    document = recording(found, before, worse, better)
     if args.report:
         say_stored(save_recording(document, args.report, force=args.force))
-    after = stored
-    if not args.check and (args.accept or not failing):
-        after = kept.with_min_samples(kept.with_recordings(before, found, anew=failing), args.min_samples)
-    recorded = [name for name, one in after.items() if one.recordings != _recordings(stored, name)]
+    anew = new_beginnings(found, before, alpha=alpha, accept=args.accept)
+    planned = kept.with_recordings(before, found, anew=anew)
+    planned = kept.with_min_samples(planned, args.min_samples)
+    begun = [name for name, one in planned.items() if name in stored and one.history != stored[name].history]
+    refused = bool(args.check or (failing and not args.accept))
+    after = stored if refused else planned
+    recorded = [name for name, one in after.items() if name not in stored or one != stored[name]]
     if after != stored:
         kept.write_baselines(after, file)
     if args.json:
-        echo.say_json({**document, "baselines_file": str(file), "recorded": bool(recorded)})
+        more = {"recorded": bool(recorded), "new_baselines": [] if refused else begun}
+        echo.say_json({**document, "baselines_file": str(file), **more})
     else:
-        _say(found, before, worse)
-    _say_recorded(found, before, recorded, file, refused=bool(args.check or (failing and not args.accept)))
-    return int(bool(failing))
+        _say(found, before, worse, better)
+    if args.check or not refused:
+        _say_begun([planned[name] for name in begun], would=args.check)
+    if failing and refused:
+        _say_beginnings([before[name] for name in failing if name in before])
+    _say_recorded(found, before, recorded, file, refused=refused)
+    return int(bool(failing.difference(recorded) if args.accept else failing))
 
 
-def _recordings(baselines: Mapping[str, Baseline], name: str) -> Sequence[Measurement]:
-    return baselines[name].recordings if name in baselines else ()
+def _say_begun(baselines: Sequence[Baseline], *, would: bool) -> None:
+    for one in baselines:
+        verb = "would begin" if would else "begins"
+        name, source = echo.one_line(one.operation, 60), echo.one_line(one.recordings[0].source, 80)
+        echo.note(f"note: {name}: a new baseline {verb} with {source or 'this one'}.")
+
+
+def _say_beginnings(baselines: Sequence[Baseline]) -> None:
+    """Where the baseline comes from that something fails against, if it has not been so for ever."""
+    for one in baselines:
+        if one.history and one.recordings:
+            first = one.recordings[0]
+            source, stamp = echo.one_line(first.source, 80), echo.one_line(first.timestamp, 40)
+            what = f"its baseline began with {source or 'a recording'} ({stamp or 'at no stated time'})"
+            name = echo.one_line(one.operation, 60)
+            echo.note(f"note: {name}: {what}. If that was the exception, --accept takes this for the rule.")
 
 
 def _say_recorded(
@@ -135,7 +159,10 @@ def _say_recorded(
 
 
 def _say(
-    found: Sequence[Measurement], baselines: Mapping[str, Baseline], worse: Sequence[Regression]
+    found: Sequence[Measurement],
+    baselines: Mapping[str, Baseline],
+    worse: Sequence[Regression],
+    better: Sequence[Improvement],
 ) -> None:
     from ..reporting.number_texts import value_text
     from ..runs.benchmark_rules import lacking_samples
@@ -146,6 +173,7 @@ def _say(
         expected = baseline.expected if baseline is not None and baseline.recordings else None
         lacking = 0 if baseline is None else lacking_samples(baseline)
         state = "new" if expected is None else f"baseline lacks {lacking}" if lacking else "ok"
+        state = "better" if any(each.operation == one.operation for each in better) else state
         state = next((each.severity for each in worse if each.operation == one.operation), state)
         rows.append(
             [
@@ -172,9 +200,10 @@ def _say(
         "State",
     )
     echo.say_table(headings, rows, numeric=range(1, 8))
-    for each in worse:
+    told = [(each.severity, each) for each in worse] + [("better", each) for each in better]
+    for kind, each in told:
         chance = "" if each.p_value is None else f", p = {each.p_value:.2g}"
-        echo.say_words(f"{each.severity}: {each.message} Rules: {', '.join(each.rules)}{chance}.")
+        echo.say_words(f"{kind}: {each.message} Rules: {', '.join(each.rules)}{chance}.")
 
 
 def _change(now: float, before: float) -> str:

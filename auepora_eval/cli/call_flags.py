@@ -65,7 +65,8 @@ def add_call_flags(parser: ArgumentParser) -> None:
         "--adaptive",
         action="store_true",
         default=None,
-        help="fewer calls at a time while the endpoint pushes back (429, timeouts), then more again",
+        help="fewer calls at a time while the endpoint pushes back (429, timeouts), then more again "
+        "(executors threads, async)",
     )
     group.add_argument("--warm-up", type=whole, metavar="N", help="calls beforehand that count for nothing")
     group.add_argument("--address", metavar="HOST", help="executor ray: the cluster (auto, ray://host:10001)")
@@ -146,6 +147,12 @@ def call_policy(settings: Mapping[str, Any]) -> CallPolicy:
             "--budget-cost",
             "there are no prices to reckon with.",
             fix="Give --price-input and --price-output.",
+        )
+    if settings.get("adaptive") and settings.get("executor") in ("processes", "ray"):
+        raise DataError(
+            "--adaptive",
+            f"the workers of --executor {settings['executor']} do not hear of each other's 429.",
+            fix="Use --executor threads or async, or leave --adaptive out and choose a fixed --concurrency.",
         )
     usual = _ENDPOINT_RETRIES if is_endpoint(settings["system"]) else 0
     retries = settings.get("retries")

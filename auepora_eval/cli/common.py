@@ -104,6 +104,7 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     about = f"{run.system_name} on {run.dataset_name}: {tally.total} samples, top_k {run.top_k}"
     echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
+    _say_not_measured(run.results)
     say_failures(tally.failures)
     say_attempts(tally)
     if run.stopping is not None:
@@ -125,6 +126,16 @@ def say_results(results: Sequence[MetricResult]) -> None:
         arrow = "" if result.details.get("higher_is_better", True) else " ↓"
         rows.append([f"{result.name}{arrow}", *row(result)[2:width]])
     echo.say_table(HEADINGS[1:width], rows, numeric=range(1, len(HEADINGS)))
+
+
+def _say_not_measured(results: Sequence[MetricResult]) -> None:
+    """Print why metrics could not score anything, where that is known of the whole run."""
+    names: dict[str, list[str]] = {}
+    for result in results:
+        if reason := result.details.get("not_measured"):
+            names.setdefault(str(reason), []).append(result.name)
+    for reason, of_reason in names.items():
+        echo.say(echo.one_line(f"Not measured ({reason}): {', '.join(of_reason)}", 1000))
 
 
 def say_failures(counts: Counter[tuple[str, str]]) -> None:

@@ -12,11 +12,13 @@ one system, as many for each: A1,A2 B1,B2. Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_out
 from .compare_words import calm, say_comparison, say_lost, say_more, say_ranking, say_slices
+from .named_runs import load_named_runs, named_ids
 from .numbers import at_least, share
 
 if TYPE_CHECKING:
@@ -50,7 +52,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--by", action="append", default=[], metavar="FIELD", help="compare within each value of a label too"
     )
     parser.add_argument(
-        "--losers", type=at_least(0), default=3, metavar="N", help="show this many of the biggest losers (3)"
+        "--losers",
+        type=at_least(0),
+        default=3,
+        metavar="N",
+        help="show this many of the biggest losers (3; 1,000 at most)",
     )
     parser.add_argument(
         "--losers-of",
@@ -93,12 +99,26 @@ def run(args: Namespace) -> int:
         "resamples": args.resamples,
         "allow_mismatch": args.allow_mismatch,
     }
-    groups = [_loaded(storage, name) for name in (args.baseline, *args.candidates)]
+    groups = [load_named_runs(storage, name) for name in (args.baseline, *args.candidates)]
+    if len(groups) > 2 and any(len(group) > 1 for group in groups):
+        raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
+    _refuse_the_same_run_twice(storage, args)
     if len(groups) > 2:
-        if any(len(group) > 1 for group in groups):
-            raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
         return _rank(storage, [group[0] for group in groups], args, how)
     return _compare(storage, groups, args, how)
+
+
+def _refuse_the_same_run_twice(storage: EvaluationResultsStorage, args: Namespace) -> None:
+    """A run does not differ from itself; whoever compares it has mistyped a name."""
+    from ..errors import PlanError
+
+    seen = set()
+    for name in (args.baseline, *args.candidates):
+        for part in named_ids(storage, name):
+            path = storage.find(part).resolve()
+            if path in seen:
+                raise PlanError(f"{part} is named twice. Name different runs.")
+            seen.add(path)
 
 
 def _compare(
@@ -110,7 +130,7 @@ def _compare(
     from ..runs.compare import compare_runs
     from ..runs.storage import stored_samples
 
-    samples = stored_samples(storage.find(_ids(storage, args.baseline)[0])) if args.by else None
+    samples = stored_samples(storage.find(named_ids(storage, args.baseline)[0])) if args.by else None
     comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
     lost = _lost(storage, comparison, args, args.candidates[0])
     if args.json:
@@ -125,6 +145,7 @@ def _compare(
     else:
         say_comparison(comparison)
         say_more(comparison, lost)
+        _say_that_none_lost(lost, args)
     return 0
 
 
@@ -162,6 +183,7 @@ def _rank(
             echo.say_words(calm(shown))
         say_slices(slices)
         say_lost(lost)
+        _say_that_none_lost(lost, args)
     return 0
 
 
@@ -196,21 +218,28 @@ def _lost(
     storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace, candidate: str
 ) -> list[LostSample]:
     from ..errors import UnknownNameError
-    from ..runs.losers import lost_most, lost_samples, stored_texts
+    from ..runs.losers import lost_most, lost_samples, stored_texts_of_repeats
 
-    if not args.losers or comparison.repeats > 1:
-        return []
     metric = lost_most(comparison)
     if args.losers_of is not None:
         metric = next((one for one in comparison.metrics if one.name == args.losers_of), None)
         if metric is None:
             names = ", ".join(one.name for one in comparison.metrics)
             raise UnknownNameError(f"{args.losers_of!r} is not compared. There are {names}.")
-    if metric is None or not metric.losers:
+    if metric is None or not metric.losers or not args.losers:
         return []
     ids = {loser.sample_id for loser in metric.losers[: args.losers]}
-    before, now = (stored_texts(storage.find(name), ids) for name in (args.baseline, candidate))
+    before, now = (
+        stored_texts_of_repeats([storage.find(part) for part in named_ids(storage, name)], ids)
+        for name in (args.baseline, candidate)
+    )
     return lost_samples(metric, before, now, args.losers)
+
+
+def _say_that_none_lost(lost: Sequence[LostSample], args: Namespace) -> None:
+    if args.losers_of is not None and args.losers and not lost:
+        echo.say()
+        echo.say_words(calm(f"No sample lost on {args.losers_of}."))
 
 
 def _margins(args: Namespace) -> float | dict[str, float] | None:
@@ -223,20 +252,3 @@ def _margins(args: Namespace) -> float | dict[str, float] | None:
     if named and for_all:
         raise PlanError("give one margin for all metrics, or one for each by name, not both.")
     return named or float(for_all[-1])
-
-
-def _ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
-    """A run by its name, which may hold a comma, or else several runs."""
-    from ..errors import DataError
-
-    if "," not in name:
-        return [name]
-    try:
-        storage.find(name)
-    except DataError:
-        return [part.strip() for part in name.split(",") if part.strip()]
-    return [name]
-
-
-def _loaded(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
-    return [storage.load_scores(part) for part in _ids(storage, name)]

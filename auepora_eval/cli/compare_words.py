@@ -86,7 +86,7 @@ def say_ranking(ranking: Ranking) -> None:
     echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
     headings = tables.ranking_headings(ranking)
     _say_table(headings, tables.ranking_rows(ranking), range(1, len(headings)))
-    echo.say_words(tables.RANKING_LEGEND)
+    echo.say_words(tables.ranking_legend(ranking))
     echo.say_words(calm(tables.ranking_in_words(ranking)))
     rows = tables.pair_rows(ranking)
     if rows:
@@ -117,7 +117,7 @@ def say_lost(lost: Sequence[LostSample]) -> None:
     if not lost:
         return
     echo.say()
-    echo.say(calm(f"Biggest losers on {echo.one_line(lost[0].metric)}"))
+    echo.say(calm(echo.one_line(tables.lost_title(lost))))
     for one in tables.lost_rows(lost):
         echo.say_words(calm(f"{echo.one_line(one[0])}: {one[1]} before, {one[2]} now. {one[3]}"))
         echo.say_words(calm(f"  before: {one[4]}"))

@@ -112,6 +112,11 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric
     screen.print(table)
 
 
+def fits(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether this screen is wide enough for the columns of a table."""
+    return _least_width(headings, [[one_line(cell) for cell in row] for row in rows]) <= console().width
+
+
 def _say_long(headings: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int]) -> None:
     """A table of many rows, in the same columns: to lay out a thousand with care takes a second."""
     import shutil

@@ -12,6 +12,7 @@ ab_test_ID.results.json.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
@@ -120,6 +121,7 @@ def _run_variant(
 ) -> int:
     from ..core.runner import AueporaEvaluator, InterruptedRunError
     from ..runs.experiment import run_id, run_variant, samples_of
+    from ..runs.experiment_state import OtherVariantError
 
     name = run_id(experiment, variant)
     size = len(samples_of(experiment, variant, dataset))
@@ -148,6 +150,8 @@ def _run_variant(
         except (InterruptedRunError, StopNow):
             _say_how_to_resume(args)
             return signalled.exit_code
+        except OtherVariantError:  # to resume is what was refused, or would be
+            raise
         except BaseException:
             if storage.answered(name):
                 _say_how_to_resume(args)
@@ -191,9 +195,9 @@ def _nothing() -> None:
 
 
 def _say_how_to_resume(args: Namespace) -> None:
-    out = "" if args.out == DEFAULT_OUT else f" --out {args.out}"
-    which = f" --experiment {args.experiment}" if args.experiment else ""
-    echo.note(f"resume: auepora experiment {args.file}{which} --resume{out}")
+    out = [] if args.out == DEFAULT_OUT else ["--out", str(args.out)]
+    which = ["--experiment", args.experiment] if args.experiment else []
+    echo.note(f"resume: auepora experiment {shlex.join([args.file, *which, '--resume', *out])}")
 
 
 def _settings(experiment: Experiment, variant: Variant | None = None) -> dict[str, Any]:

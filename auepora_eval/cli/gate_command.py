@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +46,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="seed of all draws (0)")
     parser.add_argument("--resamples", type=at_least(100), default=10_000, metavar="N", help="draws (10,000)")
-    parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML too")
-    parser.add_argument("--force", action="store_true", help="replace the JUnit file")
+    parser.add_argument(
+        "--junit",
+        metavar="FILE",
+        help="write the verdicts as JUnit XML too; a file that a gate wrote is replaced",
+    )
+    parser.add_argument("--force", action="store_true", help="replace any other file at --junit too")
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
     add_out(parser)
     add_json(parser)
@@ -114,7 +118,7 @@ def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
 
 def run(args: Namespace) -> int:
     from ..io.atomic import write_bytes
-    from ..reporting.gate_junit import gate_to_junit
+    from ..reporting.gate_junit import gate_to_junit, is_junit_of_a_gate
     from ..runs.gate import gate_run
     from ..runs.gate_figures import GatedRun
     from ..runs.storage import EvaluationResultsStorage
@@ -130,9 +134,10 @@ def run(args: Namespace) -> int:
         allow_mismatch=args.allow_mismatch,
     )
     if args.junit:
-        write_bytes(Path(args.junit), gate_to_junit(report).encode(), force=args.force)
+        path = Path(args.junit)
+        write_bytes(path, gate_to_junit(report).encode(), force=args.force or is_junit_of_a_gate(path))
+    _tell_github(report)  # before the table: what prints may fail
     _say(report, args)
-    _tell_github(report)
     return report.exit_code
 
 
@@ -169,12 +174,26 @@ def _say(report: GateReport, args: Namespace) -> None:
         echo.say(calm(tables.gate_to_markdown(report)))
         return
     echo.say(calm(tables.title(report)))
-    rows = [[calm(cell) for cell in row] for row in tables.gate_rows(report)]
-    echo.say_table(tables.HEADINGS, rows, numeric=(1, 2))
-    for one in report.problems:
-        echo.say_words(calm(tables.problem_words(one)))
+    rows = [[calm(echo.one_line(cell)) for cell in row] for row in tables.gate_rows(report)]
+    if echo.fits(tables.HEADINGS, rows):
+        echo.say_table(tables.HEADINGS, rows, numeric=(1, 2))
+    else:
+        _say_in_two_lines(rows)
+    words = [*map(tables.problem_words, report.problems), *tables.pass_words(report)]
+    if words:
+        echo.say()
+    for text in words:
+        echo.say_words(calm(text))
     for text in (*report.mismatches, *report.notes):
         echo.note(calm(f"note: {text}."))
+
+
+def _say_in_two_lines(rows: Sequence[Sequence[str]]) -> None:
+    """The table on a screen that is too narrow for its columns."""
+    for rule, found, interval, asked, verdict in rows:
+        echo.say_words(f"{verdict}: {rule}")
+        limits = "" if interval == "-" else f" {interval}"
+        echo.say_words(f"  found {found}{limits}, asked {asked}")
 
 
 def _tell_github(report: GateReport) -> None:

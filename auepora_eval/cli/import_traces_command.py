@@ -2,7 +2,8 @@
 
 The file holds spans: OTLP JSON as collectors write it, or one span a line (or a Parquet file) as Phoenix
 exports them. Each trace becomes a sample and its output: question, answer, retrieved documents, seconds by
-stage, tokens. A trace without a question, or without anything to score, is left out, counted and named.
+stage, tokens. A trace without a question, or without anything to score, is left out, counted and named;
+lines that cannot be read are counted.
 Example, on the spans of a run of the bundled data:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --spans spans.jsonl --spans-content
@@ -76,7 +77,8 @@ def _say(args: Namespace, imported: Imported) -> None:
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
         echo.say(f"  left out: {len(ids)} with {echo.one_line(reason, 120)}: {some}{more}")
     for reason, count in imported.not_spans.items():
-        echo.say(f"  left out: {count} records that are no spans: {reason}")
+        first = echo.one_line(imported.first_not_span.get(reason, ""), 120)
+        echo.say(f"  left out: {count} records that are no spans: {reason} (the first: {first})")
     if imported.without_trace:
         echo.say(f"  {imported.without_trace} samples of {args.dataset} have no trace; they count as failed")
     dataset = args.samples or args.dataset

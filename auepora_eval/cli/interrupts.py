@@ -22,16 +22,25 @@ class Signalled:
     """Which signal came, if one did."""
 
     number: int = 0
+    is_now: bool = False  # it came twice, or the time is over
     is_heeded: bool = False  # the run has stopped: what is left is said, and further signals change nothing
 
     @property
     def exit_code(self) -> int:
         return 128 + self.number
 
+    @property
+    def reason(self) -> str:
+        """The signal, in words."""
+        return f"interrupted ({signal.Signals(self.number).name})" if self.number else "interrupted"
+
 
 @contextmanager
 def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH) -> Iterator[Signalled]:
-    """At the first signal call `stop`; at the second, or after these seconds, raise StopNow."""
+    """At the first signal call `stop`; at the second, or after these seconds, raise StopNow.
+
+    Whatever error ends the block after that is the stop too: some libraries turn the one into the other.
+    """
     signalled = Signalled()
     if threading.current_thread() is not threading.main_thread():
         yield signalled
@@ -42,6 +51,7 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
         if signalled.is_heeded:
             return
         if signalled.number:
+            signalled.is_now = True
             raise StopNow(number)
         signalled.number = number
         stop()
@@ -56,6 +66,10 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield signalled
+    except (Exception, KeyboardInterrupt) as error:
+        if signalled.is_now:  # raised in the middle of somebody else's code, which made another error of it
+            raise StopNow(signalled.number) from error
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

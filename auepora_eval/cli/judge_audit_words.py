@@ -8,6 +8,7 @@ from typing import Any
 from . import echo
 
 _MEASURES = ("accuracy", "auroc", "kappa")
+_NO_SPREAD = "-"
 _STATISTICS = {
     "krippendorff_alpha_nominal": "Krippendorff's alpha, nominal",
     "krippendorff_alpha_ordinal": "Krippendorff's alpha, ordinal",
@@ -49,6 +50,11 @@ def _say_agreement(found: Found) -> None:
         rows.append(("mean of the judge less that", *_cells(found["bias"], signed=True)))
     echo.say()
     echo.say_table(("Agreement with people", "Value", "95% interval"), rows, numeric=(1, 2))
+    if any(row[2] == _NO_SPREAD for row in rows):
+        echo.say_words(
+            f"{_NO_SPREAD} instead of an interval: every resample of these claims has the same value, so "
+            "they cannot tell how far it is from that of others."
+        )
     echo.say()
     table = [
         (f"labelled {label}", *(f"{row[judged]}" for judged in ("judged supported", "judged not")))
@@ -78,7 +84,11 @@ def _say_calibration(found: Found) -> None:
     ]
     echo.say_table(("Score", "Claims", "Judge", "People", "95% interval"), rows, numeric=range(1, 5))
     chance = calibration["by_chance"]
-    told = "" if chance is None else f" (a calibrated judge stays below {chance:.3f} 95 times in 100)"
+    told = f" (a calibrated judge stays below {chance:.3f} 95 times in 100)" if chance is not None else ""
+    if chance is None:
+        graded = found["correlation"] is not None
+        when = "is known only for labels of yes and no" if graded else "is not known for claims in clusters"
+        told = f" (how much chance alone would give {when})"
     echo.say_words(f"Expected calibration error {calibration['expected_calibration_error']:.3f}{told}.")
     brier = calibration["brier"]
     echo.say_words(
@@ -182,5 +192,7 @@ def _number(value: float | None, *, signed: bool = False) -> str:
 
 def _interval(figure: Found, *, signed: bool = False) -> str:
     limits = figure["confidence_interval"]
+    if limits is None:
+        return "n/a"
     sign = "+" if signed else ""
-    return "n/a" if limits is None else f"[{limits[0]:{sign}.3f}, {limits[1]:{sign}.3f}]"
+    return _NO_SPREAD if limits[0] == limits[1] else f"[{limits[0]:{sign}.3f}, {limits[1]:{sign}.3f}]"

@@ -32,6 +32,7 @@ def events_on_stderr(level: str | None) -> Iterator[None]:
     import logging
 
     from ..core.log import LOGGER
+    from ..core.redaction import without_secrets
 
     seen: Counter[str] = Counter()
 
@@ -45,7 +46,9 @@ def events_on_stderr(level: str | None) -> Iterator[None]:
                 if seen[event] > _OF_A_KIND:
                     echo.note(f"warning: ... and more {event}; --log-level warning says all")
                     return
-            echo.note(f"{record.levelname.lower()}: {echo.one_line(record.getMessage(), 1000)}")
+            # Anybody may tell the logger something, a system's own code too.
+            said = echo.one_line(without_secrets(record.getMessage()), 1000)
+            echo.note(f"{record.levelname.lower()}: {said}")
 
     handler, before = Handler(), (LOGGER.level, LOGGER.propagate)
     LOGGER.addHandler(handler)

@@ -15,6 +15,8 @@ from typing import Protocol, cast
 
 from ..errors import AueporaError, MissingDependencyError, RunStoppedError, StorageError
 from . import echo
+from .interrupts import StopNow
+from .lasting_streams import lasting_streams
 from .log_level import add_log_level, events_on_stderr
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 1, 2, 4, 130, 143
@@ -69,9 +71,17 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
+    """Run a command and return its exit code, which stands whether or not anybody reads the output."""
     echo.prepare_streams()
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with lasting_streams():
+            return _called(list(sys.argv[1:] if argv is None else argv))
+    except OSError as error:  # the help itself cannot be written: a full disk behind a redirection
+        sys.stdout = None
+        return _failed(error, EXIT_STORAGE)
+
+
+def _called(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
         return EXIT_OK
@@ -123,18 +133,16 @@ def _guarded(command: Command, args: Namespace) -> int:
         return _failed(error, EXIT_CANNOT)
     except _Terminated:
         return EXIT_TERMINATED
+    except StopNow as stop:
+        return 128 + int(stop.args[0])
     except KeyboardInterrupt:
         echo.note("interrupted")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has seen enough (auepora list | head); keep Python from complaining at exit.
-        sys.stdout = None
-        return EXIT_OK
     except OSError as error:  # the output itself cannot be written: a full disk behind a redirection
         sys.stdout = None
         return _failed(error, EXIT_STORAGE)
     except Exception:  # noqa: BLE001 - the last resort: a bug is shown whole, with an exit code of its own
-        echo.note(traceback.format_exc().rstrip())
+        echo.note(_without_secrets(traceback.format_exc().rstrip()))
         echo.note("auepora: this is a bug in auepora or in a metric of yours; finished outputs are kept.")
         return EXIT_CANNOT
 
@@ -159,8 +167,15 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _failed(error: Exception, code: int) -> int:
-    echo.note(f"auepora: {echo.one_line(error, 1000)}")
+    echo.note(f"auepora: {echo.one_line(_without_secrets(str(error)), 1000)}")
     return code
+
+
+def _without_secrets(text: str) -> str:
+    """What a system's own code says when it cannot even be loaded may hold its keys."""
+    from ..core.redaction import without_secrets
+
+    return without_secrets(text)
 
 
 def _command(name: str) -> Command:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import echo
 from .common import add_json, add_out, say_stored
-from .compare_command import _loaded
+from .named_runs import load_named_runs
 from .numbers import at_least, correlation, positive, share
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _report(args: Namespace) -> PowerReport:
     if named:
         _refuse_numbers(args)
         storage = EvaluationResultsStorage(args.out)
-        groups = [_loaded(storage, name) for name in named]
+        groups = [load_named_runs(storage, name) for name in named]
         return power_from_runs(*groups, metrics=_metrics(args), **asked)
     if args.effect is None and args.n is None:
         raise PlanError("what is asked? Give the --effect to be noticed or --n samples, or name a run.")

@@ -1,6 +1,6 @@
 """write an HTML or Markdown report of one run, or of several on the same data
 
-Two runs are also compared, the second against the first. Example:
+Two runs are also compared, the second against the first; more are ranked, and compared pair by pair. Example:
 
   auepora demo
   auepora report demo-bm25 demo-hybrid --html report.html
@@ -27,19 +27,23 @@ def run(args: Namespace) -> int:
     from ..io.atomic import write_bytes
     from ..reporting.html import report_html
     from ..reporting.markdown_text import safe_text
+    from ..reporting.ranking_tables import ranking_report
     from ..reporting.run_names import names_of_runs
     from ..reporting.stopping_words import stopping_in_words
     from ..reporting.tables import comparison_to_markdown, results_to_markdown
     from ..runs.compare import compare_runs, refuse_other_data
+    from ..runs.ranking import rank_runs
     from ..runs.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
     runs = [storage.load_run(name) for name in args.run_ids]
     refuse_other_data(runs)
     comparison = compare_runs(runs[0], runs[1]) if len(runs) == 2 else None
+    ranking = rank_runs(runs) if len(runs) > 2 else None
     if args.html:
         path = Path(args.html)
-        write_bytes(path, report_html(runs, comparison).encode("utf-8", "replace"), force=args.force)
+        page = report_html(runs, comparison, ranking=ranking)
+        write_bytes(path, page.encode("utf-8", "replace"), force=args.force)
         say_stored(path)
     if args.markdown or not args.html:
         for each, name in zip(runs, names_of_runs(runs), strict=True):
@@ -48,4 +52,6 @@ def run(args: Namespace) -> int:
                 echo.say(f"{safe_text(stopping_in_words(each.stopping))}\n")
         if comparison is not None:
             echo.say(f"## Difference\n\n{comparison_to_markdown(comparison)}")
+        if ranking is not None:
+            echo.say(f"## Ranking\n\n{ranking_report(ranking)}")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Collection, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from .span_flags import span_words
 
 if TYPE_CHECKING:
     from ..core.policy import CallPolicy
+    from ..runs.journal_places import JournalPlaces
     from ..runs.storage import EvaluationResultsStorage
 
 # What ends a run when it is spent: the flag's name, and the policy's.
@@ -23,9 +23,7 @@ _PATHS = ("dataset", "prompt")
 
 def is_complete(storage: EvaluationResultsStorage, name: str, *, retry_failed: bool) -> bool:
     """Whether a run is finished and going on with it would ask for nothing."""
-    from ..runs.journal import lacking
-
-    return storage.is_finished(name) and not lacking(storage.run_folder(name), retry_failed=retry_failed)
+    return storage.is_complete(name, retry_failed=retry_failed)
 
 
 def say_complete(storage: EvaluationResultsStorage, name: str) -> None:
@@ -39,8 +37,8 @@ def say_complete(storage: EvaluationResultsStorage, name: str) -> None:
 
 def begun(args: Namespace, stored: Collection[str]) -> dict[str, Any]:
     """The settings of the run to go on with, from its header: the flags need not be typed again."""
-    from ..errors import DataError, NotFoundError
-    from ..runs.journal import HEADER, read_header
+    from ..errors import DataError, NotFoundError, StorageError
+    from ..runs.journal import HEADER, JOURNAL, read_header
     from ..runs.storage import EvaluationResultsStorage
 
     name = args.resume or args.id
@@ -55,6 +53,11 @@ def begun(args: Namespace, stored: Collection[str]) -> dict[str, Any]:
     folder = storage.run_folder(name)
     if is_complete(storage, name, retry_failed=args.retry_failed):
         return {"dataset": "-", "system": "-"}  # they are not looked at
+    if not (folder / HEADER).is_file() and (folder / JOURNAL).is_file():
+        raise StorageError(
+            f"{folder} has lost its {HEADER}: nobody knows what was run on what. Its answers can be scored: "
+            f"auepora score --dataset FILE --outputs {folder / JOURNAL}"
+        )
     if not (folder / HEADER).is_file():
         unfinished = storage.unfinished()
         hint = "See auepora list." if Path(args.out).is_dir() else "There is no such folder."
@@ -68,7 +71,21 @@ def begun(args: Namespace, stored: Collection[str]) -> dict[str, Any]:
     metrics = header.get("metrics")
     known |= {"top_k": header.get("top_k"), "seed": header.get("seed")}
     known |= {"metrics": list(metrics) if isinstance(metrics, dict) else None}
-    return known | _found_again(known, header.get("begun_in"))
+    return known | _given_later(header.get("budgets")) | _found_again(known, header.get("begun_in"))
+
+
+def _given_later(budgets: object) -> dict[str, Any]:
+    """The budgets that a line which resumed the run has given; what was spent by then is not of them."""
+    found: dict[str, Any] = {"spent_by_then": {}}
+    for name, told in budgets.items() if isinstance(budgets, dict) else ():
+        if name in BUDGETS and isinstance(told, dict) and _are_numbers(told.get("limit"), told.get("after")):
+            found[name] = told["limit"]
+            found["spent_by_then"][name] = told["after"]
+    return found
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(value, int | float) for value in values)
 
 
 def _found_again(known: Mapping[str, Any], folder: object) -> dict[str, str]:
@@ -88,46 +105,63 @@ def _found_again(known: Mapping[str, Any], folder: object) -> dict[str, str]:
 
 
 def still_counted(
-    storage: EvaluationResultsStorage, settings: Mapping[str, Any], given: Collection[str], policy: CallPolicy
-) -> dict[str, float]:
-    """What earlier sessions spent of the budgets that the run was begun with.
+    storage: EvaluationResultsStorage, settings: Mapping[str, Any], policy: CallPolicy
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """What earlier sessions spent of the budgets that the run has, and the budgets that are given now.
 
-    One that is given now, on the line that resumes, counts from here.
+    One that is given on the line that resumes counts from here: each with what was spent before it.
     """
     from ..runs.spending import spent_before
 
-    kept = {limit for name, limit in BUDGETS.items() if settings.get(name) is not None and name not in given}
-    if not kept:
-        return {}
+    named = [name for name in BUDGETS if settings.get(name) is not None]
+    if not named:
+        return {}, {}
     spent = spent_before(storage.run_folder(settings["id"]), policy)
-    return {limit: amount for limit, amount in spent.items() if limit in kept}
+    counted, given = {}, {}
+    for name in named:
+        amount = spent.get(BUDGETS[name], 0)
+        if name in settings["given"]:
+            given[name] = {"limit": settings[name], "after": amount}
+        else:
+            counted[BUDGETS[name]] = amount - settings.get("spent_by_then", {}).get(name, 0)
+    return counted, given
 
 
-def say_resuming(storage: EvaluationResultsStorage, name: str, size: int, *, retry_failed: bool) -> int:
-    """Say how much is there already; how many samples need not be asked."""
-    from ..runs.journal import stored_places
-
-    places = stored_places(storage.run_folder(name))
-    if places is None or not len(places):
-        return 0
-    again = places.failed[True] + (places.failed[False] if retry_failed else 0)
-    more = f"; {again} of them failed and are asked again" if again else ""
-    echo.note(f"resuming: {len(places)} of {size} samples have an output{more}")
-    return len(places) - again
+def say_resuming(
+    places: JournalPlaces | None,
+    size: int,
+    spent: Mapping[str, float],
+    policy: CallPolicy | None,
+    *,
+    retry_failed: bool,
+) -> int:
+    """Say how much is there already, and what was spent; how many samples need not be asked."""
+    again = there = 0
+    if places is not None and len(places):
+        again, there = places.failed[True] + (places.failed[False] if retry_failed else 0), len(places)
+        more = f"; {again} of them failed and are asked again" if again else ""
+        echo.note(f"resuming: {there} of {size} samples have an output{more}")
+    for limit, amount in spent.items():
+        kind = {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
+        echo.note(f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {kind} were spent before")
+    return there - again
 
 
 def say_how_to_resume(storage: EvaluationResultsStorage, settings: Mapping[str, Any]) -> None:
-    """Say what is kept of a run that stopped, and how to go on with it."""
-    from ..errors import StorageError
+    """Say what is kept of a run that was begun and stopped, and how to go on with it."""
+    from ..errors import AueporaError
 
+    name = settings["id"]
     try:
-        kept = storage.answered(settings["id"])
-    except StorageError:
+        kept, finished = storage.answered(name), storage.is_finished(name)
+        if kept is None or storage.is_complete(name):
+            return
+    except AueporaError:
         return  # it is the storage that failed; the error says so
-    if kept is not None and not storage.is_finished(settings["id"]):
-        echo.note(f"kept: {kept} outputs in {storage.run_folder(settings['id'])}")
-        flags = f"{out_flag(settings['out'])}{span_words(settings)}"
-        echo.note(f"resume: auepora run --resume {settings['id']}{flags}")
+    echo.note(f"kept: {kept} outputs in {storage.run_folder(name)}")
+    if finished:
+        echo.note(f"The results that {echo.one_line(name)} has stay, until there are new ones.")
+    echo.note(f"resume: auepora run --resume {name}{out_flag(settings['out'])}{span_words(settings)}")
 
 
 def say_how_to_raise(error: BaseException, settings: Mapping[str, Any]) -> None:
@@ -151,28 +185,7 @@ def system_identity(name: str, system_name: str, system: Any = None) -> list[Any
 
     Of a server: what is sent to it, as the system says (its prompt, its model).
     """
+    from ..runs.system_identity import endpoint_identity, program_sha256
+
     asks = endpoint_identity(name, system)
     return [name, system_name, program_sha256(name), *([asks] if asks else [])]
-
-
-def endpoint_identity(name: str, system: Any, fields: object = None) -> dict[str, Any] | None:
-    """What decides the answers of a server, as far as this side knows; None of Python code."""
-    from ..execution.systems import is_endpoint
-
-    identity = getattr(system, "identity", None)
-    if not is_endpoint(name) or not isinstance(identity, dict):
-        return None
-    return {**identity, **({"fields": fields} if fields else {})}
-
-
-def program_sha256(name: str) -> str:
-    """The hash of the text of the file that a system is in; of nothing where there is no such file."""
-    from importlib.util import find_spec
-
-    module = name.rpartition(":")[0]
-    try:
-        origin = module if module.endswith(".py") else getattr(find_spec(module), "origin", None)
-        content = Path(origin).read_bytes() if origin else b""
-    except (OSError, ImportError, ValueError):
-        content = b""
-    return sha256(content).hexdigest()

@@ -11,6 +11,8 @@ Every output is on the disk before it counts. A run that was stopped, or killed,
 
   auepora run --resume ID
 
+With --json a run that was stopped prints {"evaluation_id", "stopped", "kept", "samples", "resume"}.
+
 It may stop as soon as its verdict is clear, and stays right although it looks after every sample:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --stop-when clear --min recall@5=0.4
@@ -48,10 +50,8 @@ from .interrupts import StopNow, finishing_first
 from .numbers import at_least, seconds
 from .resuming import (
     begun,
-    endpoint_identity,
     is_complete,
     out_flag,
-    program_sha256,
     say_complete,
     say_how_to_raise,
     say_how_to_resume,
@@ -61,12 +61,15 @@ from .resuming import (
 )
 from .span_flags import add_span_flags, deliver_spans, span_sinks
 from .stop_flags import STOP_SETTINGS, add_stop_flags, stop_rule
+from .stopped import say_stopped
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.runner import AueporaEvaluator
     from ..runs.cache import OutputCache
+    from ..runs.journal_places import JournalPlaces
     from ..runs.scoring import Survey
+    from ..runs.spans import Moments
     from ..runs.stopping import StopRule
     from ..runs.storage import EvaluationResultsStorage
 
@@ -113,7 +116,11 @@ def run(args: Namespace) -> int:
     settings = _settings(args)
     storage = EvaluationResultsStorage(settings["out"])
     if args.resume is not None and is_complete(storage, settings["id"], retry_failed=args.retry_failed):
+        sinks = span_sinks(args)
         say_complete(storage, settings["id"])
+        if args.json:
+            echo.say_json(storage.load_results(settings["id"]))
+        deliver_spans(args, sinks, storage, settings["id"])
         return 0
     dataset = open_samples(settings["dataset"], settings.get("format"))
     if settings.get("limit") is not None:
@@ -140,8 +147,7 @@ def run(args: Namespace) -> int:
     system_name = name_of(evaluator.system)
     settings.setdefault("id", new_evaluation_id(system_name, dataset.name, now()))
     if args.resume is not None and evaluator.policy is not None:
-        given = settings["given"]
-        evaluator.spent_before = still_counted(storage, settings, given, evaluator.policy)
+        evaluator.spent_before, settings["budgets"] = still_counted(storage, settings, evaluator.policy)
     rule = stop_rule(settings, plan, storage)
     try:
         return _evaluate(args, settings, evaluator, dataset, storage, survey, rule)
@@ -158,29 +164,25 @@ def _evaluate(
     survey: Survey,
     rule: StopRule | None,
 ) -> int:
-    from ..core.runner import InterruptedRunError, name_of
+    from ..core.runner import InterruptedRunError
     from ..errors import RunStoppedError
-    from ..runs.evaluation import SystemIdentity, evaluate_and_store, refuse_another_run
+    from ..runs.evaluation import evaluate_and_store, refuse_another_run
     from ..runs.spans import Moments
+    from ..runs.system_identity import identity_of
 
     sinks, moments = span_sinks(args), Moments.none()
-    asks = endpoint_identity(settings["system"], evaluator.system, settings.get("http"))
-    identity = SystemIdentity(asks, program_sha256(settings["system"]), str(Path.cwd()))
-    there = 0
+    identity = identity_of(evaluator.system, begun_in=str(Path.cwd()), budgets=settings.get("budgets"))
     if args.resume is not None:
         refuse_another_run(evaluator, dataset, storage, settings["id"], survey, rule, identity)
-        there = say_resuming(storage, settings["id"], survey.size, retry_failed=args.retry_failed)
+    shown = _Shown(evaluator, survey.size, moments if sinks else None, retry_failed=args.retry_failed)
     with ExitStack() as stack:
         cache = _cache(settings, evaluator)
         if cache is not None:
             stack.enter_context(cache)
         signalled = stack.enter_context(finishing_first(evaluator.stop))
         try:
-            with (
-                progress(survey.size - there, name_of(evaluator.system)) as bar,
-                redirect_stdout(sys.stderr),  # what a system prints is not a result
-            ):
-                evaluator.on_output = moments.noted_before(bar) if sinks else bar
+            # What a system prints is not a result.
+            with shown, redirect_stdout(sys.stderr):
                 stored = evaluate_and_store(
                     evaluator,
                     dataset,
@@ -193,16 +195,21 @@ def _evaluate(
                     survey=survey,
                     stop_rule=rule,
                     identity=identity,
+                    on_begun=shown.begin,
                 )
         except (InterruptedRunError, StopNow):
             signalled.is_heeded = True
-            say_how_to_resume(storage, settings)
+            shown.say_how_to_resume(storage, settings)
+            if args.json:
+                say_stopped(storage, settings, survey.size, signalled.reason)
             return signalled.exit_code
         except BaseException as error:
             signalled.is_heeded = True
-            say_how_to_resume(storage, settings)
+            shown.say_how_to_resume(storage, settings)
             if isinstance(error, RunStoppedError):
                 say_how_to_raise(error, settings)
+                if args.json:
+                    say_stopped(storage, settings, survey.size, error)
             raise
     if cache is not None:
         echo.note(f"cache: {cache.used} of {survey.size} answers were there")
@@ -214,6 +221,32 @@ def _evaluate(
     say_stored(stored.path)
     deliver_spans(args, sinks, storage, settings["id"], moments)
     return exit_code(stored.run, stored.tally, settings.get("min_coverage"))
+
+
+class _Shown(ExitStack):
+    """What is said of a run once it is ours, and its bar: before that, what is there may be another's."""
+
+    def __init__(
+        self, evaluator: AueporaEvaluator, size: int, moments: Moments | None, *, retry_failed: bool
+    ) -> None:
+        super().__init__()
+        self._evaluator, self._size, self._moments = evaluator, size, moments
+        self._retry_failed = retry_failed
+        self._is_begun = False
+
+    def begin(self, places: JournalPlaces | None) -> None:
+        from ..core.runner import name_of
+
+        self._is_begun = True
+        evaluator, moments = self._evaluator, self._moments
+        spent, policy = evaluator.spent_before, evaluator.policy
+        there = say_resuming(places, self._size, spent, policy, retry_failed=self._retry_failed)
+        bar = self.enter_context(progress(self._size - there, name_of(evaluator.system)))
+        evaluator.on_output = bar if moments is None else moments.noted_before(bar)
+
+    def say_how_to_resume(self, storage: EvaluationResultsStorage, settings: dict[str, Any]) -> None:
+        if self._is_begun:
+            say_how_to_resume(storage, settings)
 
 
 def _cache(settings: dict[str, Any], evaluator: AueporaEvaluator) -> OutputCache | None:

@@ -5,6 +5,8 @@ Example:
   auepora demo
   auepora show demo-bm25 --worst ndcg@5
   auepora show demo-bm25 --sample q001
+
+Spans of a run can be had at any time: auepora show RUN --spans FILE.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 from . import echo
 from .common import add_json, add_out, say_run
 from .numbers import at_least
+from .span_flags import add_span_flags, deliver_spans, span_sinks
 from .stored_documents import say_benchmark_file, say_experiment, say_recording
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..core.types import EvaluationRun, MetricResult
+    from ..runs.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,21 +33,33 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
     parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
     parser.add_argument("--n", type=at_least(1), default=10, metavar="N", help="how many of them (10)")
+    parser.add_argument("--force", action="store_true", help="replace a file of spans that exists")
+    add_span_flags(parser)
     add_out(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    from ..io.results_json import is_ours
-    from ..runs.storage import EvaluationResultsStorage, read_results
-    from ..runs.verify_documents import AB_TEST, document_kind, is_benchmark_file
+    from ..runs.storage import EvaluationResultsStorage
+    from ..runs.verify_documents import is_benchmark_file
 
     storage = EvaluationResultsStorage(args.out)
     if is_benchmark_file(args.run_id):
         return _show_benchmark_file(args)
+    sinks = span_sinks(args)
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
-        return 0
+    else:
+        _say(args, storage)
+    deliver_spans(args, sinks, storage, args.run_id)
+    return 0
+
+
+def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
+    from ..io.results_json import is_ours
+    from ..runs.storage import read_results
+    from ..runs.verify_documents import AB_TEST, document_kind
+
     if args.sample:
         _say_sample(storage.load_run(args.run_id), args.sample)
     elif args.worst:
@@ -59,14 +75,13 @@ def run(args: Namespace) -> int:
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
         _say_variant(stored)
         say_run(stored, storage.load_tally(args.run_id))
-    return 0
 
 
 def _show_benchmark_file(args: Namespace) -> int:
     from ..errors import PlanError
 
-    if args.sample or args.worst:
-        raise PlanError("--sample and --worst are of a run: a benchmark file has no samples.")
+    if args.sample or args.worst or args.spans or args.otel:
+        raise PlanError("--sample, --worst and spans are of a run: a benchmark file has no samples.")
     if args.json:
         from ..io.benchmark_json import load_benchmark
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
@@ -29,14 +28,13 @@ def add_span_flags(parser: ArgumentParser) -> None:
 
 def span_sinks(args: Namespace) -> list[SpanSink]:
     """Where the spans shall go; refused before the run if they could not."""
-    from ..errors import StorageError
     from ..runs.span_sinks import SpanEndpoint, SpanFile
 
     sinks: list[SpanSink] = []
     if args.spans:
-        if Path(args.spans).exists() and not args.force:
-            raise StorageError(f"{args.spans} exists already. Choose another name, or use --force.")
-        sinks.append(SpanFile(args.spans, force=args.force))
+        file = SpanFile(args.spans, force=args.force)
+        file.refuse_unwritable()
+        sinks.append(file)
     if args.otel:
         sinks.append(SpanEndpoint())
     return sinks
@@ -56,11 +54,33 @@ def deliver_spans(
     evaluation_id: str,
     moments: Moments | None = None,
 ) -> None:
-    """Hand the spans of a run, which is stored by now, to each sink."""
+    """Hand the spans of a run, which is stored by now, to each sink; one that fails keeps none from another.
+
+    Raises the first error, after it is said how to deliver them later.
+    """
+    from ..errors import CallError, StorageError
+    from ..runs.span_sinks import SpanEndpoint
     from ..runs.spans import export_spans
 
+    errors: list[CallError | StorageError] = []
+    undelivered: dict[str, Any] = {"spans_content": args.spans_content}
     for sink in sinks:
-        with sink:
-            content = args.spans_content or None  # else as the environment says
-            count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
-        echo.note(f"spans: {count:,} {sink}")
+        try:
+            with sink:
+                content = args.spans_content or None  # else as the environment says
+                count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
+        except (CallError, StorageError) as error:
+            errors.append(error)
+            undelivered |= {"otel": True} if isinstance(sink, SpanEndpoint) else {"spans": args.spans}
+        else:
+            echo.note(f"spans: {count:,} {sink}")
+    if errors:
+        _say_how_to_deliver(str(storage.results_directory), evaluation_id, undelivered)
+        raise errors[0]
+
+
+def _say_how_to_deliver(out: str, evaluation_id: str, undelivered: Mapping[str, Any]) -> None:
+    from .resuming import out_flag
+
+    words = f"auepora show {shlex.quote(evaluation_id)}{out_flag(out)}{span_words(undelivered)}"
+    echo.note(f"The run is stored. Send its spans later: {words}")

@@ -64,7 +64,8 @@ def say_benchmark_file(path: Path) -> None:
         last = one.expected.timestamp or "at no stated time"
         name = echo.one_line(one.operation, 60)
         count = "1 recording" if len(one.recordings) == 1 else f"{len(one.recordings)} recordings"
-        echo.say(f"{name}: {count}, the last {echo.one_line(last, 40)}")
+        more = f"; {len(one.history)} before this baseline began" if one.history else ""
+        echo.say(f"{name}: {count}, the last {echo.one_line(last, 40)}{more}")
 
 
 def _say_head(kind: str, results: Mapping[str, Any]) -> None:

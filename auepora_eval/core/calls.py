@@ -44,6 +44,7 @@ class SystemCall:
     def __reduce__(self) -> Any:
         # What is counted is counted where the run is; only the attempts themselves are made elsewhere.
         sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None, breaker_after=None)
+        sent = replace(sent, clock=replace(sent.clock, told=None))
         return SystemCall, (self.system, self.top_k, sent)
 
     def shared_by(self, workers: int) -> SystemCall:
@@ -51,8 +52,6 @@ class SystemCall:
         paces = ("requests_per_minute", "tokens_per_minute")
         shares = {name: getattr(self.policy, name) for name in paces}
         cut = {name: value / workers for name, value in shares.items() if value is not None}
-        if self.policy.adaptive:
-            cut["adaptive"] = max(1, self.policy.adaptive // workers)
         return SystemCall(self.system, self.top_k, replace(self.policy, **cut))
 
     def made_elsewhere(self, result: Any) -> None:
@@ -99,9 +98,9 @@ class SystemCall:
 
     async def _pause(self, seconds: float) -> None:
         if self.is_async:
-            await self.policy.clock.sleep_async(seconds)
+            await self.limits.pause_async(seconds)
         else:
-            self.policy.clock.sleep(seconds)
+            self.limits.pause(seconds)
 
     def _asked(self, sample: EvaluationSample) -> Any:
         if self._timeout is None:
@@ -150,7 +149,10 @@ class _Trial:
         return replace(output, extra={**output.extra, "attempts": self._records})
 
     def failed(self, error: BaseException, seconds: float) -> float | None:
-        """Note a failed attempt; the seconds to wait for the next one, None if there is to be none."""
+        """Note a failed attempt; the seconds to wait for the next one, None if there is to be none.
+
+        RunStoppedError if there would be one, but for who asked for an end: the sample has no outcome yet.
+        """
         record = {
             "sample": self._sample.sample_id,
             "attempt": len(self._records) + 1,
@@ -161,7 +163,11 @@ class _Trial:
         }
         self._records.append(record)
         attempt = len(self._records)
-        if self._limits.stopped or not self._limits.policy.tries_again(error, attempt):
+        if not self._limits.policy.tries_again(error, attempt):
+            return None
+        if self._limits.halted:
+            raise self._limits.refusal()
+        if self._limits.stopped:
             return None
         return self._limits.policy.wait(error, attempt)
 
@@ -173,7 +179,8 @@ class _Trial:
 
 
 def _message(error: BaseException) -> str:
-    return " ".join(without_secrets(str(error)).split())[:2000]
+    text = str(error).encode("utf-8", "replace").decode("utf-8")  # half a character cannot be written
+    return " ".join(without_secrets(text).split())[:2000]
 
 
 def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from ..errors import RunStoppedError
+from .alarm import Alarm
 from .policy import PUSHED_BACK, CallPolicy, kind_of
 from .resources import ApiUsage
 from .types import SystemOutputs
@@ -27,6 +28,8 @@ class Limits:
         self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
         self._stopped = ""
+        self._halted = False
+        self._alarm = Alarm()
         self._before: Mapping[str, float] = {}
         self._told_of_halt: list[Callable[[], None]] = []
 
@@ -35,11 +38,34 @@ class Limits:
         """Why no further call may be made; empty while one may."""
         return self._stopped
 
+    @property
+    def halted(self) -> bool:
+        """Whether somebody asked for an end: what has no outcome yet is left for another time."""
+        return self._halted
+
     def halt(self) -> None:
         """Allow no further call, because somebody asked. For signal handlers: it takes no lock."""
+        self._halted = True
         self._stopped = self._stopped or "somebody asked for it"
+        self._alarm.ring()
         for tell in self._told_of_halt:
             tell()
+
+    def pause(self, seconds: float) -> None:
+        """Wait so long before a call; RunStoppedError, at once, when it is not to be made any more."""
+        clock = self.policy.clock
+        if clock.told is not None:
+            clock.told(seconds)
+        (clock.sleep or self._alarm.wait)(seconds)
+        self._refuse_if_rung()
+
+    async def pause_async(self, seconds: float) -> None:
+        """The same, in a task."""
+        clock = self.policy.clock
+        if clock.told is not None:
+            clock.told(seconds)
+        await (clock.sleep_async or self._alarm.wait_async)(seconds)
+        self._refuse_if_rung()
 
     def when_halted(self, tell: Callable[[], None]) -> None:
         """Call this, from a signal handler perhaps, when the run is asked to stop."""
@@ -86,13 +112,18 @@ class Limits:
             if limit is not None and self._failures_in_a_row >= limit:
                 last = words.rstrip(". ")
                 self._stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
+                self._alarm.ring()
 
     def _refuse_if_spent(self) -> None:
         policy = self.policy
         if not self._stopped:
             before = self._before.get
-            if policy.max_calls is not None and self.calls + before("max_calls", 0) >= policy.max_calls:
-                self._stopped = f"the budget of {policy.max_calls:,} calls is spent"
+            if (
+                policy.max_calls is not None
+                and (made := int(self.calls + before("max_calls", 0))) >= policy.max_calls
+            ):
+                more = "" if made == policy.max_calls else f" ({made:,} were made)"
+                self._stopped = f"the budget of {policy.max_calls:,} calls is spent{more}"
             elif (
                 policy.max_tokens is not None
                 and (used := self._usage.sums["total_tokens"] + before("max_tokens", 0)) >= policy.max_tokens
@@ -104,7 +135,16 @@ class Limits:
             ):
                 self._stopped = f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
         if self._stopped:
-            raise RunStoppedError(f"stopped: {self._stopped}. What is finished is kept.")
+            raise self.refusal()
+
+    def _refuse_if_rung(self) -> None:
+        # A budget that is spent meanwhile is another matter: this call has its place in it.
+        if self._alarm.rang:
+            raise self.refusal()
+
+    def refusal(self) -> RunStoppedError:
+        """What a call that may not be made ends with."""
+        return RunStoppedError(f"stopped: {self._stopped}. What is finished is kept.")
 
     def _cost(self) -> float:
         return cost_of(self._usage, self.policy)

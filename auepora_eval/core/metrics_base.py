@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..errors import ScoringError
 from ..stats.intervals import Interval, bootstrap_interval, mean_interval
 from .batch import Batch, shared_or_none
+from .redaction import without_secrets
 from .registry import Registry
 from .scores import Note, Scores
 from .types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
@@ -50,6 +52,7 @@ class SampleMetric(Metric):
     asks_a_model: ClassVar[bool] = False  # each worker would keep a pace of its own: scored by the driver
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
+    not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
 
     @abstractmethod
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -73,6 +76,12 @@ class SampleMetric(Metric):
     def signature(self) -> dict[str, Any]:
         """What beside the name decides whether two values may be compared."""
         return {}
+
+    def unmeasured(self, reason: str) -> Self:
+        """The same metric for a run that has nothing of what it measures: every sample is skipped."""
+        metric = copy(self)
+        object.__setattr__(metric, "not_measured", reason)  # most metrics are frozen
+        return metric
 
     def ready(self) -> None:
         """Raise MissingDependencyError if scoring would: asked before the first system call."""
@@ -102,9 +111,13 @@ class SampleMetric(Metric):
         """A score for each sample, in order: a value, or the reason why there is none."""
         import numpy as np
 
-        scores = self.score_all(batch)
+        scores = (
+            self.score_all(batch) if not self.not_measured else Scores.of([SampleScore(None)] * len(batch))
+        )
         scores.sample_ids = batch.sample_ids()
         scores.clusters = batch.clusters()
+        if self.not_measured:
+            scores.notes |= dict.fromkeys(range(len(batch)), Note(self.not_measured))
         scores.notes |= self.unscorable(batch)
         scores.values[list(scores.notes)] = math.nan
         for place in np.flatnonzero(~np.isfinite(scores.values)).tolist():
@@ -126,6 +139,8 @@ class SampleMetric(Metric):
         details: dict[str, Any] = dict(scores.coverage())
         details["higher_is_better"] = self.higher_is_better
         details["unit"] = self.unit
+        if self.not_measured:
+            details["not_measured"] = self.not_measured
         details["bounds"] = [bound if math.isfinite(bound) else None for bound in self.bounds]
         value = math.nan
         interval: Interval | None = None
@@ -143,7 +158,7 @@ class SampleMetric(Metric):
         try:
             score = self.score(sample, output)
         except ScoringError as error:
-            return SampleScore(None, str(error), failed=True)
+            return SampleScore(None, without_secrets(str(error)), failed=True)
         return score if isinstance(score, SampleScore) else SampleScore(float(score))
 
     def _bounds_if_failed(self, scores: Scores) -> list[float | None] | None:

@@ -6,7 +6,6 @@ AueporaEvaluator(system, plan, executor=ThreadExecutor(concurrency=16), policy=p
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -22,12 +21,16 @@ PUSHED_BACK = ("rate_limited", "timeout")
 
 @dataclass(frozen=True)
 class CallClock:
-    """Time and chance, so that a test need not wait for either."""
+    """Time and chance, so that a test need not wait for either.
+
+    Without a sleep of its own, waits are real, and end when the run is to stop. `told` hears of each.
+    """
 
     now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    sleep_async: Callable[[float], Awaitable[None]] = asyncio.sleep
+    sleep: Callable[[float], None] | None = None
+    sleep_async: Callable[[float], Awaitable[None]] | None = None
     chance: Callable[[], float] = random.random
+    told: Callable[[float], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class CallPolicy:
     `max_calls` (attempts), `max_tokens` and `max_cost` end the run when they are used up; tokens are those
     that outputs tell (`input_tokens`, `output_tokens`, `total_tokens` in `extra`). `breaker_after` ends it
     after so many failed samples in a row. `adaptive` is the number of calls at a time to begin with: it is
-    halved when the endpoint pushes back, and grows again while it answers.
+    halved when the endpoint pushes back, and grows again while it answers (executors threads and async).
     """
 
     timeout: float | None = None

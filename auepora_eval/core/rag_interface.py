@@ -9,7 +9,7 @@ from numbers import Real
 from time import perf_counter
 from typing import Any, Protocol, cast
 
-from .types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from .types import DOCUMENTS_MISSING, Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 
 
 class RAGSystem(ABC):
@@ -84,6 +84,15 @@ def as_system(thing: Any) -> RAGSystemProtocol:
     )
 
 
+def parts_of(system: Any) -> tuple[Any, ...]:
+    """What a system was made of: the functions or objects that somebody wrote; else itself."""
+    if isinstance(system, _Function):
+        return (system._function,)
+    if isinstance(system, _Pair):
+        return system._retrieve, system._generate
+    return (system._retriever, system._generator) if isinstance(system, SimpleRAGSystem) else (system,)
+
+
 def as_outputs(raw: Any) -> SystemOutputs:
     """SystemOutputs from the short forms that a function may return (see `as_system`)."""
     if isinstance(raw, SystemOutputs):
@@ -92,7 +101,7 @@ def as_outputs(raw: Any) -> SystemOutputs:
         return _from_dict(raw)
     if isinstance(raw, tuple) and len(raw) == 2:
         return SystemOutputs(_as_retrieved(raw[0]), _as_response(raw[1]))
-    return SystemOutputs([], _as_response(raw))
+    return SystemOutputs([], _as_response(raw), extra={DOCUMENTS_MISSING: True})
 
 
 def _from_dict(raw: dict[str, Any]) -> SystemOutputs:
@@ -106,7 +115,10 @@ def _from_dict(raw: dict[str, Any]) -> SystemOutputs:
         _as_retrieved(raw.get("retrieved") or []),
         _as_response(answer),
         dict(raw.get("timings") or {}),
-        dict(raw.get("extra") or {}),
+        {
+            **(raw.get("extra") or {}),
+            **({} if raw.get("retrieved") is not None else {DOCUMENTS_MISSING: True}),
+        },
     )
 
 

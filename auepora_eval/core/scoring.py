@@ -25,11 +25,19 @@ from .resources import ApiUsage
 from .score_store import ScoreStore, StoredScores
 from .scored_chunks import SIZE, scored_chunks, scoring_executor
 from .scores import Scores
-from .types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+from .types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SystemOutputs,
+    TargetCategory,
+    names_documents,
+)
 
 if TYPE_CHECKING:
     from .executor import Executor
 
+_RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
@@ -79,6 +87,7 @@ def score_outputs(
     executor: Executor | None = None,
 ) -> list[MetricResult]:
     """Compute every metric of a plan on outputs that are there already; on workers, if the executor can."""
+    plan = measurable(plan, outputs)
     if scoring_executor(executor) is not None:
         pairs = zip(samples, outputs, strict=True)
         return score_in_chunks(plan, pairs, lambda batch, scores: None, seed=seed, executor=executor)
@@ -90,6 +99,31 @@ def score_outputs(
         else:
             results.append(_with_failures(metric.compute(samples, outputs), outputs))
     return results
+
+
+def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
+    """The plan for these outputs: where none of them names documents, retrieval is not measured.
+
+    One that does is enough: a system that leaves an empty list out must not be better for it.
+    """
+    if not any(metric.target in _RETRIEVAL for metric in plan.metrics):
+        return plan
+    is_answered = False
+    for output in outputs:
+        if output.error is None:
+            if names_documents(output):
+                return plan
+            is_answered = True
+    if not is_answered:
+        return plan
+    return EvaluationPlan(
+        [
+            metric.unmeasured("no output names documents")
+            if isinstance(metric, SampleMetric) and metric.target in _RETRIEVAL
+            else metric
+            for metric in plan.metrics
+        ]
+    )
 
 
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:

@@ -99,6 +99,14 @@ class SystemOutputs:
     error: Failure | None = None
 
 
+DOCUMENTS_MISSING = "documents_missing"
+
+
+def names_documents(output: SystemOutputs) -> bool:
+    """Whether a system said which documents it found, be it none: a mark in `extra` tells that it did not."""
+    return output.extra.get(DOCUMENTS_MISSING) is not True
+
+
 @dataclass(frozen=True, slots=True)
 class SampleScore:
     """A metric's verdict on one sample.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from ..errors import RunStoppedError
+from ..errors import PlanError, RunStoppedError
 
 Item = TypeVar("Item")
 
@@ -21,6 +21,12 @@ class CrewElsewhere(ABC, Generic[Item]):
 
     def __init__(self, call: Callable[[Item], Any], workers: int) -> None:
         self._limits = getattr(call, "limits", None)
+        if getattr(self._limits, "gate", None) is not None:
+            # A worker hears of nobody's 429 but its own: together they would not make fewer calls.
+            raise PlanError(
+                "adaptive concurrency needs calls that are made in this process: use the executor `threads` "
+                "or `async`, or a fixed concurrency."
+            )
         self._note = getattr(call, "made_elsewhere", None)
         share = getattr(call, "shared_by", None)
         self._sent = share(workers) if share else call  # what a worker gets
@@ -29,12 +35,18 @@ class CrewElsewhere(ABC, Generic[Item]):
 
     def _leave_the_rest(self) -> None:
         """Do not hand out what is still here when the run is asked to stop."""
-        try:
-            if self._todo and self._limits is not None and self._limits.stopped:
-                self._limits.check()
-        except RunStoppedError as error:
-            self._done.extend((place, error) for place, _ in self._todo)
+        if self._todo and self._limits is not None and self._limits.stopped:
+            self._not_asked(self._todo)
             self._todo.clear()
+
+    def _not_asked(self, given: Iterable[tuple[int, Item]]) -> None:
+        """Note items whose calls are not made any more."""
+        reason = RunStoppedError("stopped as asked.") if self._limits is None else self._limits.refusal()
+        self._done.extend((place, reason) for place, _ in given)
+
+    @property
+    def _is_halted(self) -> bool:
+        return self._limits is not None and bool(self._limits.halted)
 
     def send(self, place: int, item: Item) -> None:
         """Take on an item; a call whose run is to stop gets no further ones."""

@@ -18,7 +18,15 @@ from typing import Any
 
 import msgspec
 
-from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs, unscored
+from ..core.types import (
+    DOCUMENTS_MISSING,
+    Document,
+    EvaluationSample,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    unscored,
+)
 from ..errors import DataError
 from ..judges.http_calls import BadReplyError, Endpoint
 from ..judges.llm import ChatModel, split_endpoint
@@ -136,12 +144,14 @@ class ChatSystem:
         passages = [{"id": doc.doc_id, "text": doc.text} for doc in given]
         material = as_material({"question": sample.query, **({"passages": passages} if passages else {})})
         reply = self._model.complete(self._prompt.filled(fence=fence_of(material), material=material))
-        counts = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
+        told: dict[str, Any] = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
+        if sample.candidate_docs is None:
+            told[DOCUMENTS_MISSING] = True
         return SystemOutputs(
             [unscored(doc, rank) for rank, doc in enumerate(given, start=1)],
             Response(reply.text, metadata={"model": reply.model, "finish_reason": reply.finish_reason}),
             {"generation": reply.seconds},
-            {name: count for name, count in counts.items() if count is not None},
+            {name: fact for name, fact in told.items() if fact is not None},
         )
 
 
@@ -233,9 +243,10 @@ class HttpSystem:
         if not isinstance(documents, list | None):
             raise BadReplyError(f"what is under {names.documents!r} is not a list")
         hits = [self._hit(found, rank) for rank, found in enumerate(documents or [], start=1)]
-        return SystemOutputs(
-            hits, Response(answer), _numbers(_get(reply, names.timings)), _usage(_get(reply, names.usage))
-        )
+        extra: dict[str, Any] = _usage(_get(reply, names.usage))
+        if documents is None:
+            extra[DOCUMENTS_MISSING] = True
+        return SystemOutputs(hits, Response(answer), _numbers(_get(reply, names.timings)), extra)
 
     def _hit(self, found: Any, rank: int) -> RetrievedDocument:
         if isinstance(found, str):

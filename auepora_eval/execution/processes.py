@@ -31,6 +31,7 @@ Item = TypeVar("Item")
 MOST_TRIES = 3
 _AHEAD = 2  # items that a worker has: the next one lies ready when it is done with one
 _START_SECONDS = 120.0
+_LOOK_SECONDS = 0.1  # between two looks whether the run is to stop
 
 
 class ProcessExecutor:
@@ -85,7 +86,7 @@ class _Crew(CrewElsewhere[Item]):
         self._workers: list[_Worker[Item]] = []
         self._tries: dict[int, int] = {}
         self._failed_starts = 0
-        # What lies ready at a worker is taken back by a byte that they all see: a message would come late.
+        # What lies ready or waits at a worker is taken back by a byte that all see: a message comes late.
         self._halted: Any = self._context.RawValue("b", 0)
         if self._limits is not None:
             self._limits.when_halted(self._halt)
@@ -148,6 +149,7 @@ class _Crew(CrewElsewhere[Item]):
         from multiprocessing.connection import wait
 
         self._leave_the_rest()
+        self._leave_those_that_start()
         if self._done:
             return
         heard = wait([worker.wire for worker in self._workers], self._patience())
@@ -158,7 +160,16 @@ class _Crew(CrewElsewhere[Item]):
                 self._end_hung(worker)
         self._hand_out()
 
+    def _leave_those_that_start(self) -> None:
+        """A worker that is not ready has begun no call: nobody waits for it when the run is to stop."""
+        starting = [worker for worker in self._workers if worker.given and not worker.ready]
+        for worker in starting if self._is_halted else []:
+            self._end(worker)
+            self._not_asked(worker.given)
+
     def _patience(self) -> float | None:
+        if any(worker.given and not worker.ready for worker in self._workers):
+            return _LOOK_SECONDS  # nobody may speak for long, and the run may be asked to stop
         limits = [self._limit(worker) for worker in self._workers if worker.given]
         known = [limit for limit in limits if limit is not None]
         return max(0.0, min(known) - time.monotonic()) if known else None
@@ -195,10 +206,7 @@ class _Crew(CrewElsewhere[Item]):
 
     def _lost(self, worker: _Worker[Item], *, blame: bool = True) -> None:
         """A worker is gone: another takes its place, and what it had is done again."""
-        self._workers.remove(worker)
-        worker.process.kill()
-        worker.process.join()
-        worker.wire.close()
+        self._end(worker)
         if not worker.ready:
             self._refuse_to_start(worker)
         elif worker.given and blame:
@@ -212,6 +220,12 @@ class _Crew(CrewElsewhere[Item]):
                 self._settle(place, error)
         self._todo.extendleft(reversed(worker.given))
         worker.given.clear()
+
+    def _end(self, worker: _Worker[Item]) -> None:
+        self._workers.remove(worker)
+        worker.process.kill()
+        worker.process.join()
+        worker.wire.close()
 
     def _refuse_to_start(self, worker: _Worker[Item]) -> None:
         self._failed_starts += 1
@@ -255,6 +269,7 @@ def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sys.stdout = sys.stderr  # what a system prints is not a result
     given: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+    limits: Any = getattr(call, "limits", None)
 
     def read() -> None:
         # In a thread of its own: a parent that sends while the worker sends too would wait for ever, and a
@@ -265,7 +280,15 @@ def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted
         except (EOFError, OSError):
             os._exit(1)
 
+    def watch() -> None:
+        # Calls that wait, for their turn or for another attempt, are not made any more.
+        while not halted.value:
+            time.sleep(_LOOK_SECONDS)
+        limits.halt()
+
     threading.Thread(target=read, daemon=True).start()
+    if limits is not None:
+        threading.Thread(target=watch, daemon=True).start()
     for item in first:
         outcome(call, item, None)
     wire.send(None)

@@ -8,29 +8,33 @@ samples are tried one by one, so that the one which kills its worker is found an
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from ..core.executor import is_async, outcome, through_a_window
+from ..core.executor import Executor, is_async, outcome, through_a_window
 from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError
 from .elsewhere import CrewElsewhere
 from .local import AsyncExecutor, ThreadExecutor, positive
 
 Item = TypeVar("Item")
+T = TypeVar("T")
 _TASK_RETRIES = 2
 _TASK_SECONDS = 0.25
 _MOST_IN_A_TASK = 256
 _MOST_ROUNDS = 16  # calls that a thread of a worker makes in one task
 _TASKS_AHEAD = 2  # for each processor: the next one lies ready when one is done, if they are quick
 _SYSTEMS_KEPT = 2
+_LOOK_SECONDS = 0.1  # between two looks whether the run is to stop
 
 
 class RayExecutor:
@@ -98,12 +102,21 @@ def connected(address: str | None, processors: int) -> Any:
     try:
         with _own_signals():
             ray.init(**options)
+        atexit.register(_shut_down, ray)  # before Ray's own: what is registered last comes first
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PlanError(
             f"the Ray cluster {address or 'of this machine'} cannot be reached: {error}. "
             "Is it running (ray status), and does --address name it?"
         ) from error
     return ray
+
+
+def _shut_down(ray: Any) -> None:
+    """End Ray at the end of the program; who presses Ctrl-C once more must not tear it apart meanwhile."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    ray.shutdown()
 
 
 @contextmanager
@@ -136,6 +149,7 @@ class _Crew(CrewElsewhere[Item]):
         self._shipped = [_in_the_store(ray, (self._sent, executor._first))]
         self._options = (self._threads, executor.timeout)
         self._running: dict[Any, list[tuple[int, Item]]] = {}
+        self._told = False  # the workers know that the run is to stop
 
     def window(self) -> int:
         """How many items may be under way: few of slow calls, so that a run which is to stop soon does."""
@@ -166,9 +180,20 @@ class _Crew(CrewElsewhere[Item]):
         # Nothing more comes, or nobody works: what there is, is a chunk.
         while self._todo and len(self._running) < self._workers:
             self._start()
-        ready, _ = self._ray.wait(list(self._running), num_returns=1)
+        ready: list[Any] = []
+        while not ready:
+            self._tell_of_halt()
+            ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=_LOOK_SECONDS)
         self._collect(ready[0])
         self._hand_out()
+
+    def _tell_of_halt(self) -> None:
+        """Have the workers start no further call; what they have under way they finish and return."""
+        if self._told or not self._is_halted:
+            return
+        self._told = True
+        for task in self._running:
+            self._ray.cancel(task, force=False)
 
     def _collect(self, task: Any) -> None:
         from ray.exceptions import RayError, RayTaskError
@@ -179,6 +204,9 @@ class _Crew(CrewElsewhere[Item]):
         except PlanError as error:  # as Ray brings it: with the worker's whole traceback
             raise PlanError(str(getattr(error, "cause", error))) from None
         except RayError as error:
+            if self._is_halted:  # taken back before it had begun, or lost: another try would be a call too
+                self._not_asked(chunk)
+                return
             if len(chunk) > 1:
                 for pair in chunk:  # one by one: the others of the chunk are not to blame
                     self._submit([pair])
@@ -218,13 +246,52 @@ def _run_chunk(
         call = _loaded(shipped[0])
         start = perf_counter()
         executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads, timeout=timeout)
-        results: dict[int, Any] = {}
-        try:
-            for turn, result in executor.map(call, [item for _, item in chunk]):
-                results[turn] = _plain_error(result)
-        except RunStoppedError as error:
-            results = {turn: results.get(turn, error) for turn in range(len(chunk))}
+        results = _unless_halted(call, lambda: _results(executor, call, [item for _, item in chunk]))
     return perf_counter() - start, [(place, results[turn]) for turn, (place, _) in enumerate(chunk)]
+
+
+def _results(executor: Executor, call: Callable[[Any], Any], items: list[Any]) -> dict[int, Any]:
+    """What came of each item, by its place; the error of a call that was not made any more."""
+    results: dict[int, Any] = {}
+    try:
+        for turn, result in executor.map(call, items):
+            results[turn] = _plain_error(result)
+    except RunStoppedError as error:
+        results = {turn: results.get(turn, error) for turn in range(len(items))}
+    return results
+
+
+def _unless_halted(call: Callable[[Any], Any], work: Callable[[], T]) -> T:
+    """The result of work that calls; where the driver takes the task back, no further call is made.
+
+    Ray takes a task back by what Ctrl-C does to its main thread: the work is in another one, and this one
+    listens. It is no exception, which would be lost or lose something at the wrong moment.
+    """
+    limits: Any = getattr(call, "limits", None)
+    if limits is None or threading.current_thread() is not threading.main_thread():
+        return work()
+    box: list[tuple[bool, Any]] = []
+    news: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def put() -> None:
+        try:
+            box.append((True, work()))
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            box.append((False, error))
+        news.put(None)
+
+    before = signal.signal(signal.SIGINT, lambda number, frame: limits.halt())
+    try:
+        threading.Thread(target=put, name="auepora-task", daemon=True).start()
+        while not box:
+            with suppress(queue.Empty):
+                news.get(timeout=_LOOK_SECONDS)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    succeeded, value = box[0]
+    if not succeeded:
+        raise value
+    return cast(T, value)
 
 
 @lru_cache(maxsize=_SYSTEMS_KEPT)

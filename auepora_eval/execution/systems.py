@@ -49,6 +49,11 @@ def load_system(name: str, options: Mapping[str, Any] | None = None) -> RAGSyste
     return _loaded(name, str(Path.cwd()), dict(options or {}))
 
 
+def origin_of(system: Any) -> tuple[str, str, dict[str, Any]] | None:
+    """The name, the folder and the options that a system was loaded by; None if it was not."""
+    return system._origin if isinstance(system, NamedSystem) else None
+
+
 def is_endpoint(name: str) -> bool:
     """Whether a name stands for a server rather than for Python code."""
     return name.startswith(("openai:", "http:", "https:"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -59,6 +60,28 @@ def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:
     """Write a whole file at once."""
     with written(path, force=force) as file:
         file.write(content)
+
+
+def remove_leftovers(folder: Path, names: Collection[str]) -> None:
+    """Remove what processes that are dead left when they were killed while they wrote these files.
+
+    Only our own temporary files are looked at, and what cannot be removed stays.
+    """
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            found = _TEMPORARY.fullmatch(path.name)
+            if found is not None and found["name"] in names and not _is_alive(int(found["process"])):
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    import psutil
+
+    return bool(psutil.pid_exists(process))
+
+
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<process>\d{1,10})-[0-9a-f]{8}\.tmp")
 
 
 def _link(temporary: Path, path: Path) -> None:

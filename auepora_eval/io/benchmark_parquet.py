@@ -12,14 +12,14 @@ from .atomic import written
 from .benchmark_columns import NUMBERS, SUCCESS, as_columns, with_the_rest, without_records
 from .json_text import kind_of, parse_json
 from .jsonl import encode
-from .parquet import _arrow, parquet_rows
+from .parquet import import_pyarrow, parquet_rows
 
 REST = b"auepora.benchmark"
 
 
 def write_parquet(data: dict[str, Any], path: Path, *, shape: str = "", force: bool = False) -> None:
     """Write benchmark data in its one shape; `shape` tells the one that it had as JSON."""
-    pyarrow, parquet = _arrow()
+    pyarrow, parquet = import_pyarrow()
     columns, further = as_columns(data.get("records", []))
     columns["metadata"] = [_text(more.pop("metadata", None)) for more in further]
     columns["further"] = [_text(more or None) for more in further]

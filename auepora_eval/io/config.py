@@ -119,14 +119,14 @@ def config_document(path: str | Path) -> Any:
 
 def refuse_wrong_config(settings: Any, where: str) -> None:
     """DataError if a document is no configuration."""
-    from .validation import DataFormatValidator
+    from .validation import config_form_errors
 
     if not isinstance(settings, dict):
         raise DataError(where, "a plan is a list of 'key: value' lines.", fix="Begin with 'dataset: FILE'.")
     for key, value in settings.items():
         if key not in BLOCKS:
             refuse_wrong_setting(f"{where}: {key:.80}", key, value)
-    refuse_errors(DataFormatValidator().validate_config(settings), where)
+    refuse_errors(config_form_errors(settings), where)
 
 
 def is_setting(key: str) -> bool:

@@ -109,7 +109,13 @@ def otlp_spans(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any
         for m, scoped in _objects(resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans")):
             for k, span in _objects(scoped.get("spans")):
                 place = f"$.resourceSpans[{n}].scopeSpans[{m}].spans[{k}]"
-                yield place, {**span, "attributes": _unwrapped_pairs(span.get("attributes"))}
+                events = [_unwrapped_span(event) for _, event in _objects(span.get("events"))]
+                yield place, {**_unwrapped_span(span), "events": events}
+
+
+def _unwrapped_span(record: dict[str, Any]) -> dict[str, Any]:
+    """A span or an event with plain attributes."""
+    return {**record, "attributes": _unwrapped_pairs(record.get("attributes"))}
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:

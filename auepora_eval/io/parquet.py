@@ -46,7 +46,7 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
 
 def parquet_rows(path: Path) -> tuple[list[Record], dict[bytes, bytes]]:
     """The rows of a file, and what it says of itself; a few bytes that claim to be millions are refused."""
-    pyarrow, parquet = _arrow()
+    pyarrow, parquet = import_pyarrow()
     rows: list[Record] = []
     with opened(path) as file:
         try:
@@ -90,7 +90,7 @@ _BYTES_A_CELL = 64
 
 def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
     """Write a dataset; `load_parquet_dataset` reads it back unchanged."""
-    pyarrow, parquet = _arrow()
+    pyarrow, parquet = import_pyarrow()
     document = pyarrow.struct([(n, pyarrow.string()) for n in ("doc_id", "text", "metadata")])
     schema = pyarrow.schema(
         [
@@ -196,7 +196,8 @@ def _parsed(value: Any, where: str) -> Any:
     return parse_json(value.encode(), where, hint="Write an object as JSON text.")
 
 
-def _arrow() -> tuple[ModuleType, ModuleType]:
+def import_pyarrow() -> tuple[ModuleType, ModuleType]:
+    """Pyarrow and its module for Parquet; without it, the error names the extra."""
     try:
         import pyarrow
         import pyarrow.parquet

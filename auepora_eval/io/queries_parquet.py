@@ -18,7 +18,7 @@ from ..core.types import EvaluationSample, SampleScore, SystemOutputs, known_sco
 from ..errors import DataError
 from .json_text import parse_json
 from .jsonl import encode, opened
-from .parquet import _arrow, not_parquet
+from .parquet import import_pyarrow, not_parquet
 from .query_rows import EDITED, Row, citations, clusters, latency_ms, tally_of
 
 QUERIES_SUFFIX = ".queries.parquet"
@@ -31,7 +31,7 @@ class QueriesWriter:
     """Writes rows as they come, in groups: no more than one group is in memory."""
 
     def __init__(self, file: BinaryIO, metrics: Sequence[str]) -> None:
-        self._pyarrow, parquet = _arrow()
+        self._pyarrow, parquet = import_pyarrow()
         self.metrics = tuple(metrics)
         self.rows = 0
         self._file = _Hashed(file)
@@ -181,7 +181,7 @@ class ParquetRows:
 
     def __init__(self, path: Path, *, sha256: str | None = None) -> None:
         self.path = path
-        self._pyarrow, self._parquet = _arrow()
+        self._pyarrow, self._parquet = import_pyarrow()
         if sha256 is not None and file_sha256(path) != sha256:
             what = "is not the file that the results were stored with: its sha256 is another."
             raise DataError(path.name, what, fix=EDITED)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..core.types import (
+    DOCUMENTS_MISSING,
     Document,
     EvaluationSample,
     Failure,
@@ -167,11 +168,12 @@ def prediction_of(raw: RawPrediction, where: str) -> tuple[str, SystemOutputs]:
                 f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
             )
     error = RawFailure("error", raw.error) if isinstance(raw.error, str) else raw.error
+    missing = {DOCUMENTS_MISSING: True} if raw.retrieved is None and error is None else {}
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
         response=_response(answer or ""),
         timings=raw.timings or {},
-        extra=raw.extra or {},
+        extra={**(raw.extra or {}), **missing},
         error=None if error is None else Failure(error.type, error.message, error.seconds),
     )
     return raw.sample_id, output

@@ -20,12 +20,13 @@ from typing import Any
 from ..errors import DataError
 from .document_file import read_content
 from .json_text import parse_document
-from .jsonl import BYTE_ORDER_MARK, opened, read_records
-from .otlp import Span, is_otlp, otlp_spans
+from .jsonl import BYTE_ORDER_MARK, opened, parse_line, read_lines
+from .otlp import Span, SpanEvent, is_otlp, otlp_spans
 from .parquet import parquet_rows
 
 _MAX_LINE = 64_000_000  # a collector writes a batch of spans a line
 _MOST_ATTRIBUTES = 20_000  # of one span
+_MOST_EVENTS = 1_000  # of one span
 _DEEPEST = 12
 _FIX = "Export spans as OTLP JSON, or one a line as Phoenix does."
 _NOT_READ = ("embedding.", "llm.tools", "llm.invocation_parameters", "exception.stacktrace")
@@ -33,28 +34,48 @@ _NOT_READ = ("embedding.", "llm.tools", "llm.invocation_parameters", "exception.
 
 @dataclass
 class SpanDump:
-    """The spans of a file, and what in it was none."""
+    """The spans of a file, and what in it was none: how much, for which reason, and where the first was.
+
+    A file in which nothing can be read is a DataError that says why its first line cannot.
+    """
 
     path: Path
     left_out: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Span]:
+        refusals: list[DataError] = []
+        could_be_read = False
         for where, record in _records(self.path):
-            if is_otlp(record):
-                for place, span in otlp_spans(record):
-                    yield from self._read(f"{where}: {place}", span)
-            else:
-                yield from self._read(where, record)
+            if isinstance(record, DataError):
+                self._leave_out(where, "no JSON object")
+                refusals = refusals or [record]
+                continue
+            for place, each in otlp_spans(record) if is_otlp(record) else [("", record)]:
+                try:
+                    span = self._read(f"{where}: {place}" if place else where, each)
+                except DataError as refusal:
+                    refusals = refusals or [refusal]
+                    continue
+                could_be_read = True
+                if span is not None:
+                    yield span
+        if refusals and not could_be_read:
+            raise refusals[0]
 
-    def _read(self, where: str, record: Mapping[str, Any]) -> Iterator[Span]:
+    def _read(self, where: str, record: Mapping[str, Any]) -> Span | None:
         span = _span(record)
         if span is None:
-            self.left_out["no trace id or span id"] += 1
-        else:
-            if len(span.attributes) >= _MOST_ATTRIBUTES:
-                what = f"a span has over {_MOST_ATTRIBUTES:,} attributes."
-                raise DataError(where, what, fix="Is it the right file?")
-            yield span
+            self._leave_out(where, "no trace id or span id")
+        elif len(span.attributes) >= _MOST_ATTRIBUTES:
+            reason = f"over {_MOST_ATTRIBUTES:,} attributes"
+            self._leave_out(where, reason)
+            raise DataError(where, f"a span has {reason}.", fix="Is it the right file?")
+        return span
+
+    def _leave_out(self, where: str, reason: str) -> None:
+        self.left_out[reason] += 1
+        self.first.setdefault(reason, where)
 
 
 def refuse_spans(path: Path) -> None:
@@ -63,12 +84,15 @@ def refuse_spans(path: Path) -> None:
         _, record = next(_records(path), ("", {}))
     except DataError:
         return  # whoever reads it says what is wrong
+    if isinstance(record, DataError):
+        return
     if is_otlp(record) or ("sample_id" not in record and _ids(record) is not None):
         fix = "Make predictions of them first: auepora import-traces SPANS --outputs FILE --samples FILE."
         raise DataError(path.name, "these are spans, not predictions.", fix=fix)
 
 
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any] | DataError]]:
+    """(place, record) of a file; where there is none, what is wrong."""
     with opened(path) as file:
         start = file.read(4096).removeprefix(BYTE_ORDER_MARK).lstrip()
     if start[:4] == b"PAR1":
@@ -77,17 +101,29 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     elif start[:1] == b"[" or start.rstrip() == b"{" or start[:2] in (b"{\n", b"{\r"):
         yield from _whole(path)
     else:
-        yield from read_records(path, max_line_bytes=_MAX_LINE)
+        yield from _lines(path)
 
 
-def _whole(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DataError]]:
+    for number, line in enumerate(read_lines(path, _MAX_LINE), start=1):
+        content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        where = f"{path.name}:{number}"
+        if content.strip():
+            try:
+                record = parse_line(content, where)
+            except DataError as error:
+                yield where, error
+            else:
+                yield where, record
+
+
+def _whole(path: Path) -> Iterator[tuple[str, dict[str, Any] | DataError]]:
     """A file that is one document: OTLP, or a list of spans."""
     document = parse_document(read_content(path), path.name)
     records = document if isinstance(document, list) else [document]
     for number, record in enumerate(records):
-        if not isinstance(record, dict):
-            raise DataError(f"{path.name}: $[{number}]", "this is no span.", fix=_FIX)
-        yield f"{path.name}: $[{number}]" if isinstance(document, list) else path.name, record
+        where = f"{path.name}: $[{number}]" if isinstance(document, list) else path.name
+        yield where, record if isinstance(record, dict) else DataError(where, "this is no span.", fix=_FIX)
 
 
 def _ids(record: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -127,8 +163,18 @@ def _span(record: Mapping[str, Any]) -> Span | None:
         end_ns=_time(record, "end_time", "endTimeUnixNano"),
         parent_id=_text_id(parent),
         attributes=attributes,
+        events=list(_events(record.get("events"))),
         error=_error(record),
     )
+
+
+def _events(given: Any) -> Iterator[SpanEvent]:
+    for record in given[:_MOST_EVENTS] if isinstance(given, list) else ():
+        if isinstance(record, dict) and isinstance(record.get("name"), str):
+            attributes: dict[str, Any] = {}
+            if isinstance(record.get("attributes"), dict):
+                _flatten(record["attributes"], "", attributes, 0)
+            yield SpanEvent(record["name"], _time(record, "timestamp", "timeUnixNano") or 0, attributes)
 
 
 def _flatten(value: Any, name: str, into: dict[str, Any], depth: int) -> None:

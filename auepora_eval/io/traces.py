@@ -7,7 +7,7 @@ Two vocabularies are understood, also side by side: OpenInference (`openinferenc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -22,8 +22,8 @@ from ..core.types import (
     unscored,
 )
 from ..errors import DataError
-from .json_text import parse_json
 from .otlp import Span
+from .spoken import ANSWERING, ASKING, content_text, parsed, told
 
 _MOST_DOCUMENTS = 1_000
 _MOST_SPANS = 10_000  # of one trace
@@ -36,6 +36,14 @@ _KINDS = {
 }
 _QUESTIONS = ("query", "question", "input", "user_query", "prompt", "text", "content")
 _ANSWERS = ("answer", "output", "response", "result", "text", "content")
+_DETAILS = "gen_ai.client.inference.operation.details"
+_ASKING_EVENTS = ("gen_ai.user.message", "gen_ai.content.prompt")
+_ANSWERING_EVENTS = ("gen_ai.choice", "gen_ai.content.completion")
+# Where an event has its text: conventions and exporters changed their minds about it.
+_EVENT_TEXTS = (
+    *("content", "message.content", "message", "gen_ai.event.content", "body.content"),
+    *("body.message.content", "body", "gen_ai.prompt", "gen_ai.completion"),
+)
 
 
 @dataclass
@@ -114,50 +122,61 @@ def _of_kind(spans: Sequence[Span], *kinds: str) -> list[Span]:
 
 
 def _query(span: Span) -> str | None:
-    told = span.attributes.get("gen_ai.retrieval.query.text")
-    if kind_of_span(span) != "LLM" and (text := _value(span, "input", _QUESTIONS)) is not None:
+    searched = span.attributes.get("gen_ai.retrieval.query.text")
+    if kind_of_span(span) != "LLM" and (text := _value(span, "input", _QUESTIONS, ASKING)) is not None:
         return text
     messages = [*_messages(span, "llm.input_messages"), *_parts(span, "gen_ai.input.messages")]
     older = [*_messages(span, "gen_ai.prompt")]
     # A completion of a text has a prompt that nobody is said to have spoken.
     messages += [("user", text) for _, text in older] if {role for role, _ in older} == {""} else older
-    asked = [text for role, text in messages if role in ("user", "human")]
+    asked = [text for role, text in messages if role in ASKING]
+    asked += _in_events(span, _ASKING_EVENTS, ASKING)
     if asked:
         return asked[-1]  # what was said last, of a conversation
-    return told if isinstance(told, str) and told.strip() else None
+    return searched if isinstance(searched, str) and searched.strip() else None
 
 
 def _answer(span: Span) -> str | None:
     messages = [*_messages(span, "llm.output_messages"), *_parts(span, "gen_ai.output.messages")]
     messages += _messages(span, "gen_ai.completion")
-    said = [text for role, text in messages if role in ("assistant", "ai", "model", "")]
+    said = [text for role, text in messages if role in ANSWERING]
+    said += _in_events(span, _ANSWERING_EVENTS, ANSWERING)
     # Of an LLM `output.value` is often the whole reply of its API: its message is better.
     if said:
         return said[-1]
-    return _value(span, "output", _ANSWERS) if kind_of_span(span) not in ("RETRIEVER", "EMBEDDING") else None
+    return (
+        _value(span, "output", _ANSWERS, ANSWERING)
+        if kind_of_span(span) not in ("RETRIEVER", "EMBEDDING")
+        else None
+    )
 
 
-def _value(span: Span, side: str, keys: Sequence[str]) -> str | None:
-    """`input.value` or `output.value`: a text, or a JSON object in which one is."""
+def _value(span: Span, side: str, keys: Sequence[str], roles: Sequence[str]) -> str | None:
+    """`input.value` or `output.value`: a text, or JSON in which one is."""
     value = span.attributes.get(f"{side}.value")
     if not isinstance(value, str) or not value.strip():
         return None
-    if span.attributes.get(f"{side}.mime_type") != "application/json" and value.lstrip()[:1] != "{":
+    is_json = span.attributes.get(f"{side}.mime_type") == "application/json"
+    if not is_json and value.lstrip()[:1] not in ("{", "["):
         return value
-    document = _parsed(value)
-    if isinstance(document, str):
-        return document
-    if isinstance(document, dict):
-        named = (document.get(key) for key in keys)
-        return next((text for text in named if isinstance(text, str) and text.strip()), None)
-    return None if document is not None else value
+    document = parsed(value)
+    found = told(document, keys, roles)
+    # A text may well begin with a bracket.
+    is_text = document is None or (isinstance(document, list) and not is_json)
+    return value if found is None and is_text else found
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return parse_json(text.encode("utf-8", "replace"), "attribute")
-    except DataError:
-        return None
+def _in_events(span: Span, names: Collection[str], roles: Sequence[str]) -> Iterator[str]:
+    """What is told by events, one a message, or by one with all of them."""
+    for event in span.events:
+        if event.name in names:
+            values = (event.attributes.get(name) for name in _EVENT_TEXTS)
+            text = next((value for value in values if isinstance(value, str) and value.strip()), None)
+            document = parsed(text) if text is not None and text.lstrip()[:1] in ("{", "[") else None
+            found = text if document is None else told(document, ("message", "content"), roles)
+            found = found or content_text(document)
+            if found:
+                yield found
 
 
 def _places(span: Span, prefix: str) -> list[str]:
@@ -182,10 +201,18 @@ def _messages(span: Span, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(span: Span, name: str) -> Iterator[tuple[str, str]]:
-    """gen_ai: a list of messages with parts, as JSON text or flattened by the reader."""
-    value = span.attributes.get(name)
+    """gen_ai: a list of messages with parts, an attribute of the span or of its event with the details."""
+    yield from _with_parts(span.attributes, name)
+    for event in span.events:
+        if event.name == _DETAILS:
+            yield from _with_parts(event.attributes, name)
+
+
+def _with_parts(attributes: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """As JSON text, or flattened by the reader."""
+    value = attributes.get(name)
     if isinstance(value, str):
-        messages = _parsed(value)
+        messages = parsed(value)
         for message in messages if isinstance(messages, list) else ():
             if isinstance(message, dict):
                 parts = message.get("parts")
@@ -195,14 +222,14 @@ def _parts(span: Span, name: str) -> Iterator[tuple[str, str]]:
                     yield str(message.get("role", "")).lower(), "\n".join(texts)
         return
     for place in range(_MOST_DOCUMENTS):
-        role = span.attributes.get(f"{name}.{place}.role")
+        role = attributes.get(f"{name}.{place}.role")
         if role is None:
             return
         for part in range(_MOST_DOCUMENTS):
-            text = span.attributes.get(f"{name}.{place}.parts.{part}.content")
+            text = attributes.get(f"{name}.{place}.parts.{part}.content")
             if text is None:
                 break
-            if isinstance(text, str) and span.attributes.get(f"{name}.{place}.parts.{part}.type") == "text":
+            if isinstance(text, str) and attributes.get(f"{name}.{place}.parts.{part}.type") == "text":
                 yield str(role).lower(), text
 
 
@@ -237,7 +264,7 @@ def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
 
 def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
     value = span.attributes.get("gen_ai.retrieval.documents")
-    documents = _parsed(value) if isinstance(value, str) else None
+    documents = parsed(value) if isinstance(value, str) else None
     for each in documents if isinstance(documents, list) else ():
         if isinstance(each, dict):
             yield _document(each.get("id"), each.get("content")), _number(each.get("score"))
@@ -279,8 +306,11 @@ def _timings(root: Span, spans: Sequence[Span]) -> dict[str, float]:
 
 def _tokens(spans: Sequence[Span]) -> dict[str, Any]:
     names = {
-        "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens"),
-        "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens"),
+        "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "output_tokens": (
+            *("llm.token_count.completion", "gen_ai.usage.output_tokens"),
+            "gen_ai.usage.completion_tokens",
+        ),
     }
     counts = {}
     for name, attributes in names.items():

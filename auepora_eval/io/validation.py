@@ -59,8 +59,10 @@ class DataFormatValidator:
         return self._validated(data, "benchmark", _none)
 
     def validate_config(self, data: Any) -> list[str]:
-        """The errors of a configuration (`.config.yaml`)."""
-        return self._validated(data, "config", config_errors)
+        """The errors of a configuration (`.config.yaml`); of an experiment all but those of its metrics."""
+        from .experiment_checks import configuration_errors
+
+        return configuration_errors(data)
 
     def validate_predictions(self, data: Any) -> list[str]:
         """The errors of a prediction, or of a list of them."""
@@ -79,6 +81,11 @@ class DataFormatValidator:
     def _chosen(self, name: str) -> str:
         lenient = f"{name}.lenient"
         return lenient if self.lenient and lenient in SCHEMAS else name
+
+
+def config_form_errors(data: Any) -> list[str]:
+    """The errors of a configuration in its form, whoever reads it."""
+    return _joined(checker("config").errors(data), config_errors(data))
 
 
 @cache

@@ -14,6 +14,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Generic, TypeVar, cast
@@ -22,7 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from ..errors import CallError, DataError
-from .retries import Clock, Patience, retry_after, tidy
+from .retries import Clock, Patience, message_in, retry_after, tidy
 from .secrets import Redactor, Secret
 
 T = TypeVar("T")
@@ -41,6 +42,10 @@ class Answer(Generic[T]):
 
 class BadReplyError(ValueError):
     """Raised by the reader of a reply that is not what it should be: it is asked for again."""
+
+
+class _UnsentError(ConnectionError):
+    """The connection was closed before any of the request was sent."""
 
 
 class _Trouble(Exception):  # noqa: N818 - never leaves this module
@@ -170,23 +175,27 @@ class Endpoint:
             raise _Trouble("connection", what, fix=_NO_PROXY if self._tls else "") from None
 
     def _exchange(self, body: bytes, deadline: _Deadline) -> bytes:
-        with self._lock:
-            kept = self._idle.pop() if self._idle else None
-        if kept is not None:
-            try:
+        # A server closes connections that are idle: not a failure, another one is used. But once a byte is
+        # sent the request may be carried out, so it is not repeated here: that would be a call nobody counts.
+        while (kept := self._kept()) is not None:
+            with suppress(_UnsentError):
                 return self._over(kept, body, deadline)
-            except ConnectionError:
-                pass  # the server had closed it while it was idle: not a failure, a new one is opened
         return self._over(self._connected(deadline), body, deadline)
+
+    def _kept(self) -> socket.socket | None:
+        """A kept connection that is still open; those that are not are closed."""
+        while True:
+            with self._lock:
+                kept = self._idle.pop() if self._idle else None
+            if kept is None or _is_open(kept):
+                return kept
+            kept.close()
 
     def _over(self, wire: socket.socket, body: bytes, deadline: _Deadline) -> bytes:
         """One exchange over a connection, which is kept afterwards if all went well."""
         keep = False
         try:
-            request = self._head(len(body)) + body
-            for start in range(0, len(request), _AT_ONCE):
-                wire.settimeout(deadline.left())
-                wire.sendall(request[start : start + _AT_ONCE])
+            _send(wire, self._head(len(body)) + body, deadline)
             with HTTPResponse(cast(socket.socket, _Timed(wire, deadline)), method="POST") as response:
                 response.begin()
                 content = self._content(response)
@@ -229,7 +238,7 @@ class Endpoint:
         return content
 
     def _refusal(self, response: HTTPResponse, content: bytes) -> _Trouble:
-        status, said = response.status, self._quoted(_message(content))
+        status, said = response.status, self._quoted(message_in(content))
         what = " ".join(part for part in (f"{status} {self._quoted(response.reason)}:", said) if part).rstrip(
             ":. "
         )
@@ -301,6 +310,31 @@ class _Deadline:
         return left
 
 
+def _is_open(wire: socket.socket) -> bool:
+    """Whether an idle connection can be used: nothing has come, neither its end nor words out of turn."""
+    try:
+        wire.settimeout(0)
+        socket.socket.recv(wire, 1, socket.MSG_PEEK)  # below the encryption, if there is one
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _send(wire: socket.socket, request: bytes, deadline: _Deadline) -> None:
+    """Send all of a request; _UnsentError if the connection took nothing of it."""
+    sent, content = 0, memoryview(request)
+    while sent < len(content):
+        wire.settimeout(deadline.left())
+        try:
+            sent += wire.send(content[sent : sent + _AT_ONCE])
+        except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            if sent:
+                raise
+            raise _UnsentError(*error.args) from error
+
+
 class _Timed(io.RawIOBase):
     """A connection's bytes, each read given no more than the time that is left."""
 
@@ -322,18 +356,6 @@ class _Timed(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
-
-
-def _message(content: bytes) -> str:
-    """What a server says went wrong, in the shapes in which servers say it."""
-    try:
-        document = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return content.decode("utf-8", "replace")
-    for key in ("error", "message", "detail"):
-        if isinstance(document, dict) and key in document:
-            document = document[key]
-    return document if isinstance(document, str) else content.decode("utf-8", "replace")
 
 
 def _checked(url: str) -> Any:

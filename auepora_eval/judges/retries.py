@@ -1,4 +1,4 @@
-"""How long to wait for an endpoint that does not answer, and when to ask it again."""
+"""How long to wait for an endpoint that does not answer, when to ask it again, and what it said."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+
+import msgspec
 
 from ..errors import DataError
 
@@ -64,3 +66,15 @@ def tidy(text: object, limit: int = 300) -> str:
     """Somebody else's text on one line, without what could steer a terminal, cut to a length."""
     flat = " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)[:5000]).split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def message_in(content: bytes) -> str:
+    """What a server says went wrong, in the shapes in which servers say it."""
+    try:
+        document = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return content.decode("utf-8", "replace")
+    for key in ("error", "message", "detail"):
+        if isinstance(document, dict) and key in document:
+            document = document[key]
+    return document if isinstance(document, str) else content.decode("utf-8", "replace")

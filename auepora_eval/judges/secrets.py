@@ -15,6 +15,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _OURS = {"host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection"}
 _OURS |= {"accept", "accept-encoding", "expect", "te", "trailer", "upgrade", "user-agent", "keep-alive"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_NO_KEY = re.compile(r"[A-Z][A-Z0-9]{0,11}(_[A-Z0-9]{1,12})*")  # words, as in the names of variables
 
 
 class Secret:
@@ -43,23 +44,27 @@ class Secret:
         raise TypeError("a key is not copied or written")
 
 
-def key_from_environment(name: str) -> Secret:
-    """The key in the environment variable of that name.
+def key_from_environment(name: str, *, header: str = "") -> Secret:
+    """The key in the environment variable of that name; errors name the header that it is for.
 
-    The name is never repeated in an error: people type the key in its place.
+    A name is repeated in an error only if it cannot be a key: people type the key in its place.
     """
+    what = f"the header {header}" if header else "the API key"
     if not _NAME.fullmatch(name):
         raise DataError(
-            "the name of the API key's environment variable",
+            f"the name of the environment variable for {what}",
             "is not a name: letters, digits and _ were expected.",
             fix="Give the variable's name, such as OPENAI_API_KEY, not the key itself.",
         )
     value = os.environ.get(name, "").strip()
     if not value:
+        is_plain = len(name) <= 40 and _NO_KEY.fullmatch(name)
+        named = f" {name} for {what}" if is_plain else f" that was named for {what}"
         raise DataError(
-            "the environment variable that was named for the API key",
+            f"the environment variable{named}",
             "is not set, or empty.",
-            fix="Set it before the command (export OPENAI_API_KEY=...), and give its name, not the key.",
+            fix=f"Set it before the command (export {name if is_plain else 'OPENAI_API_KEY'}=...), and give "
+            "its name, not the key.",
         )
     return Secret(value)
 
@@ -81,5 +86,5 @@ def headers_from_environment(named: Mapping[str, str]) -> dict[str, Secret]:
         if not isinstance(value, str) or not value.startswith("env:"):
             fix = "Put the value into an environment variable, and write env: and its name."
             raise DataError(where, "is not env:NAME.", fix=fix)
-        found[name] = key_from_environment(value.removeprefix("env:"))
+        found[name] = key_from_environment(value.removeprefix("env:"), header=name)
     return found

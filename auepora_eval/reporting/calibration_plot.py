@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .plots import COLOURS, FAINT, INK, _figure, _label, _laid_out, _legend, _matplotlib, _style
+from .drawing import (
+    COLOURS,
+    FAINT,
+    INK,
+    add_legend,
+    import_matplotlib,
+    label_text,
+    new_figure,
+    style_axes,
+    with_fixed_layout,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +28,7 @@ def plot_calibration(judge: str, calibration: Mapping[str, Any]) -> Figure:
     stands on.
     """
     bins = [each for each in calibration["table"] if each["claims"]]
-    figure = _figure(f"Is {judge} calibrated?", 6.4, 6.8)
+    figure = new_figure(f"Is {judge} calibrated?", 6.4, 6.8)
     upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (4, 1)})
     (ideal,) = upper.plot([0, 1], [0, 1], color=FAINT, linestyle="--", linewidth=1.2)
     at = [each["judge"] for each in bins]
@@ -27,17 +37,17 @@ def plot_calibration(judge: str, calibration: Mapping[str, Any]) -> Figure:
         if limits := each["people"]["confidence_interval"]:
             upper.plot([place, place], limits, color=COLOURS[0], alpha=0.45, linewidth=2.2, label="_interval")
     (dots,) = upper.plot(at, people, color=COLOURS[0], marker="o", markersize=6, linewidth=1)
-    _style(upper, grid="y")
+    style_axes(upper, grid="y")
     upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     upper.set_ylabel("what people say", color=INK)
-    _style(lower, grid="y")
+    style_axes(lower, grid="y")
     middles = [(each["from"] + each["to"]) / 2 for each in calibration["table"]]
     counts = [each["claims"] for each in calibration["table"]]
     lower.bar(middles, counts, width=0.92 / len(middles), color=COLOURS[0], alpha=0.45)
-    lower.yaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(3, integer=True))
+    lower.yaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(3, integer=True))
     lower.set_ylabel("claims", color=INK)
     error, brier = calibration["expected_calibration_error"], calibration["brier"]["value"]
     words = f"ECE {error:.3f} ({calibration['bins']} bins), Brier {brier:.3f}, {sum(counts)} claims"
-    lower.set_xlabel(f"what {_label(judge)} says\n{words}", loc="left", color=INK)
-    _legend(figure, [(dots, "people's mean, 95% interval"), (ideal, "perfectly calibrated")])
-    return _laid_out(figure)
+    lower.set_xlabel(f"what {label_text(judge)} says\n{words}", loc="left", color=INK)
+    add_legend(figure, [(dots, "people's mean, 95% interval"), (ideal, "perfectly calibrated")])
+    return with_fixed_layout(figure)

@@ -9,7 +9,7 @@ from ..runs.losers import LostSample
 from ..runs.slices import SliceComparison
 from .interval_notes import interval_notes
 from .markdown_text import safe_table, safe_text
-from .number_texts import bounds_text, interval_text, listed, p_cell, value_text
+from .number_texts import TOO_FEW, bounds_text, interval_text, listed, p_cell, value_text
 from .plain_words import comparison_in_plain_words
 from .run_names import compared_names
 from .tables import COMPARISON_HEADINGS, comparison_in_words, comparison_rows
@@ -30,7 +30,7 @@ def size_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             interval_text(metric.candidate_interval, metric.unit),
             _effect(metric),
             f"{metric.wins}/{metric.ties}/{metric.losses}" + _unmatched(metric),
-            _NONE if metric.detectable is None else value_text(metric.detectable, metric.unit),
+            _detectable(metric),
             bounds_text(metric.difference_bounds, metric.unit),
         )
         for metric in comparison.metrics
@@ -69,6 +69,13 @@ def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
     return {(one.field, one.value) for one in slices}
 
 
+def lost_title(lost: Sequence[LostSample]) -> str:
+    """ "Biggest losers on recall@5 (3 of 12 that lost)"."""
+    shown, every = len(lost), lost[0].lost_in_all
+    count = f"{shown:,} of {every:,}" if every > shown else f"all {every:,}"
+    return f"Biggest losers on {lost[0].metric}" + (f" ({count} that lost)" if every else "")
+
+
 def lost_rows(lost: Sequence[LostSample]) -> list[tuple[str, ...]]:
     """The cells of the biggest losers, in the order of LOST_HEADINGS."""
     return [
@@ -77,8 +84,8 @@ def lost_rows(lost: Sequence[LostSample]) -> list[tuple[str, ...]]:
             value_text(one.baseline, one.unit),
             value_text(one.candidate, one.unit),
             _text(one.query),
-            _given(one.baseline_answer, one.baseline_documents, one),
-            _given(one.candidate_answer, one.candidate_documents, one),
+            _given(one.baseline_answer, one.baseline_documents, one.baseline_error, one),
+            _given(one.candidate_answer, one.candidate_documents, one.candidate_error, one),
         )
         for one in lost
     ]
@@ -128,9 +135,15 @@ def slices_and_losers(slices: Sequence[SliceComparison], lost: Sequence[LostSamp
         parts.append("### Slices, the worst first\n\n" + safe_text(slices_in_words(slices)))
         parts.append(safe_table(SLICE_HEADINGS, slice_rows(slices)))
     if lost:
-        title = f"### Biggest losers on {safe_text(lost[0].metric)}\n\n"
+        title = f"### {safe_text(lost_title(lost))}\n\n"
         parts.append(title + safe_table(LOST_HEADINGS, lost_rows(lost)))
     return parts
+
+
+def _detectable(metric: MetricComparison) -> str:
+    if metric.detectable is None:
+        return TOO_FEW if metric.too_few else _NONE
+    return value_text(metric.detectable, metric.unit)
 
 
 def _effect(metric: MetricComparison) -> str:
@@ -147,8 +160,10 @@ def _spread(value: float | None, unit: str) -> str:
     return _NONE if value is None else f"± {value_text(value, unit)}"
 
 
-def _given(answer: str | None, documents: Sequence[str] | None, lost: LostSample) -> str:
+def _given(answer: str | None, documents: Sequence[str] | None, error: str | None, lost: LostSample) -> str:
     """The answer or, of a metric that is about documents, these; where the right ones are among them."""
+    if error is not None:
+        return f"failed: {_text(error)}"
     if not lost.of_documents or documents is None:
         return _text(answer)
     places = [place for place, doc_id in enumerate(documents, start=1) if doc_id in lost.right]

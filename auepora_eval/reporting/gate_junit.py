@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import escape
+from pathlib import Path
 
 from ..runs.gate_verdict import FAILED, INCONCLUSIVE, PASS, GateReport, Verdict
 from .gate_tables import asked, problem_words, title, verdict_word
@@ -11,6 +12,7 @@ from .gate_tables import asked, problem_words, title, verdict_word
 # What XML 1.0 has no way to write, not even escaped; a run may be named with any of it.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 2_000
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="auepora gate"'
 
 
 def gate_to_junit(report: GateReport) -> str:
@@ -22,12 +24,20 @@ def gate_to_junit(report: GateReport) -> str:
     )
     cases = "\n".join(_case(one, report) for one in report.verdicts)
     return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuites name="auepora gate" {counts}>\n'
+        f"{_HEAD} {counts}>\n"
         f'<testsuite name="{_text(title(report))}" {counts}>\n'
         f"{cases}\n"
         "</testsuite>\n</testsuites>\n"
     )
+
+
+def is_junit_of_a_gate(path: Path) -> bool:
+    """Whether a file is what this writes, and not something else that happens to have the name."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_HEAD)) == _HEAD.encode()
+    except OSError:  # whoever writes it will say what is wrong with it
+        return False
 
 
 def _case(one: Verdict, report: GateReport) -> str:

@@ -7,9 +7,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..runs.gate_rules import Rule
-from ..runs.gate_verdict import FAIL, FAILED, MISSING, PASS, PASSED, UNCLEAR, GateReport, Verdict, shown
+from ..runs.gate_verdict import (
+    FAIL,
+    FAILED,
+    MISSING,
+    PASS,
+    PASSED,
+    UNCLEAR,
+    GateReport,
+    Verdict,
+    has_no_spread,
+    shown,
+)
 from .markdown_text import safe_table, safe_text
-from .number_texts import interval_text, value_text
+from .number_texts import interval_text, listed, value_text
 
 HEADINGS = ("Rule", "Found", "95% interval", "Asked", "Verdict")
 _WORDS = {PASS: "pass", FAIL: "FAIL", UNCLEAR: "cannot tell", MISSING: "not measured"}
@@ -19,16 +30,16 @@ _LONGEST = 300  # characters of a name in a cell
 
 
 def gate_rows(report: GateReport) -> list[tuple[str, ...]]:
-    """The cells of each rule, in the order of HEADINGS."""
+    """The cells of each rule, in the order of HEADINGS; what is no pass comes first."""
     return [
         (
             one.rule.title[:_LONGEST],
             _found(one),
             _interval(one),
-            asked(one.rule, one.unit) + _sees(one),
+            asked(one.rule, one.unit),
             verdict_word(one),
         )
-        for one in report.verdicts
+        for one in (*report.problems, *_passed(report))
     ]
 
 
@@ -71,6 +82,48 @@ def problem_words(verdict: Verdict) -> str:
     return f"{verdict.rule.title[:_LONGEST]}: {verdict.why}. {verdict.fix}".rstrip()
 
 
+def pass_words(report: GateReport) -> list[str]:
+    """What a reader of the table may ask about a pass: why, with such an interval, or so many failures?
+
+    And how large a loss could have been seen, where none is sure.
+    """
+    passed = _passed(report)
+    told = [one for one in passed if _needs_words(one)]
+    words = [f"{one.rule.title[:_LONGEST]}: {one.why}." for one in told]
+    failed: dict[int, list[str]] = {}
+    for one in passed:
+        if one.failed and one not in told:
+            failed.setdefault(one.failed, []).append(one.rule.name[:_LONGEST])
+    words += [
+        f"{count} sample{'s' * (count > 1)} failed, and count{'s' * (count == 1)} as the worst, in "
+        f"{listed(list(dict.fromkeys(names)))}."
+        for count, names in failed.items()
+    ]
+    return [*words, *_seen_at_all([one for one in passed if one not in told])]
+
+
+def _needs_words(one: Verdict) -> bool:
+    if one.gain is None:
+        return one.failed > 0
+    leaves_out_zero = one.change_interval is not None and one.change_interval[0] * one.change_interval[1] > 0
+    return leaves_out_zero and one.gain < 0
+
+
+def _seen_at_all(passed: Sequence[Verdict]) -> list[str]:
+    """The smallest loss that the samples show, from the metric that shows the least to the other end."""
+    sizes = [
+        (one.detectable, f"{value_text(one.detectable, one.unit)} ({one.rule.name[:_LONGEST]})")
+        for one in passed
+        if one.detectable is not None and not one.why.startswith("better")
+    ]
+    if not sizes:
+        return []
+    ends = list(dict.fromkeys((min(sizes)[1], max(sizes)[1])))
+    return [
+        f"No sure loss is not no loss: so many samples show one of {' to '.join(ends)} four times in five."
+    ]
+
+
 def gate_text(report: GateReport) -> str:
     """All of it as plain text: a title, a table, and what is wrong."""
     rows = [HEADINGS, *gate_rows(report)]
@@ -91,8 +144,9 @@ def gate_to_markdown(report: GateReport) -> str:
         parts.append("\n".join(f"- {safe_text(problem_words(one))}" for one in report.problems))
     passed = [f"- {safe_text(f'{one.rule.title[:_LONGEST]}: {one.why}.')}" for one in _passed(report)]
     if passed:
-        listed = "\n".join(passed)
-        parts.append(f"<details><summary>Why {len(passed)} rules pass</summary>\n\n{listed}\n\n</details>")
+        count = f"{len(passed)} rules pass" if len(passed) > 1 else "1 rule passes"
+        reasons = "\n".join(passed)
+        parts.append(f"<details><summary>Why {count}</summary>\n\n{reasons}\n\n</details>")
     parts += [f"Note: {safe_text(text)}." for text in (*report.mismatches, *report.notes)]
     return "\n\n".join(parts)
 
@@ -131,6 +185,7 @@ def _verdict_dict(one: Verdict, report: GateReport) -> dict[str, Any]:
         "loss": one.loss,
         "p_value": one.p_value,
         "detectable": one.detectable,
+        "failed": one.failed,
         "unit": one.unit,
         "why": one.why,
         "fix": one.fix,
@@ -144,13 +199,6 @@ def _passed(report: GateReport) -> list[Verdict]:
 def _counted(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(verdict_word(one) for one in verdicts)
     return ", ".join(f"{count} {word}" for word, count in counts.most_common())
-
-
-def _sees(one: Verdict) -> str:
-    """Beside a rule about sure losses, the smallest one that so many samples show four times in five."""
-    if one.detectable is None:
-        return ""
-    return f" (sees {value_text(one.detectable, one.unit)})"
 
 
 def _found(one: Verdict) -> str:
@@ -168,5 +216,7 @@ def _found(one: Verdict) -> str:
 
 def _interval(one: Verdict) -> str:
     if one.rule.kind in ("margin", "no_regression"):
-        return interval_text(one.change_interval, one.unit, signed=True)
+        limits = one.change_interval
+        alike = limits is not None and has_no_spread(limits)
+        return interval_text(None if alike else limits, one.unit, signed=True)
     return interval_text(one.interval, one.unit)

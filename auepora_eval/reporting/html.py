@@ -9,9 +9,18 @@ from importlib.resources import files
 
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..runs.compare import Comparison
+from ..runs.ranking import Ranking
 from .interval_notes import interval_notes
-from .number_texts import interval_text, value_text
+from .number_texts import interval_text, listed, value_text
 from .plain_words import comparison_in_plain_words
+from .ranking_tables import (
+    PAIR_HEADINGS,
+    pair_rows,
+    ranking_headings,
+    ranking_in_words,
+    ranking_legend,
+    ranking_rows,
+)
 from .run_names import compared_names, names_of_runs
 from .stopping_words import stopping_in_words
 from .tables import COMPARISON_HEADINGS, HEADINGS, comparison_rows, row, scored_text, unit_of
@@ -20,19 +29,26 @@ _SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe & Ito: told apar
 _SHOWN_SAMPLES = 12
 
 
-def report_html(runs: Sequence[EvaluationRun], comparison: Comparison | None = None) -> str:
-    """A page for one run or several: the verdict, the values with their intervals, the hardest samples."""
+def report_html(
+    runs: Sequence[EvaluationRun], comparison: Comparison | None = None, *, ranking: Ranking | None = None
+) -> str:
+    """A page for one run or several: the verdict, the values with their intervals, the hardest samples.
+
+    Two runs have a `comparison`, more a `ranking`.
+    """
     if not runs:
         raise ValueError("a report needs at least one run")
     names = names_of_runs(runs)
-    title = " against ".join(reversed(names))
+    title = " against ".join(reversed(names)) if len(names) < 3 else listed(names)
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p class='about'>{escape(_about(runs))}</p>",
         *(f"<p>{escape(stopping_in_words(run.stopping))}</p>" for run in runs if run.stopping is not None),
-        "" if comparison is None else _verdict(comparison),
+        "" if comparison is None else _verdict(comparison_in_plain_words(comparison)),
+        "" if ranking is None else _verdict([ranking_in_words(ranking)]),
         _charts(runs, names),
         "" if comparison is None else _comparison_table(comparison),
+        "" if ranking is None else _ranking_tables(ranking),
         *(_results_table(run, name) for run, name in zip(runs, names, strict=True)),
         _hardest(runs, names),
         _provenance(runs),
@@ -48,9 +64,8 @@ def _about(runs: Sequence[EvaluationRun]) -> str:
     return f"{run.dataset_name}: {len(run.samples)} samples, top_k {run.top_k}, {calls}"
 
 
-def _verdict(comparison: Comparison) -> str:
-    sentences = "".join(f"<p>{escape(each)}</p>" for each in comparison_in_plain_words(comparison))
-    return f"<div class='verdict'>{sentences}</div>"
+def _verdict(sentences: Iterable[str]) -> str:
+    return f"<div class='verdict'>{''.join(f'<p>{escape(each)}</p>' for each in sentences)}</div>"
 
 
 def _charts(runs: Sequence[EvaluationRun], systems: Sequence[str]) -> str:
@@ -115,8 +130,34 @@ def _comparison_table(comparison: Comparison) -> str:
     note = (
         f"Two-sided paired test, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst."
     )
-    notes = "".join(f"<p class='small'>{escape(each)}</p>" for each in (note, *interval_notes(comparison)))
+    notes = _notes((note, *interval_notes(comparison)))
     return f"<h2>Difference, sample by sample</h2>{_table(headings, body)}{notes}"
+
+
+def _ranking_tables(ranking: Ranking) -> str:
+    """Each system's rank on each metric, then every pair that differs."""
+    ranks = [
+        [_cell(cell, numeric=place > 0) for place, cell in enumerate(cells)]
+        for cells in ranking_rows(ranking)
+    ]
+    pairs = [
+        [_cell(cell, numeric=place in (2, 3), badge=place == 4) for place, cell in enumerate(cells)]
+        for cells in pair_rows(ranking)
+    ]
+    about = (
+        f"b - a is b less a. Two-sided paired tests, Holm-corrected over all pairs and metrics, "
+        f"α {ranking.alpha:g}; a failed answer counts as the worst."
+    )
+    notes = [f"{text}." for text in (*ranking.mismatches, *ranking.notes)]
+    differ = _table(PAIR_HEADINGS, pairs) if pairs else "<p>No pair differs on any metric.</p>"
+    return (
+        f"<h2>Ranking</h2>{_table(ranking_headings(ranking), ranks)}{_notes([ranking_legend(ranking)])}"
+        f"<h2>Pairs that differ</h2>{differ}{_notes([about, *notes])}"
+    )
+
+
+def _notes(texts: Iterable[str]) -> str:
+    return "".join(f"<p class='small'>{escape(each)}</p>" for each in texts)
 
 
 def _results_table(run: EvaluationRun, name: str) -> str:

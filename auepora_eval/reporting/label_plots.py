@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..runs.label_sweep import LEAST_RECALL, Sweep, SweepPart
-from .plots import COLOURS, FAINT, INK, _figure, _laid_out, _legend, _style
+from .drawing import COLOURS, FAINT, INK, add_legend, new_figure, style_axes, with_fixed_layout
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -26,19 +26,19 @@ def plot_sweep(result: Sweep) -> Figure:
     columns = min(3, len(result.parts))
     rows = math.ceil(len(result.parts) / columns)
     size = (8, 4.8) if columns == 1 else (3.4 * columns + 1, 2.7 * rows + 1)
-    figure = _figure("Labels by threshold", *size)
+    figure = new_figure("Labels by threshold", *size)
     panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
     keys: dict[str, Artist] = {}
     for panel, part in zip(panels, result.parts, strict=False):
-        _style(panel, grid="y")
+        style_axes(panel, grid="y")
         keys |= _draw(panel, part)
     for panel in panels[len(result.parts) :]:
         panel.set_visible(False)
     for panel in panels[max(0, len(result.parts) - columns) : len(result.parts)]:  # nothing stands below them
         panel.tick_params(labelbottom=True)
         panel.set_xlabel("threshold", loc="left", color=INK)
-    _legend(figure, [(artist, label) for label, artist in keys.items()])
-    return _laid_out(figure)
+    add_legend(figure, [(artist, label) for label, artist in keys.items()])
+    return with_fixed_layout(figure)
 
 
 def _draw(axes: Axes, part: SweepPart) -> dict[str, Artist]:

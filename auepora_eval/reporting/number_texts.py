@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 NOT_MEASURED = "n/a"
+TOO_FEW = "too few"  # samples, for any change to be seen
 
 
 def value_text(value: float | None, unit: str = "", *, signed: bool = False) -> str:

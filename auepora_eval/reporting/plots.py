@@ -1,7 +1,6 @@
 """Pictures of results: values with their intervals, scores by sample, recall by depth.
 
-Needs the extra `plots`. Figures are made without pyplot, so no window is opened and nothing is kept
-between calls: they can be drawn on a server and in threads.
+Needs the extra `plots`. What they share with other pictures is in drawing.py.
 """
 
 from __future__ import annotations
@@ -13,35 +12,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..core.scores import Scores
 from ..core.types import EvaluationRun, MetricResult, TargetCategory
-from ..errors import MissingDependencyError
 from ..io.atomic import written
 from ..metrics.retrieval_basic import RecallAtK
+from .drawing import (
+    COLOURS,
+    FAINT,
+    INK,
+    add_legend,
+    colour_and_marker,
+    figure_and_axes,
+    import_matplotlib,
+    label_text,
+    new_figure,
+    shortened,
+    style_axes,
+    with_fixed_layout,
+)
 from .number_texts import NOT_MEASURED, value_text
 from .tables import unit_of
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    _Key = tuple[Artist, str]  # an entry of a legend
+    from .drawing import LegendEntry
 
 Results = Sequence[MetricResult] | Mapping[str, Sequence[MetricResult]]
 
 SHARE, PERCENT, OWN_SCALE, SECONDS = "share (0 to 1)", "0 to 100", "a scale of its own", "seconds"
 SUFFIXES = (".png", ".svg")
-MAX_LABEL = 60
-
-# Okabe & Ito's palette without its yellow, which is too light on white. The two lists differ in length,
-# so that 42 systems get a pair of their own.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "X")
-INK, FAINT, GRID = "#222222", "#999999", "#E6E6E6"
 
 _SVG_SALT = Lock()
 
@@ -70,9 +73,9 @@ def plot_metrics(results: Results) -> Figure:
         panels.setdefault((scale, row.name if scale == OWN_SCALE else ""), []).append(row)
     order = (SHARE, PERCENT, OWN_SCALE, SECONDS)
     shown = sorted(panels.items(), key=lambda panel: order.index(panel[0][0]))
-    line = _matplotlib().lines.Line2D
-    keys: list[_Key] = [
-        (line([], [], **_look(place)), _label(name) or "value and 95% interval")
+    line = import_matplotlib().lines.Line2D
+    keys: list[LegendEntry] = [
+        (line([], [], **colour_and_marker(place)), label_text(name) or "value and 95% interval")
         for place, name in enumerate(systems)
     ]
     if any(_pair(result, "bounds_if_failed") for row in rows for result in row.present()):
@@ -82,7 +85,7 @@ def plot_metrics(results: Results) -> Figure:
         panel.set_xlim(*_limits(scale, members))
         panel.set_xlabel(scale, loc="left", color=INK)
         _each_result(panel, members, _draw_dot)
-    return _laid_out(figure)
+    return with_fixed_layout(figure)
 
 
 def plot_targets(results: Results) -> Figure:
@@ -96,13 +99,13 @@ def plot_targets(results: Results) -> Figure:
     if not groups:
         raise ValueError(f"no metric lies between 0 and 1, only {', '.join(left_out)}: use plot_metrics")
     shown = [(target, groups[target]) for target in TargetCategory if target in groups]
-    matplotlib = _matplotlib()
-    keys: list[_Key] = [
-        (matplotlib.patches.Patch(color=_look(place)["color"]), _label(name) or "value")
+    matplotlib = import_matplotlib()
+    keys: list[LegendEntry] = [
+        (matplotlib.patches.Patch(color=colour_and_marker(place)["color"]), label_text(name) or "value")
         for place, name in enumerate(systems)
     ]
     keys.append((matplotlib.lines.Line2D([], [], color=INK, marker="|"), "95% interval"))
-    note = f"Not on this scale and left out: {', '.join(map(_cut, left_out))}" if left_out else ""
+    note = f"Not on this scale and left out: {', '.join(map(shortened, left_out))}" if left_out else ""
     note = textwrap.fill(note, 80).replace("$", r"\$")
     notes = note.count("\n") + 1
     figure, axes = _panels("Metrics by target", systems, [rows for _, rows in shown], keys, notes=notes)
@@ -112,7 +115,7 @@ def plot_targets(results: Results) -> Figure:
         panel.set_title(target.name.replace("_", " ").capitalize(), loc="left", fontsize=10, color=INK)
         _each_result(panel, members, _draw_bar)
     axes[-1].set_xlabel(f"{SHARE}\n{note}".rstrip(), loc="left", color=INK)
-    return _laid_out(figure)
+    return with_fixed_layout(figure)
 
 
 def plot_distribution(result: MetricResult, *, bins: int = 20) -> Figure:
@@ -122,7 +125,7 @@ def plot_distribution(result: MetricResult, *, bins: int = 20) -> Figure:
     values = [s.value for s in result.scores if s.value is not None and math.isfinite(s.value)]
     if not values:
         raise ValueError(f"{result.name}: no sample has a score, so there is no distribution to plot")
-    figure, axes = _single(result.name)
+    figure, axes = figure_and_axes(result.name)
     scale = _scale(_Row(result.name, [result]))
     top = {SHARE: 1.0, PERCENT: 100.0}.get(scale)
     span = None if top is None else (min(0.0, *values), max(top, *values))
@@ -135,8 +138,8 @@ def plot_distribution(result: MetricResult, *, bins: int = 20) -> Figure:
     note += f"{counts['num_skipped']} skipped, {counts['num_failed']} failed"
     axes.set_xlabel(f"score of a sample, {scale}\n{note}", loc="left", color=INK)
     axes.set_ylabel("samples", color=INK)
-    axes.yaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    return _laid_out(figure)
+    axes.yaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    return with_fixed_layout(figure)
 
 
 def plot_recall_by_k(
@@ -155,14 +158,14 @@ def plot_recall_by_k(
     curves = {name: _recall_curve(run, ks) for name, run in by_name.items()}
     if all(math.isnan(result.value) for curve in curves.values() for result in curve.values()):
         raise ValueError("recall cannot be plotted: no sample has both relevant documents and an answer")
-    figure, axes = _single("Recall by depth, with 95% intervals", 4.3 + 0.2 * len(curves))
+    figure, axes = figure_and_axes("Recall by depth, with 95% intervals", 4.3 + 0.2 * len(curves))
     keys = [_draw_recall(axes, place, name, curves[name]) for place, name in enumerate(curves)]
     axes.set(xlim=(0.5, max(max(curve) for curve in curves.values()) + 0.5), ylim=(-0.02, 1.02))
     axes.set_xlabel("k: documents retrieved", loc="left", color=INK)
     axes.set_ylabel("recall@k", color=INK)
-    axes.xaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    _legend(figure, keys)
-    return _laid_out(figure)
+    axes.xaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    add_legend(figure, keys)
+    return with_fixed_layout(figure)
 
 
 def save_figure(figure: Figure, path: str | Path, *, force: bool = False) -> Path:
@@ -173,20 +176,10 @@ def save_figure(figure: Figure, path: str | Path, *, force: bool = False) -> Pat
         raise ValueError(f"{path} cannot be written as {suffix or 'a file without suffix'}: use .png or .svg")
     metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
     # The salt of an SVG's ids is a global setting of matplotlib: one thread at a time.
-    salted = _matplotlib().rc_context({"svg.hashsalt": "auepora-eval"})
+    salted = import_matplotlib().rc_context({"svg.hashsalt": "auepora-eval"})
     with _SVG_SALT, salted, written(path, force=force) as file:
         figure.savefig(file, format=suffix[1:], metadata=metadata)
     return path
-
-
-def _matplotlib() -> ModuleType:
-    try:
-        import matplotlib
-        import matplotlib.backends.backend_agg
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib: pip install 'auepora-eval[plots]'") from error
-    return matplotlib
 
 
 def _table(results: Results) -> tuple[list[str], list[_Row]]:
@@ -250,56 +243,24 @@ def _limits(scale: str, rows: Sequence[_Row]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _cut(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= MAX_LABEL else flat[: MAX_LABEL - 1] + "…"
-
-
-def _label(text: str) -> str:
-    """A user's text on one line, not too long, and not read as a formula."""
-    return _cut(text).replace("$", r"\$")
-
-
 def _row_label(systems: Sequence[str], row: _Row) -> str:
     """The metric's name, and how many samples failed in which system."""
     failed = [result.details.get("num_failed") or 0 if result else 0 for result in row.results]
     if len(systems) == 1:
-        return _label(row.name) + (f"  ({failed[0]} failed)" if failed[0] else "")
-    notes = [f"{_label(name)}: {count} failed" for name, count in zip(systems, failed, strict=True) if count]
-    return "\n".join([_label(row.name), *notes])
-
-
-def _look(place: int) -> dict[str, Any]:
-    """The colour and the marker of a system."""
-    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-
-
-def _figure(title: str, width: float, height: float) -> Figure:
-    matplotlib = _matplotlib()
-    layout = matplotlib.layout_engine.ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.07)
-    figure: Figure = matplotlib.figure.Figure((width, height), dpi=150, facecolor="white", layout=layout)
-    matplotlib.backends.backend_agg.FigureCanvasAgg(figure)
-    figure.suptitle(_label(title), x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
-    return figure
-
-
-def _laid_out(figure: Figure) -> Figure:
-    """Fix the layout: it would move a little each time the figure is drawn, and no two files be the same."""
-    figure.draw_without_rendering()
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
-
-
-def _single(title: str, height: float = 4.5) -> tuple[Figure, Axes]:
-    figure = _figure(title, 8, height)
-    axes = figure.subplots()
-    _style(axes, grid="y")
-    return figure, axes
+        return label_text(row.name) + (f"  ({failed[0]} failed)" if failed[0] else "")
+    notes = [
+        f"{label_text(name)}: {count} failed" for name, count in zip(systems, failed, strict=True) if count
+    ]
+    return "\n".join([label_text(row.name), *notes])
 
 
 def _panels(
-    title: str, systems: Sequence[str], groups: Sequence[list[_Row]], keys: Sequence[_Key], *, notes: int = 0
+    title: str,
+    systems: Sequence[str],
+    groups: Sequence[list[_Row]],
+    keys: Sequence[LegendEntry],
+    *,
+    notes: int = 0,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each group, a labelled line for each row, and the legend below."""
     labels = [[_row_label(systems, row) for row in group] for group in groups]
@@ -308,35 +269,16 @@ def _panels(
     tallest = max(text.count("\n") for text in texts)
     row_height = max(0.15 + 0.17 * len(systems), 0.32 + 0.16 * tallest)
     height = 0.6 + row_height * len(texts) + 0.65 * len(groups) + 0.22 * len(keys) + 0.16 * notes
-    figure = _figure(title, 6.5 + 0.06 * longest, height)
+    figure = new_figure(title, 6.5 + 0.06 * longest, height)
     ratios = [len(group) for group in groups]
     panels = list(figure.subplots(len(groups), 1, squeeze=False, gridspec_kw={"height_ratios": ratios})[:, 0])
     for axes, group in zip(panels, labels, strict=True):
-        _style(axes, grid="x")
+        style_axes(axes, grid="x")
         axes.set_yticks(range(len(group)), group)
         axes.set_ylim(len(group) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
-    _legend(figure, keys)
+    add_legend(figure, keys)
     return figure, panels
-
-
-def _style(axes: Axes, *, grid: Literal["x", "y"]) -> None:
-    axes.set_facecolor("white")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.grid(visible=True, axis=grid, color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=9, color=FAINT, labelcolor=INK)
-
-
-def _legend(figure: Figure, keys: Sequence[_Key]) -> None:
-    columns = 1 if any(len(label) > 24 for _, label in keys) else 4
-    look: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9, "labelcolor": INK}
-    artists = [artist for artist, _ in keys]
-    legend = figure.legend(artists, ["-"] * len(artists), loc="outside lower left", **look)
-    # Set afterwards, since older versions leave out a label that starts with "_".
-    for text, (_, label) in zip(legend.get_texts(), keys, strict=True):
-        text.set_text(label)
 
 
 def _each_result(
@@ -350,12 +292,12 @@ def _each_result(
             if result is not None:
                 draw(axes, result, height, step, place)
             if result is None or not math.isfinite(result.value):
-                look = {"color": _look(place)["color"], "va": "center", "fontsize": 8}
+                look = {"color": colour_and_marker(place)["color"], "va": "center", "fontsize": 8}
                 axes.text(0.01, height, NOT_MEASURED, transform=axes.get_yaxis_transform(), **look)
 
 
 def _draw_dot(axes: Axes, result: MetricResult, height: float, step: float, place: int) -> None:
-    look = _look(place)
+    look = colour_and_marker(place)
     at_edge = zip(_pair(result, "bounds_if_failed"), axes.get_xlim(), strict=False)
     if ends := [edge if end is None else end for end, edge in at_edge]:
         # A little below the dot: behind the interval it would not be seen.
@@ -369,7 +311,7 @@ def _draw_dot(axes: Axes, result: MetricResult, height: float, step: float, plac
 
 def _draw_bar(axes: Axes, result: MetricResult, height: float, step: float, place: int) -> None:
     if math.isfinite(result.value):
-        axes.barh(height, result.value, height=step * 0.88, color=_look(place)["color"])
+        axes.barh(height, result.value, height=step * 0.88, color=colour_and_marker(place)["color"])
         _draw_interval(axes, result, height, color=INK, linewidth=1.1, marker="|", markersize=5)
 
 
@@ -387,13 +329,13 @@ def _recall_curve(run: EvaluationRun, ks: Sequence[int] | None) -> dict[int, Met
     return {k: RecallAtK(k).compute(run.samples, run.outputs) for k in sorted(set(ks))}
 
 
-def _draw_recall(axes: Axes, place: int, name: str, curve: Mapping[int, MetricResult]) -> _Key:
+def _draw_recall(axes: Axes, place: int, name: str, curve: Mapping[int, MetricResult]) -> LegendEntry:
     values = [result.value for result in curve.values()]
     ends = [result.details["confidence_interval"] or (math.nan, math.nan) for result in curve.values()]
     low, high = zip(*ends, strict=True)
-    look = _look(place)
+    look = colour_and_marker(place)
     axes.fill_between(list(curve), low, high, facecolor=look["color"] + "2E", edgecolor=look["color"] + "70")
     (line,) = axes.plot(list(curve), values, markersize=5, **look)
     failed = next(iter(curve.values())).details["num_failed"]
     notes = [f"{failed} failed"] * bool(failed) + [NOT_MEASURED] * all(map(math.isnan, values))
-    return line, _label(name) + (f"  ({', '.join(notes)})" if notes else "")
+    return line, label_text(name) + (f"  ({', '.join(notes)})" if notes else "")

@@ -10,13 +10,24 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ..runs.power import MetricPower, PowerReport
-from .plots import COLOURS, FAINT, INK, _label, _laid_out, _legend, _look, _matplotlib, _single, _style
+from .drawing import (
+    COLOURS,
+    FAINT,
+    INK,
+    add_legend,
+    colour_and_marker,
+    figure_and_axes,
+    import_matplotlib,
+    label_text,
+    style_axes,
+    with_fixed_layout,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .plots import _Key
+    from .drawing import LegendEntry
 
 _POINTS, _MOST = 40, len(COLOURS)
 
@@ -27,14 +38,14 @@ def plot_power(report: PowerReport) -> Figure:
     A dot marks how many samples there are. One metric by itself has a second line, for systems that are asked
     different samples. Metrics of other units than the first are left out, and said to be.
     """
-    drawable = [one for one in report.metrics if one.same_sd]
+    drawable = [one for one in report.metrics if one.is_known]
     if not drawable:
         raise ValueError("no metric varies: there is no change too small to be seen, and nothing to plot")
     chosen = [one for one in drawable if one.unit == drawable[0].unit][:_MOST]
-    figure, axes = _single("The smallest change that is noticed", 4.6 + 0.2 * len(chosen))
-    _style(axes, grid="y")
+    figure, axes = figure_and_axes("The smallest change that is noticed", 4.6 + 0.2 * len(chosen))
+    style_axes(axes, grid="y")
     low, high = _span(report, chosen)
-    keys: list[_Key] = []
+    keys: list[LegendEntry] = []
     for place, metric in enumerate(chosen):
         keys += _draw(axes, report, metric, place, (low, high), alone=len(chosen) == 1)
     keys += _marks(report, chosen)
@@ -44,23 +55,23 @@ def plot_power(report: PowerReport) -> Figure:
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(bottom=0)
-    ticker = _matplotlib().ticker
+    ticker = import_matplotlib().ticker
     axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda number, _: f"{number:,.0f}"))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     chance = f"noticed with a chance of {report.power:g}, false alarms with {report.alpha:g}"
     left_out = [one.name for one in report.metrics if one not in chosen]
-    note = "\n" + textwrap.fill(f"Not shown: {', '.join(map(_label, left_out))}", 90) if left_out else ""
+    note = "\n" + textwrap.fill(f"Not shown: {', '.join(map(label_text, left_out))}", 90) if left_out else ""
     axes.set_xlabel(f"samples (of each system); {chance}{note}", loc="left", color=INK)
     axes.set_ylabel("change" + (" in seconds" if chosen[0].unit == "s" else ""), color=INK)
-    _legend(figure, keys)
-    return _laid_out(figure)
+    add_legend(figure, keys)
+    return with_fixed_layout(figure)
 
 
-def _marks(report: PowerReport, metrics: list[MetricPower]) -> list[_Key]:
+def _marks(report: PowerReport, metrics: list[MetricPower]) -> list[LegendEntry]:
     """What a dot and a diamond mean, of those that are drawn."""
-    lines = _matplotlib().lines
-    found: list[_Key] = []
+    lines = import_matplotlib().lines
+    found: list[LegendEntry] = []
     if any(one.samples is not None and one.detectable_same is not None for one in metrics):
         dot = lines.Line2D([], [], color=INK, marker="o", markersize=6.5, linestyle="")
         found.append((dot, "the samples that there are"))
@@ -86,11 +97,11 @@ def _draw(
     span: tuple[float, float],
     *,
     alone: bool,
-) -> list[_Key]:
-    look = _look(place)
+) -> list[LegendEntry]:
+    look = colour_and_marker(place)
     colour = look["color"]
     steps = [span[0] * (span[1] / span[0]) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
-    keys: list[_Key] = []
+    keys: list[LegendEntry] = []
     for same, style in ((True, "-"), (False, "--")):
         if not same and (not alone or metric.other_sd is None):
             continue
@@ -98,7 +109,7 @@ def _draw(
         values = [math.nan if size is None else size for size in sizes]
         (line,) = axes.plot(steps, values, color=colour, linestyle=style, linewidth=1.8)
         about = (", same samples" if same else ", other samples each") if alone else ""
-        keys.append((line, _label(metric.name) + about))
+        keys.append((line, label_text(metric.name) + about))
     if metric.samples is not None and metric.detectable_same is not None:
         axes.plot([metric.samples], [metric.detectable_same], markersize=6.5, **look)
     if report.effect is not None and metric.needed_same is not None:

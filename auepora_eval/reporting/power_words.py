@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..runs.power import MetricPower, PowerReport
-from .number_texts import NOT_MEASURED, value_text
+from .number_texts import NOT_MEASURED, TOO_FEW, value_text
 
 _SHOWN = 2  # sentences about metrics; the table has them all
 
@@ -35,9 +35,8 @@ def power_rows(report: PowerReport) -> list[list[str]]:
             row.append(" → ".join(value_text(value, metric.unit) for value in metric.values))
         if _tells_detectable(report):
             row.append(_count(metric.samples))
-            row += [
-                value_text(size, metric.unit) for size in (metric.detectable_same, metric.detectable_other)
-            ]
+            row += [_seen(metric.detectable_same, metric, metric.is_known)]
+            row += [_seen(metric.detectable_other, metric, metric.other_sd is not None)]
         if report.effect is not None:
             row += [_count(metric.needed_same), _count(metric.needed_other)]
         rows.append(row)
@@ -66,9 +65,11 @@ def power_to_dict(report: PowerReport) -> dict[str, Any]:
 
 def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
     change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
-    if metric.same_sd is None:
+    if not metric.is_known:
         return f"No sample differs in {metric.name}: how many it takes is not known."
     if metric.needed_same is None:
+        if metric.largest is not None and effect > metric.largest:
+            return f"{metric.name} cannot change by {_size(effect, metric.unit)}."
         return f"To notice {change} takes more than a million million samples: it is too small."
     words = (
         f"To notice {change} {_often(report.power)}, ask both systems the same {_samples(metric.needed_same)}"
@@ -82,7 +83,7 @@ def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) ->
 
 
 def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
-    if metric.same_sd is None:
+    if not metric.is_known:
         return f"No sample differs in {metric.name}: how much others would is not known."
     if metric.detectable_same is None:
         return f"{_samples(samples).capitalize()} are too few to notice any change in {metric.name}."
@@ -98,8 +99,8 @@ def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int)
 
 def _how(report: PowerReport) -> str:
     words = f"A false alarm has a chance of {report.alpha:g}"
-    if len(report.metrics) > 1:
-        words += f" over all {len(report.metrics)} metrics together, {report.level:.2g} each"
+    if report.tests > 1:
+        words += f" over all {report.tests} metrics together, {report.level:.2g} each"
         words += ": name those that matter (--metric)"
     words += "."
     if report.assumed_correlation is not None:
@@ -126,6 +127,10 @@ def _samples(count: int) -> str:
 
 def _count(count: int | None) -> str:
     return NOT_MEASURED if count is None else f"{count:,}"
+
+
+def _seen(size: float | None, metric: MetricPower, is_known: bool) -> str:
+    return TOO_FEW if size is None and is_known else value_text(size, metric.unit)
 
 
 def _size(size: float, unit: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..runs.losers import LostSample
-from ..runs.ranking import Ranking
+from ..runs.ranking import Ranking, Standing
 from ..runs.slices import SliceComparison
 from .comparison_tables import slices_and_losers
 from .markdown_text import safe_table, safe_text
@@ -13,10 +13,12 @@ from .number_texts import listed, p_cell, value_text
 from .run_names import names_apart
 
 PAIR_HEADINGS = ("Metric", "Pair", "Change", "p Holm", "Verdict")
-RANKING_LEGEND = (
+_LEGEND = (
     "* best value; #1 (1-2) rank, and the ranks that 95% of resamples give; >a surely above system a "
-    "(Holm over all pairs and metrics)."
+    "(Holm over all pairs and metrics)"
 )
+_NO_INTERVAL = "#1 (?) a rank without such a range"
+_NO_RANK = "no rank: one run each cannot tell about times"
 
 
 def ranked_names(ranking: Ranking) -> list[str]:
@@ -36,13 +38,33 @@ def ranking_rows(ranking: Ranking) -> list[tuple[str, ...]]:
         cells = [metric.name if metric.higher_is_better else f"{metric.name} ↓"]
         for one in metric.standings:
             beats = "".join(letter(other) for other in one.beats)
-            rank = f"#{one.rank}"
-            if one.rank_interval is not None and one.rank_interval[0] != one.rank_interval[1]:
-                rank += f" ({one.rank_interval[0]}-{one.rank_interval[1]})"
             best = "*" if one.best else ""
-            cells.append(f"{value_text(one.value, metric.unit)}{best} {rank}{' >' + beats if beats else ''}")
+            cells.append(
+                f"{value_text(one.value, metric.unit)}{best}{_rank(one)}{' >' + beats if beats else ''}"
+            )
         rows.append(tuple(cells))
     return rows
+
+
+def _rank(one: Standing) -> str:
+    """ " #1 (1-2)"; nothing where the data cannot tell."""
+    if one.rank is None:
+        return ""
+    if one.rank_interval is None:
+        return f" #{one.rank} (?)"
+    low, high = one.rank_interval
+    return f" #{one.rank} ({low}-{high})" if low != high else f" #{one.rank}"
+
+
+def ranking_legend(ranking: Ranking) -> str:
+    """What the signs in the table of ranks mean."""
+    standings = [one for metric in ranking.metrics for one in metric.standings]
+    parts = [_LEGEND]
+    if any(one.rank is not None and one.rank_interval is None for one in standings):
+        parts.append(_NO_INTERVAL)
+    if any(one.rank is None for one in standings):
+        parts.append(_NO_RANK)
+    return "; ".join(parts) + "."
 
 
 def pair_rows(ranking: Ranking) -> list[tuple[str, ...]]:
@@ -72,8 +94,11 @@ def ranking_in_words(ranking: Ranking) -> str:
     others = len(names) - 1
     sure: dict[str, list[str]] = {}
     unsure: dict[str, list[str]] = {}
-    shared = []
+    shared, untold = [], []
     for metric in ranking.metrics:
+        if any(one.rank is None for one in metric.standings):
+            untold.append(metric.name)
+            continue
         first = [n for n, one in enumerate(metric.standings) if one.best]
         if len(first) != 1:
             shared.append(metric.name)
@@ -89,6 +114,8 @@ def ranking_in_words(ranking: Ranking) -> str:
     ]
     if shared:
         sentences.append(f"Several share the best value on {listed(shared)}.")
+    if untold:
+        sentences.append(f"One run of each cannot tell about {listed(untold)}.")
     return " ".join(sentences) or "The runs have no metric in common."
 
 
@@ -101,7 +128,7 @@ def ranking_report(
     """A ranking as Markdown, with what the signs mean; the slices and losers are of the pair `shown`."""
     parts = [
         safe_table(ranking_headings(ranking), ranking_rows(ranking)),
-        safe_text(RANKING_LEGEND),
+        safe_text(ranking_legend(ranking)),
         safe_text(ranking_in_words(ranking)),
         "### Pairs\n\n" + safe_table(PAIR_HEADINGS, pair_rows(ranking)),
     ]

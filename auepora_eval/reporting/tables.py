@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ..core.types import MetricResult, TargetCategory
@@ -44,6 +44,8 @@ def comparison_to_markdown(comparison: Comparison) -> str:
 
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON has it, with the verdict in words: by metric, and in plain ones."""
+    few = [replace(metric, losers=metric.losers[:_LOSERS]) for metric in comparison.metrics]
+    comparison = replace(comparison, metrics=few)
     metrics = [{**asdict(m), "target": m.target.name, "pairs": m.pairs} for m in comparison.metrics]
     words = {
         "in_words": comparison_in_words(comparison),
@@ -78,6 +80,7 @@ def comparison_in_words(comparison: Comparison) -> str:
     return " ".join(sentences) or "The runs have no metric in common."
 
 
+_LOSERS = 5  # of each metric in a JSON document
 HEADINGS = ("Target", "Metric", "Value", "95% interval", "Scored", "Skipped", "Failed", "If failed")
 COMPARISON_HEADINGS = ("Metric", "Baseline", "Candidate", "Difference", "95% interval", "p (Holm)", "Verdict")
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from ..runs.benchmark_measurements import time_of
 from ..runs.trend import Trend, TrendLine
+from .drawing import COLOURS, INK, add_legend, label_text, new_figure, style_axes, with_fixed_layout
 from .number_texts import value_text
-from .plots import COLOURS, INK, _figure, _label, _laid_out, _legend, _style
 from .trend_words import settings_in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .plots import _Key
+    from .drawing import LegendEntry
 
 PANELS = 6
 DATES = 7  # more would overlap
@@ -28,18 +28,18 @@ def plot_trend(trend: Trend) -> Figure:
     lines = [line for line in trend.lines if len(line.points) > 1][:PANELS]
     if not lines:
         raise ValueError(f"no two stored runs have {trend.metric} on the same samples: nothing to plot")
-    figure = _figure(f"{trend.metric} over time, with 95% intervals", 8, 1.2 + 2.9 * len(lines))
+    figure = new_figure(f"{trend.metric} over time, with 95% intervals", 8, 1.2 + 2.9 * len(lines))
     panels = list(figure.subplots(len(lines), 1, squeeze=False)[:, 0])
-    keys: dict[str, _Key] = {}
+    keys: dict[str, LegendEntry] = {}
     for panel, line in zip(panels, lines, strict=True):
-        _style(panel, grid="y")
+        style_axes(panel, grid="y")
         keys |= {label: (artist, label) for artist, label in _draw(panel, trend, line)}
     panels[-1].set_xlabel("runs, oldest first", loc="left", color=INK)
-    _legend(figure, list(keys.values()))
-    return _laid_out(figure)
+    add_legend(figure, list(keys.values()))
+    return with_fixed_layout(figure)
 
 
-def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[_Key]:
+def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[LegendEntry]:
     """Runs at equal steps: several of one hour beside one of last year would be a single dot."""
     places = range(len(line.points))
     unit, factor = _scale(line)
@@ -50,7 +50,7 @@ def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[_Key]:
             axes.plot([place] * 2, ends, color=COLOURS[0], linewidth=2.2, alpha=0.45)
     look = {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.6, "linestyle": "none"}
     (dots,) = axes.plot(places, values, marker="o", color=COLOURS[0], **look)  # type: ignore[arg-type]
-    keys: list[_Key] = [(dots, "value and 95% interval of a run")]
+    keys: list[LegendEntry] = [(dots, "value and 95% interval of a run")]
     failed = [place for place in places if line.points[place].failed and math.isfinite(values[place])]
     if failed:
         at = [values[place] for place in failed]
@@ -63,7 +63,7 @@ def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[_Key]:
         keys += _draw_marks(axes, line)
     settings = settings_in_words(trend, line)
     system = f"{line.system} ({settings})" if settings else line.system
-    axes.set_title(_label(f"{system} on {line.dataset} {line.version}".strip()), loc="left", fontsize=10)
+    axes.set_title(label_text(f"{system} on {line.dataset} {line.version}".strip()), loc="left", fontsize=10)
     axes.set_xlim(-0.6, len(values) - 0.4)
     shown = list(places)[:: math.ceil(len(values) / DATES)]
     axes.set_xticks(shown, [_day(line.points[place].timestamp) for place in shown])
@@ -79,9 +79,9 @@ def _scale(line: TrendLine) -> tuple[str, float]:
     return ("seconds", 1.0) if largest >= 1 else ("milliseconds", 1e3)
 
 
-def _draw_levels(axes: Axes, line: TrendLine, values: list[float]) -> list[_Key]:
+def _draw_levels(axes: Axes, line: TrendLine, values: list[float]) -> list[LegendEntry]:
     """The mean between two changes, at the runs that have a value."""
-    keys: list[_Key] = []
+    keys: list[LegendEntry] = []
     for start, end in pairwise([0, *(change.place for change in line.changes), len(values)]):
         known = [place for place in range(start, end) if math.isfinite(values[place])]
         if not known:
@@ -104,9 +104,9 @@ def _stretches(places: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _draw_marks(axes: Axes, line: TrendLine) -> list[_Key]:
+def _draw_marks(axes: Axes, line: TrendLine) -> list[LegendEntry]:
     """A stroke at each change; what it says goes to the first row above in which there is room for it."""
-    keys: list[_Key] = []
+    keys: list[LegendEntry] = []
     room = LABEL_WIDTH * len(line.points)
     rows: list[float] = []  # how far each row is taken
     for change in line.changes:

@@ -2,6 +2,8 @@
 
 A baseline is the pool of its last recordings, which the file keeps: so each counts by its samples, and the
 last seven days can be looked at by themselves. An entry of another tool, which has no recordings, is one.
+Where an operation has surely changed a new baseline begins: pooled with what was before, a later change for
+the worse would not be seen. What was before is kept as `history`, and nothing is held against it.
 """
 
 from __future__ import annotations
@@ -34,11 +36,15 @@ _PATIENCE = 60  # seconds
 
 @dataclass(frozen=True)
 class Baseline:
-    """The recordings of an operation, oldest first, and the thresholds it is held to."""
+    """The recordings of an operation, oldest first, and the thresholds it is held to.
+
+    `history` was recorded before this baseline began.
+    """
 
     operation: str
     recordings: tuple[Measurement, ...]
     thresholds: Mapping[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
+    history: tuple[Measurement, ...] = ()
 
     @property
     def expected(self) -> Measurement:
@@ -60,7 +66,13 @@ class Baseline:
 
     def knows(self, measurement: Measurement) -> bool:
         """Whether this very measurement was recorded before; another one of the same name and time is not."""
-        return measurement in self.recordings
+        return measurement in self.recordings or measurement in self.history
+
+    def beginning_with(self, first: Measurement) -> Baseline:
+        """A new baseline from one of the recordings on; those before it are history."""
+        place = self.recordings.index(first)
+        history = (*self.history, *self.recordings[:place])[-_RECORDINGS:]
+        return replace(self, recordings=self.recordings[place:], history=history)
 
 
 def pooled(recordings: Sequence[Measurement]) -> Measurement:
@@ -109,22 +121,22 @@ def read_baselines(path: str | Path) -> dict[str, Baseline]:
 
 
 def with_recordings(
-    baselines: Mapping[str, Baseline], found: Sequence[Measurement], *, anew: Collection[str] = ()
+    baselines: Mapping[str, Baseline], found: Sequence[Measurement], *, anew: Collection[Measurement] = ()
 ) -> dict[str, Baseline]:
     """The baselines with further measurements in them; what was recorded before is not counted twice.
 
-    Operations `anew` are expected to be as they are now: what was recorded before of them is dropped. Of an
-    operation that failed every time there is nothing to expect.
+    With each of `anew` a new baseline of its operation begins. Of an operation that failed every time there
+    is nothing to expect.
     """
-    answered = [one for one in found if one.count]
-    restarted = {one.operation for one in answered if one.operation in anew}
-    changed = {
-        name: replace(one, recordings=()) if name in restarted else one for name, one in baselines.items()
-    }
-    for one in answered:
+    changed = dict(baselines)
+    for one in found:
         before = changed.get(one.operation, Baseline(one.operation, ()))
-        if not before.knows(one):
+        known = before.recordings if one in anew else (*before.recordings, *before.history)
+        if one.count and one not in known:
             changed[one.operation] = replace(before, recordings=(*before.recordings, one)[-_RECORDINGS:])
+    for first in anew:
+        if first.operation in changed and first in changed[first.operation].recordings:
+            changed[first.operation] = changed[first.operation].beginning_with(first)
     return changed
 
 
@@ -182,22 +194,29 @@ def _entry(baseline: Baseline) -> dict[str, Any]:
         **measurement_entry(expected),
         "last_updated": expected.timestamp,
         "thresholds": {**THRESHOLDS, **baseline.thresholds},
-        "recordings": [
-            {"timestamp": one.timestamp, "source": one.source, **measurement_entry(one)}
-            for one in baseline.recordings
-        ],
+        "recordings": list(map(_recording_entry, baseline.recordings)),
+        **({"history": list(map(_recording_entry, baseline.history))} if baseline.history else {}),
     }
 
 
+def _recording_entry(one: Measurement) -> dict[str, Any]:
+    return {"timestamp": one.timestamp, "source": one.source, **measurement_entry(one)}
+
+
 def _baseline(name: str, entry: Mapping[str, Any], where: str) -> Baseline:
-    told = entry.get("recordings")
-    records = told if isinstance(told, list) and told else [entry]
-    recordings = [_recording(name, record, where) for record in records]
+    told, before = entry.get("recordings"), entry.get("history")
+    recordings = told if isinstance(told, list) and told else [entry]
+    history = before if isinstance(before, list) else []
     return Baseline(
         name,
-        tuple(one for one in recordings if one.count),
+        _recordings(name, recordings, where),
         {**THRESHOLDS, **(entry.get("thresholds") or {})},
+        _recordings(name, history, where),
     )
+
+
+def _recordings(name: str, records: Sequence[Any], where: str) -> tuple[Measurement, ...]:
+    return tuple(one for record in records if (one := _recording(name, record, where)).count)
 
 
 def _recording(name: str, record: Any, where: str) -> Measurement:
@@ -208,7 +227,7 @@ def _recording(name: str, record: Any, where: str) -> Measurement:
     wrong = [key for key, value in values.items() if value is not None and not _is_number(value)]
     if wrong or values["mean_duration"] is None or not isinstance(count, int) or isinstance(count, bool):
         what = f"a recording is not one: {wrong[0] if wrong else 'mean_duration or sample_count'} is wrong."
-        raise DataError(where, what, fix="Correct it, or remove 'recordings'.")
+        raise DataError(where, what, fix="Correct it, or remove 'recordings' and 'history'.")
     if not isinstance(quantities, dict) or not all(map(_is_number, quantities.values())):
         raise DataError(where, "its quantities are not numbers.", fix="Correct them.")
     return Measurement(

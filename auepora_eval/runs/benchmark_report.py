@@ -15,7 +15,7 @@ from ..io.benchmark_json import save_benchmark
 from ..io.results_json import number_or_null
 from .benchmark_baselines import Baseline, measurement_entry, pooled
 from .benchmark_measurements import Measurement
-from .benchmark_rules import Regression, lacking_samples
+from .benchmark_rules import Improvement, Regression, lacking_samples
 from .storage import SUFFIX
 from .writer import indented, with_metadata
 
@@ -24,9 +24,12 @@ _REPORTS = (".benchmark.json", ".benchmark.yaml", ".benchmark.parquet", ".benchm
 
 
 def recording(
-    found: Sequence[Measurement], baselines: Mapping[str, Baseline], worse: Sequence[Regression]
+    found: Sequence[Measurement],
+    baselines: Mapping[str, Baseline],
+    worse: Sequence[Regression],
+    better: Sequence[Improvement] = (),
 ) -> dict[str, Any]:
-    """What was measured, what was expected, and what became worse."""
+    """What was measured, what was expected, and what became worse or better."""
     names = dict.fromkeys(one.operation for one in found)
     together = {name: pooled([one for one in found if one.operation == name]) for name in names}
     return {
@@ -39,6 +42,9 @@ def recording(
         "not_measured": [name for name in baselines if name not in names],
         "regressions": [_regression(one) for one in worse],
         "worst_severity": worse[0].severity if worse else None,
+        "improvements": [
+            {**asdict(one), "change": number_or_null(one.change), "message": one.message} for one in better
+        ],
     }
 
 

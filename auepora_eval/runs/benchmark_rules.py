@@ -1,4 +1,4 @@
-"""Has an operation become slower, larger or worse? Four rules, and how grave it is.
+"""Has an operation become slower, larger or worse, or better? Four rules, and how grave it is.
 
     sigma       the mean lies over 2 standard deviations above that of the last 7 days (10 samples or more):
                 medium; over 3: high
@@ -11,6 +11,9 @@
 Which way is worse depends on the quantity: a latency that falls is no regression, nor a throughput that
 rises. And a mean wavers: what chance alone does more often than `alpha` is low, whatever the rule (Welch's
 test; of a single call, where it lies among those of the baseline; of failures, Fisher's exact test).
+
+It is better if the way back would be worse: by the same rules, tests and thresholds, and with samples enough
+to be a baseline. So a new baseline begins there, and whoever goes the way back is told.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .benchmark_baselines import Baseline
+from .benchmark_baselines import Baseline, pooled
 from .benchmark_measurements import Measurement
 
 ALPHA = 0.05
@@ -66,6 +69,29 @@ class Regression:
         )
 
 
+@dataclass(frozen=True)
+class Improvement:
+    """One quantity of an operation that became better: by which rules, and how much."""
+
+    operation: str
+    quantity: str
+    rules: tuple[str, ...]
+    baseline: float
+    current: float
+    change: float
+    p_value: float | None = None
+
+    @property
+    def message(self) -> str:
+        """The finding as a sentence."""
+        if self.quantity == FAILURES:
+            return f"{self.operation}: {self.current:.0%} of the calls failed, {self.baseline:.0%} before."
+        return (
+            f"{self.operation}: {self.quantity} is {self.current:.4g}, {self.change:+.0%} against the "
+            f"baseline of {self.baseline:.4g}."
+        )
+
+
 def is_at_least(severity: str, limit: str) -> bool:
     """Whether one severity is as grave as another."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(limit)
@@ -90,6 +116,91 @@ def regressions(
         for regression in _of_operation(one, baselines[one.operation])
     ]
     return sorted(worse, key=lambda one: -SEVERITIES.index(one.severity))
+
+
+def improvements(
+    found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
+) -> list[Improvement]:
+    """Everything that surely became better. Without an `alpha` the rules alone decide."""
+    better = []
+    for one in found:
+        if one.operation in baselines:
+            better += _since(one, baselines[one.operation], alpha)[1]
+    return better
+
+
+def new_beginnings(
+    found: Sequence[Measurement],
+    baselines: Mapping[str, Baseline],
+    *,
+    alpha: float | None = ALPHA,
+    accept: bool = False,
+) -> list[Measurement]:
+    """The recordings with which a new baseline begins, one an operation: the first that is surely better.
+
+    With `accept` it is the first that any rule finds changed, for better or worse, even if by chance.
+    """
+    first: dict[str, Measurement] = {}
+    for one in found:
+        baseline = baselines.get(one.operation)
+        if baseline is None or not one.count or one.operation in first:
+            continue
+        since, better = _since(one, baseline, None if accept else alpha)
+        if better and (accept or not baseline.knows(one)):
+            first[one.operation] = since
+        elif accept and regressions([one], baselines, alpha=None):
+            first[one.operation] = one
+    return list(first.values())
+
+
+def _since(
+    one: Measurement, baseline: Baseline, alpha: float | None
+) -> tuple[Measurement, list[Improvement]]:
+    """What became better, and the recording since when it is: the measurement, or one not long before it.
+
+    The last recordings count as now where the measurement alone has too few samples, or where they were taken
+    into the baseline because nothing was sure yet.
+    """
+    least = max(1, int(baseline.threshold("min_samples_for_baseline")))
+    for cut in range(len(baseline.recordings), 0, -1):
+        before, now = baseline.recordings[:cut], (*baseline.recordings[cut:], one)
+        if one.count and all(sum(each.count for each in part) >= least for part in (before, now)):
+            better = _better(before, replace(baseline, recordings=now), one.timestamp, alpha)
+            if better:
+                return now[0], better
+    return one, []
+
+
+def _better(
+    before: Sequence[Measurement], now: Baseline, today: str, alpha: float | None
+) -> list[Improvement]:
+    """What is better now: the way back to what was recorded before would be worse, and to each recording.
+
+    A machine is faster on some days. What beats the mean, but not the best that was recorded, is such a day.
+    """
+    back = [replace(each, timestamp=today) for each in before]  # as of today: sigma looks at the last days
+    mean = pooled(back)
+    found = [each for each in _worse(mean, now, alpha) if each.severity != SEVERITIES[0]]
+    if found:
+        each_now = [replace(now, recordings=(each,)) for each in now.recordings]
+        ways = [(each, now) for each in back] + [(mean, each) for each in each_now]
+        for way, there in ways:
+            worse = {each.quantity for each in _worse(way, there, None)}
+            found = [each for each in found if each.quantity in worse]
+    return [_turned(each) for each in found]
+
+
+def _worse(one: Measurement, baseline: Baseline, alpha: float | None) -> list[Regression]:
+    """What is worse than a baseline, however few samples that has."""
+    judged = [*_of_failures(one, baseline), *_of_operation(one, baseline)]
+    return [_or_chance(each, alpha) for each in judged]
+
+
+def _turned(back: Regression) -> Improvement:
+    """The way there, from the way back."""
+    now, before = back.baseline, back.current
+    change = now / before - 1 if before else math.nan
+    return Improvement(back.operation, back.quantity, back.rules, before, now, change, back.p_value)
 
 
 def _or_chance(one: Regression, alpha: float | None) -> Regression:

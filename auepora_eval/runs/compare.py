@@ -27,7 +27,7 @@ from .slices import SliceComparison, slice_comparisons
 
 __all__ = ["Comparison", "Loser", "MetricComparison", "compare_runs", "refuse_other_data"]
 
-LOSERS = 5
+LOSERS = 1_000  # kept of each metric
 Runs = EvaluationRun | Sequence[EvaluationRun]
 Margin = float | Mapping[str, float] | None
 Limits = tuple[float, float]
@@ -47,9 +47,10 @@ class MetricComparison:
     """One metric in two runs. `difference` is candidate minus baseline over the paired samples.
 
     `difference_bounds` is where the difference would be had all that failed or has no partner scored as
-    badly, or as well, as the metric allows. `detectable` is the smallest difference that so many samples
-    show four times in five. Effect sizes point like the difference: `effect_size` is Cohen's d_z. `untold`
-    says why nothing was tested, where nothing was; the p-values are then None.
+    badly, or as well, as the metric allows. `detectable` is the smallest difference that the test shows four
+    times in five on so many samples; None with `too_few` where not even the largest would be. Effect sizes
+    point like the difference: `effect_size` is Cohen's d_z. `untold` says why nothing was tested, where
+    nothing was; the p-values are then None.
     """
 
     name: str
@@ -77,6 +78,7 @@ class MetricComparison:
     cliffs_delta: float | None = None
     odds_ratio: float | None = None
     detectable: float | None = None
+    too_few: bool = False
     margin: float | None = None
     margin_p: float | None = None
     within_margin: bool | None = None
@@ -139,7 +141,7 @@ def compare_runs(
     margins = margin_tests(tested, margin)
     tests = sum(p is not None for p in adjusted)
     metrics = [
-        metric_comparison(one, p, alpha, tests, margins.get(one.pairing.a.name), spread)
+        metric_comparison(one, p, alpha, tests, margins.get(one.pairing.a.name), spread, resamples)
         for one, p in zip(tested, adjusted, strict=True)
     ]
     known = a.samples if samples is None else each_repeated(samples, len(_listed(baseline)))
@@ -191,6 +193,7 @@ def metric_comparison(
     tests: int,
     margin: tuple[float, float] | None = None,
     spread: Mapping[str, RunToRun] | None = None,
+    resamples: int = RESAMPLES,
 ) -> MetricComparison:
     """One metric's comparison, once it is known how many others were tested beside it."""
     pairing, metric = tested.pairing, tested.pairing.known
@@ -201,6 +204,7 @@ def metric_comparison(
     rows_a, rows_b, _ = pairing.used()
     binary = pairing.is_binary()
     level, name = alpha / max(1, tests), pairing.a.name
+    seen = tested.detectable(level, resamples)
     moved = (spread or {}).get(name)
     repeats = 1 if moved is None else len(moved.baseline)
     return MetricComparison(
@@ -220,7 +224,7 @@ def metric_comparison(
         failed_baseline=pairing.a.details.get("num_failed", 0),
         failed_candidate=pairing.b.details.get("num_failed", 0),
         unmatched=pairing.unmatched,
-        samples_needed=tested.samples_needed(tested.difference, level, repeats)
+        samples_needed=tested.samples_to_show(tested.difference, level, repeats)
         if verdict == "cannot tell"
         else None,
         verdict=verdict,
@@ -230,7 +234,8 @@ def metric_comparison(
         effect_size=_number(cohens_dz(rows_b[:, 0] - rows_a[:, 0])) if pairing.is_mean else None,
         cliffs_delta=_number(cliffs_delta(rows_a[:, 0], rows_b[:, 0])),
         odds_ratio=_number(odds_ratio(rows_a[:, 0], rows_b[:, 0])) if binary else None,
-        detectable=tested.detectable(level),
+        detectable=seen,
+        too_few=seen is None and tested.differing(resamples) is not None,
         margin=None if margin is None else margin[0],
         margin_p=None if margin is None or tested.untold else margin[1],
         within_margin=within,

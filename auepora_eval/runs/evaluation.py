@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -16,42 +16,26 @@ from ..core.fingerprint import canonical_json, dataset_fingerprint
 from ..core.metrics_base import SampleMetric
 from ..core.resources import ResourceMonitor
 from ..core.runner import name_of
-from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
+from ..core.scoring import Tally, environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
-from .journal import Journal, lacking, read_header, stored_places
+from .journal import Journal, read_header, stored_places
 from .run_log import RunLog, logged
 from .same_run import refuse_other
 from .scoring import Survey
 from .stopping_results import sequence_results
+from .system_identity import SystemIdentity, identity_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.runner import AueporaEvaluator
     from .cache import OutputCache
+    from .journal_places import JournalPlaces
     from .stopping import StopRule, Watch
     from .storage import EvaluationResultsStorage
 
 _TOGETHER = 512
-
-
-@dataclass(frozen=True)
-class SystemIdentity:
-    """What is known of a system beyond its name, for a run that is gone on with.
-
-    Another server, model or prompt (`asks`) is refused. Another text of the program is only told: people mend
-    what crashed and go on. `begun_in` is the folder from which files were named.
-    """
-
-    asks: dict[str, Any] | None = None
-    program_sha256: str | None = None
-    begun_in: str | None = None
-
-    def as_header(self) -> dict[str, Any]:
-        """What of it is known, by the names of a header."""
-        facts = {"asks": self.asks, "program_sha256": self.program_sha256, "begun_in": self.begun_in}
-        return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 @dataclass
@@ -91,18 +75,22 @@ def evaluate_and_store(
     survey: Survey | None = None,
     stop_rule: StopRule | None = None,
     identity: SystemIdentity | None = None,
+    on_begun: Callable[[JournalPlaces | None], None] | None = None,
 ) -> StoredRun:
     """Run a plan with every output in a journal before it counts, then score chunk by chunk.
 
     `resume` goes on with a run that was begun, or finished: answers are kept, and so are failures that would
     come again; the others are tried once more (`retry_failed`: all of them). With a `stop_rule` samples are
-    asked in random order until its goals are clear, and the run has only those.
+    asked in random order until its goals are clear, and the run has only those. `on_begun` is told what
+    outputs are there, when the run is ours and before the first call.
     """
+    if resume and evaluation_id is None:
+        raise DataError("resume", "it does not say which run.", fix="Name it: evaluation_id='...'.")
     system_name, started = name_of(evaluator.system), now()
     evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
     folder = storage.run_folder(evaluation_id)
-    mends = resume and storage.is_finished(evaluation_id) and lacking(folder, retry_failed=retry_failed) > 0
-    if not mends:
+    mends = resume and storage.is_finished(evaluation_id)
+    if not mends or storage.is_complete(evaluation_id, retry_failed=retry_failed):
         storage.refuse_finished(evaluation_id, force=force)
     survey = survey or Survey.of(dataset, evaluator.plan)
     _refuse_repeated(dataset, survey)
@@ -111,22 +99,23 @@ def evaluate_and_store(
     evaluator.plan.validate_counts(survey.counts, survey.size)
     evaluator.warn_of_cutoffs_beyond_top_k()
     watch = None if stop_rule is None else stop_rule.watch(evaluator, dataset, survey.sha256)
-    facts = _facts(evaluator, dataset, survey, stop_rule, identity)
+    facts = _facts(evaluator, dataset, survey, stop_rule, identity or identity_of(evaluator.system))
     header = {
         "evaluation_id": evaluation_id,
         "begun_at": utc_text(started),
         **facts,
-        "configuration": evaluator.settings(),
     }
     clock = perf_counter()
-    journal = Journal.resume(folder, header) if resume else Journal.create(folder, header, force=force)
+    journal = _opened(storage, header, resume=resume, force=force)
     there = _kept(journal, retry_failed=retry_failed) if resume else None
     log = logged(evaluator, RunLog(folder, anew=not resume), header, samples=survey.size, there=there)
     ending = "stopped"
     try:
+        if on_begun is not None:
+            on_begun(journal.places)
         with log:
-            if mends or (force and not resume):
-                storage.forget_results(evaluation_id)  # they are of outputs that are gone, or asked for again
+            if force and not resume:
+                storage.forget_results(evaluation_id)  # they are of outputs that are gone
             with ResourceMonitor() as monitor:
                 called = _answer(
                     evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch
@@ -152,12 +141,24 @@ def evaluate_and_store(
                 snapshot=dataset.snapshot,
                 stopping=None if watch is None else watch.outcome(),
             )
-            stored = _scored(run, evaluator, used, storage, force=force, clock=clock)
+            stored = _scored(run, evaluator, used, storage, journal, force=force or mends, clock=clock)
         ending = "finished"
     finally:
         journal.close(ending)
     stored.called = called
     return stored
+
+
+def _opened(
+    storage: EvaluationResultsStorage, header: Mapping[str, Any], *, resume: bool, force: bool
+) -> Journal:
+    evaluation_id = header["evaluation_id"]
+    folder = storage.run_folder(evaluation_id)
+    if not resume:
+        return Journal.create(folder, header, force=force)
+    journal = Journal.resume(folder, header, mends=storage.outputs_sha256(evaluation_id))
+    storage.remove_leftovers(evaluation_id)
+    return journal
 
 
 def _kept(journal: Journal, *, retry_failed: bool) -> int:
@@ -193,6 +194,8 @@ def _facts(
     return {
         "dataset": dataset.name,
         "samples": survey.size,
+        "dataset_marks": survey.marks.as_header(),
+        "configuration": evaluator.settings(),
         **_binding(evaluator, survey, name_of(evaluator.system)),
         **({} if stop_rule is None else {"stop_when": stop_rule.as_dict()}),
         **({} if identity is None else identity.as_header()),
@@ -292,33 +295,45 @@ def _scored(
     evaluator: AueporaEvaluator,
     dataset: EvaluationDataset,
     storage: EvaluationResultsStorage,
+    journal: Journal,
     *,
     force: bool,
     clock: float,
 ) -> StoredRun:
     """Score what the journal has, in the dataset's order, whatever order it was answered in."""
-    folder = storage.run_folder(run.evaluation_id)
     # The survey found all ids different: the writer need not remember them once more.
     with storage.writer(run.evaluation_id, force=force, with_outputs=False, all_differ=True) as writer:
+        places = journal.unharmed_places()
+        plan = evaluator.plan
+        if not places.longest and run.stopping is None:  # else it was watched as it is
+            plan = measurable(plan, (output for _, output in places.pairs(dataset)))
+        pairs = _pairs(journal, places, dataset)
+        del places
         results = score_in_chunks(
-            evaluator.plan,
-            _pairs(folder, dataset),
+            plan,
+            pairs,
             writer.add,
             seed=run.seed,
-            folder=folder,
+            folder=journal.folder,
             executor=evaluator.executor,
         )
         run.results = sequence_results(evaluator.plan.metrics, results, run.stopping)
         run.seconds = perf_counter() - clock
+        journal.refuse_if_lost()  # it may have become another's while this was computed
         return StoredRun(run, writer.tally, writer.finish(run))
 
 
-def _pairs(folder: Path, dataset: EvaluationDataset) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+def _pairs(
+    journal: Journal, places: JournalPlaces, dataset: EvaluationDataset
+) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
     """Each sample with its output in the journal; where these are is forgotten after the last one."""
-    places = stored_places(folder)
-    if places is None:
-        raise StorageError(f"{folder} has lost its journal.")
-    yield from places.pairs(dataset)
+    for sample, output in places.pairs(dataset):
+        if output.error is not None and sample.sample_id not in places:
+            raise StorageError(
+                f"{journal.path} has no output of sample {sample.sample_id!r:.80} any more. Nothing is "
+                "stored: go on with the run (--resume, resume=True), it is asked again."
+            )
+        yield sample, output
 
 
 def _refuse_repeated(dataset: EvaluationDataset, survey: Survey) -> None:

@@ -150,11 +150,11 @@ def run_variant(
     survey = Survey.of(samples, plan)
     state = stored_state(storage, name, about["experiment"], survey.sha256, plan)
     calls = isinstance(source, AueporaEvaluator)
+    if not force:
+        refuse_other_variant(state, name, answers_known=cache is not None or not calls)
     if state is not State.NOTHING and not resume and not force:
         what = "is there already. Go on with it (--resume), or begin again (--force)."
         raise StorageError(f"{storage.run_folder(name)} {what}")
-    if resume:
-        refuse_other_variant(state, name, answers_known=cache is not None or not calls)
     if resume and state is State.FINISHED and calls:
         return False
     again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS, State.OTHER_SAMPLES))

@@ -16,7 +16,7 @@ from ..core.scores import as_columns
 from ..core.types import EvaluationRun, SampleScore
 from ..errors import PlanError
 from ..io.predictions import MISSING_PREDICTION
-from .pairing import _clusters, _Filled, metric_of
+from .pairing import FilledRows, clusters_of_rows, metric_of
 
 if TYPE_CHECKING:
     from ..core.scores import Rows, Scores
@@ -83,10 +83,10 @@ class _Counted:
             raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
         self.metric, self.scores = metric, as_columns(result.scores)
         samples = {sample.sample_id: sample for sample in run.samples}
-        filled = _Filled(metric, self.scores, samples)
+        filled = FilledRows(metric, self.scores, samples)
         self.rows, self.there = filled.rows, filled.there
         self.measured = np.isfinite(self.scores.values)
-        self.clusters = _clusters(self.scores, samples)
+        self.clusters = clusters_of_rows(self.scores, samples)
         self.endless: dict[int, SampleScore] = {}
         for place, note in self.scores.notes.items():
             sample = samples.get(self.scores.sample_ids[place])

@@ -12,7 +12,12 @@ from ..core.runner import AueporaEvaluator, name_of
 from ..errors import StorageError
 from .journal import HEADER, read_header, stored_places
 from .scoring import predictions_at, score_predictions
-from .storage import RUN_FILES, EvaluationResultsStorage, read_results
+from .storage import EvaluationResultsStorage, read_results
+from .writer import RUN_FILES
+
+
+class OtherVariantError(StorageError):
+    """What is there cannot be gone on with: it is of another variant, other settings or other samples."""
 
 
 class State(Enum):
@@ -33,7 +38,7 @@ def stored_state(
     sha256: str,
     plan: EvaluationPlan,
 ) -> State:
-    """What is there under a run's id; StorageError if that is no run of this variant at all."""
+    """What is there under a run's id; OtherVariantError if that is no run of this variant at all."""
     folder = storage.run_folder(name)
     if storage.is_finished(name):
         results = read_results(storage.find(name))
@@ -58,19 +63,19 @@ def stored_state(
             if before
             else "of its own"
         )
-        raise StorageError(f"{name} is a run {whose}. Choose another experiment_id or variant_id.")
+        raise OtherVariantError(f"{name} is a run {whose}. Choose another experiment_id or variant_id.")
     if before != identity:
         return State.OTHER_SETTINGS
     return state if on == sha256 else State.OTHER_SAMPLES
 
 
 def refuse_other_variant(state: State, name: str, *, answers_known: bool) -> None:
-    """StorageError if going on would mix two runs, or ask again what was paid for."""
+    """OtherVariantError if going on would mix two runs, or ask again what was paid for."""
     if state is State.OTHER_SETTINGS:
         what = f"{name} was begun with other settings."
-        raise StorageError(f"{what} Go on with those, or begin again with --force.")
+        raise OtherVariantError(f"{what} Go on with those, or begin again with --force.")
     if state is State.OTHER_SAMPLES and not answers_known:
-        raise StorageError(
+        raise OtherVariantError(
             f"{name} was begun on other samples. Go on with those, or ask all of them again with --force. "
             "An experiment that has 'cache: FOLDER' from the start is asked only what is new."
         )

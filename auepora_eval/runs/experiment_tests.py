@@ -188,33 +188,8 @@ def _of_pairs(names: tuple[str, str], tested: Tested, *, by_t: bool) -> PairTest
         samples=(len(a), len(b)),
         higher_is_better=pairing.known.higher_is_better,
         test=test.method,
-        margin_p=lambda margin: _paired_margin_p(tested, margin),
+        margin_p=tested.margin_p,
     )
-
-
-def _paired_margin_p(tested: Tested, margin: float) -> float:
-    p_value, metric = tested.margin_p(margin), tested.pairing.known
-    if tested.error != 0.0 or not tested.pairing.is_mean:
-        return p_value
-    rows, _, clusters = tested.pairing.used()
-    gain = tested.difference if metric.higher_is_better else -tested.difference
-    units = len(rows) if clusters is None else len(set(clusters))
-    return max(p_value, unseen_loss_p(units, gain, margin, metric.bounds[1] - metric.bounds[0]))
-
-
-def unseen_loss_p(samples: int, gain: float, margin: float, most: float) -> float:
-    """The p-value of "worse by the margin" where all samples gained the same, and none can lose over `most`.
-
-    A mean loss of the margin takes a share of samples that lose; that so many were asked and none of them
-    was among these becomes unlikely with their number only.
-
-    >>> round(unseen_loss_p(145, 0.0, 0.02, 1.0), 3), round(unseen_loss_p(4, 0.0, 0.1, 1.0), 3)
-    (0.053, 0.656)
-    """
-    if not math.isfinite(most) or gain + margin <= 0:
-        return 1.0
-    share = (gain + margin) / (gain + most)
-    return float((1 - share) ** samples) if share < 1 else 0.0
 
 
 def _untested(names: tuple[str, str], a: Side, b: Side) -> PairTest:
@@ -284,11 +259,12 @@ def _split_margin_p(test: UnpairedTest, a: Side, b: Side, margin: float) -> floa
 
     metric = a.metric
     gain = test.difference if metric.higher_is_better else -test.difference
+    # What was lost may be on both sides, unseen, so the bound is that of the smaller one.
+    most = metric.bounds[1] - metric.bounds[0]
+    share = (max(gain, 0.0) + margin) / most if math.isfinite(most) else 0.0
+    unseen = math.exp(-min(a.units, b.units) * share)
     if test.error == 0.0:
-        # No spread on either side: what was lost may be on both, unseen, so the bound is that of the smaller.
-        most = metric.bounds[1] - metric.bounds[0]
-        share = (gain + margin) / most if math.isfinite(most) else 0.0
-        return min(1.0, math.exp(-min(a.units, b.units) * share))
+        return unseen if gain + margin > 0 else 1.0
     if not test.error > 0 or not test.freedom > 0:
         return 1.0
     if _is_share(a) and _is_share(b) and margin < 1:
@@ -296,7 +272,8 @@ def _split_margin_p(test: UnpairedTest, a: Side, b: Side, margin: float) -> floa
         if not metric.higher_is_better:
             hits = [len(side.rows) - count for side, count in zip((a, b), hits, strict=True)]
         return two_shares_margin_p(hits[0], len(a.rows), hits[1], len(b.rows), margin)
-    return float(t.sf((gain + margin) / test.error, test.freedom))
+    by_t = float(t.sf((gain + margin) / test.error, test.freedom))
+    return max(by_t, unseen) if math.isfinite(most) else by_t
 
 
 def _is_share(side: Side) -> bool:

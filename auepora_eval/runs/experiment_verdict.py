@@ -224,7 +224,8 @@ def _margin(
     # The control is the first of every pair that it is in.
     p_value, change = test.margin_p(rail.limit), test.difference
     gain = change if test.higher_is_better else -change
-    about = f"{test.metric} changes by {change:+.4g} against {control}"
+    moved = f"changes by {change:+.4g}" if change else "does not change"
+    about = f"{test.metric} {moved} against {control}"
     if p_value < experiment.alpha:
         return RailCheck(
             name, rail, True, f"{about}: a loss of {rail.limit:g} is ruled out (p = {p_value:.2g})."

@@ -35,6 +35,7 @@ def limit_verdict(rule: Rule, run: GatedRun) -> Verdict:
         interval=figure.interval,
         unit=figure.unit,
         severity=severity,
+        failed=figure.failed,
     )
 
 

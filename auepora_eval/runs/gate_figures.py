@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +87,7 @@ class GatedRun:
         """What to do about a name that is not there."""
         metric = _metric_name(name)
         if metric is not None:
-            return f"Score it: auepora rescore RUN --metrics {metric}"
+            return f"Score it: auepora rescore {shlex.quote(self.evaluation_id[:200])} --metrics {metric}"
         known = list(self.figures())
         near = difflib.get_close_matches(name[:80], known[:200], n=1)
         if near:

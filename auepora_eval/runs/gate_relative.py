@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..stats.power import POWER
+from ..stats.paired_margins import units_to_rule_out, unseen_loss
 from .compare import pairings_of
 from .gate_absolute import not_measured
 from .gate_figures import GatedRun, canonical
@@ -131,7 +131,7 @@ def _regression(
         if rule.of_all and others and _gain(tested) >= 0:
             return _verdict(rule, PASS, why, "", tested, p_value)
         return _verdict(rule, UNCLEAR, why, _enough_for_any(tests, alpha), tested, p_value)
-    seen = _detectable(tested, tests, alpha)
+    seen = tested.detectable(alpha / tests, paired.resamples)
     if not _differs(tested):
         return _verdict(rule, PASS, _unseen(tested), "", tested, p_value, seen)
     corrected = _p(p_value) + (f", Holm over {tests} metrics" if tests > 1 else "")
@@ -142,6 +142,8 @@ def _regression(
     why = f"{sure}: {told}, {corrected}"
     if sure != "better" and seen is not None:
         why += f"; a loss of {shown(seen, tested.pairing.known.unit)} shows four times in five"
+    elif sure != "better" and tested.differing(paired.resamples) is not None:
+        why += "; on so few samples no loss, however large, shows four times in five"
     return _verdict(rule, PASS, why, "", tested, p_value, seen)
 
 
@@ -153,18 +155,6 @@ def _least(tested: Tested, paired: Paired, tests: int) -> float:
 def _enough_for_any(tests: int, alpha: float) -> str:
     least = 1 + math.floor(1 + math.log2(tests / alpha))
     return f"Measure at least {least} samples (more, for a loss that is not total); or use max_loss."
-
-
-def _detectable(tested: Tested, tests: int, alpha: float) -> float | None:
-    """The smallest loss that shows four times in five; of hits, never less than the fewest that can show."""
-    found = tested.detectable(alpha / tests)
-    if not tested.pairing.is_binary():
-        return found
-    from scipy.stats import beta
-
-    fewest, units = 1 + math.floor(1 + math.log2(tests / alpha)), tested.units
-    by_count = float(beta.ppf(POWER, fewest, units - fewest + 1)) if units >= fewest else 1.0
-    return by_count if found is None else max(found, by_count)
 
 
 def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> Verdict:
@@ -194,13 +184,11 @@ def _surely_beyond(tested: Tested, margin: float) -> bool:
 
 def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
     """How many samples would rule the margin out, were there no difference."""
-    pairs = int(tested.pairing.both.sum())
-    low, high = tested.pairing.known.bounds
-    reach = high - low
+    pairs, reach = int(tested.pairing.both.sum()), tested.reach(margin)
     needed = tested.samples_needed(margin, min(2 * alpha, 0.79))  # one-sided
-    if tested.pairing.is_mean and math.isfinite(reach) and margin < reach:
+    if math.isfinite(reach) and margin < reach:
         # So many it takes where no sample differs at all.
-        units = math.ceil(math.log(alpha) / math.log1p(-margin / reach))
+        units = units_to_rule_out(margin, reach, tested.lost_size, level=alpha)
         needed = max(needed or 0, math.ceil(units * pairs / tested.units))
     if needed is None:
         return "Measure more samples, or allow a wider margin."
@@ -248,6 +236,8 @@ def _verdict(
         unit=tested.pairing.known.unit,
         severity=rule.severity_of(None),
         detectable=detectable,
+        gain=_gain(tested),
+        failed=_failed(tested),
     )
 
 
@@ -257,21 +247,26 @@ def _told(tested: Tested) -> str:
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
     words = f"{shown(tested.difference, unit, signed=True)}{shown_interval(interval, unit)}"
     words += f" on {int(pairing.both.sum())} pairs"
-    failed = pairing.b.details.get("num_failed", 0)
-    if failed and math.isfinite(sum(pairing.known.bounds)):
+    if failed := _failed(tested):
         words += f" ({failed} failed, counted as the worst)"
     return words + (f" ({pairing.unmatched} without a partner)" if pairing.unmatched else "")
+
+
+def _failed(tested: Tested) -> int:
+    """How many samples of the candidate failed, and count as the worst; seconds know no worst."""
+    pairing = tested.pairing
+    counted = math.isfinite(sum(pairing.known.bounds))
+    return int(pairing.b.details.get("num_failed", 0)) if counted else 0
 
 
 def _unseen(tested: Tested) -> str:
     """How large a loss could have gone unseen where no sample differs."""
     low, high = tested.pairing.known.bounds
-    rows, _, clusters = tested.pairing.used()
-    words = f"no sample differs among {len(rows)} pairs"
-    if not math.isfinite(high - low) or not tested.pairing.is_mean:
+    pairs, units = int(tested.pairing.both.sum()), tested.units
+    words = f"no sample differs among {pairs} pairs" + (f" in {units} clusters" if units < pairs else "")
+    if not math.isfinite(high - low):
         return words
-    units = len(rows) if clusters is None else len(set(clusters))
-    unseen = (high - low) * (1 - 0.05 ** (1 / units))
+    unseen = unseen_loss(units, high - low, tested.lost_size)
     return f"{words} (a loss of up to {shown(unseen)} can go unseen by so many)"
 
 

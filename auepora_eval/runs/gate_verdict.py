@@ -20,7 +20,8 @@ class Verdict:
 
     `outcome` is pass, fail, unclear (the data cannot tell) or missing (it was not measured, or too little of
     it). A rule that needs a baseline has `baseline`, and `change` for the candidate less the baseline;
-    `detectable` is the smallest loss that a test on so many samples shows four times in five.
+    `gain` for the same, upwards for the better; `detectable` is the smallest loss that a test on so many
+    samples shows four times in five. `failed` counts the samples behind the figure that failed.
     """
 
     rule: Rule
@@ -37,6 +38,8 @@ class Verdict:
     loss: float | None = None  # as a share of the baseline
     severity: str = "error"
     detectable: float | None = None
+    gain: float | None = None
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class GateReport:
         return sorted(found, key=lambda one: (order[one.severity], one.outcome != FAIL))
 
 
+def has_no_spread(interval: Limits) -> bool:
+    """Whether all samples differ by the same, which tells nothing of how others would."""
+    return interval[0] != 0 and math.isclose(*interval, rel_tol=1e-9)
+
+
 def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:
     """A number in a sentence."""
     if value is None or not math.isfinite(value):
@@ -92,4 +100,6 @@ def shown_interval(interval: Limits | None, unit: str = "") -> str:
     """An interval in a sentence, in front of it a space; nothing where there is none."""
     if interval is None:
         return ""
+    if has_no_spread(interval):
+        return ", the same for all,"
     return f" [{interval[0]:+.3g}, {interval[1]:+.3g}]{' s' if unit == 's' else ''}"

@@ -10,7 +10,7 @@ import os
 import secrets
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from ..io.atomic import write_bytes
 from ..io.json_text import parse_json
 from ..io.put_in_place import sync_folder
 from ..io.records import prediction_record
+from .journal_key import key_of_lines
 from .journal_lines import journal_line
 from .journal_places import JournalPlaces
-from .lock import RunLock
+from .lock import LostLockError, RunLock
 from .same_run import changed_program, refuse_other
 
 VERSION = 1
@@ -37,7 +38,11 @@ _HEADER_BYTES = 10_000_000
 
 
 class DamagedJournalWarning(UserWarning):
-    """A journal has lines that cannot be used; their samples are run again."""
+    """A journal has lines that cannot be used; their samples are run again. Or its header was lost."""
+
+
+class LostHeaderError(StorageError):
+    """The header of a run is not there, or says nothing."""
 
 
 class Journal:
@@ -57,7 +62,10 @@ class Journal:
         self._taken = self.durable = 0  # outputs handed in, and outputs that are on the disk
         self._closing = False
         self._error: StorageError | None = None
+        self._damaged = set() if places is None else {offset for _, offset in places.damage.lines}
         self._file = self._opened(new=places is None)
+        self._names = str(self.path), str(folder / HEADER)  # looked at with every write
+        self._header_is = _signature(self._names[1])
         self._thread = threading.Thread(target=self._work, name="auepora-journal", daemon=True)
         self._thread.start()
 
@@ -76,7 +84,7 @@ class Journal:
             except OSError as error:
                 raise StorageError(f"{folder / JOURNAL} cannot be removed: {error.strerror}.") from error
             whole = {"version": VERSION, "run_key": secrets.token_hex(8), **header}
-            write_bytes(folder / HEADER, msgspec.json.format(msgspec.json.encode(whole)) + b"\n", force=True)
+            _write_header(folder, whole)
             journal = cls(folder, lock, whole, None)
             journal._note("start")
             return journal
@@ -85,14 +93,21 @@ class Journal:
             raise
 
     @classmethod
-    def resume(cls, folder: Path, header: Mapping[str, Any]) -> Journal:
-        """Go on with a run; StorageError that names what differs if it was another one."""
+    def resume(cls, folder: Path, header: Mapping[str, Any], *, mends: str | None = None) -> Journal:
+        """Go on with a run; StorageError that names what differs if it was another one.
+
+        `mends` is the outputs_sha256 of the results that it has, if it is finished: until there are others,
+        they are of the outputs before.
+        """
         if not (folder / HEADER).exists():
             raise StorageError(f"{folder} has no run to go on with. To begin one, do not resume.")
         lock = RunLock(folder)
         try:
             before = read_header(folder)
             refuse_other(before, header, folder)
+            if header.get("budgets"):  # given now: they count from here, also when this session is killed
+                before["budgets"] = {**(before.get("budgets") or {}), **header["budgets"]}
+                _write_header(folder, before)
             if not (folder / JOURNAL).exists():  # killed before the first line, or somebody removed it
                 words = f"{folder / JOURNAL} is missing: every sample is run."
                 warnings.warn(words, DamagedJournalWarning, stacklevel=2)
@@ -103,7 +118,8 @@ class Journal:
             for sentence in places.damage.in_words(JOURNAL):
                 warnings.warn(sentence, DamagedJournalWarning, stacklevel=2)
             journal = cls(folder, lock, before, places)
-            journal._note("resume", **changed_program(before, header))
+            found = {} if mends is None else {"mends": mends}
+            journal._note("resume", **changed_program(before, header), **found)
             return journal
         except BaseException:
             lock.release()
@@ -127,11 +143,29 @@ class Journal:
 
     def refuse_if_lost(self) -> None:
         """StorageError if what was written is not there any more: a score of the rest would be wrong."""
+        self.wait(self._taken)
         try:
             self._look()
         except OSError as error:
-            self._error = self._error or StorageError(self._lost(error))
+            self._error = self._error or self._lost(error)
             raise self._error from error
+
+    def unharmed_places(self) -> JournalPlaces:
+        """Where the outputs are, all of them; StorageError if lines were damaged while the run went on."""
+        places = stored_places(self.folder)
+        if places is None:
+            raise StorageError(f"{self.folder} has lost its journal.")
+        damage = places.damage
+        lines = [(number, offset) for number, offset in damage.lines if offset not in self._damaged]
+        if lines or damage.torn_bytes:
+            what = f"its last {damage.torn_bytes} bytes are"
+            if lines:
+                more = f" and {len(lines) - 1} more are" if len(lines) > 1 else " is"
+                what = f"line {lines[0][0]} (byte {lines[0][1]}){more}"
+            raise StorageError(
+                f"{self.path} was damaged while the run went on: {what} not what was written. " + _NOT_STORED
+            )
+        return places
 
     def append(self, sample_id: str, output: SystemOutputs) -> None:
         """Write an output and return when it is on the disk."""
@@ -167,13 +201,14 @@ class Journal:
             return self._taken
 
     def _opened(self, *, new: bool) -> int:
-        flags = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | (os.O_CREAT | os.O_EXCL if new else 0)
+        # Appending: whatever else happens to the file, no line is written over another.
+        flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        flags |= os.O_CREAT | os.O_EXCL if new else 0
         try:
             file = os.open(self.path, flags, 0o600)
             os.ftruncate(
                 file, self._good
             )  # a torn end goes: the next line begins where the last good one ended
-            os.lseek(file, self._good, os.SEEK_SET)
             if new:
                 sync_folder(self.folder)  # a file is lost if its name is
         except OSError as error:
@@ -203,12 +238,33 @@ class Journal:
         return len(self._waiting) >= _BATCH or self._hurry > 0 or self._closing
 
     def _look(self) -> None:
-        """OSError if the journal is not the file any more that was written here, or not all of it."""
-        ours, there = os.fstat(self._file), self.path.stat()  # FileNotFoundError: it was deleted under us
+        """OSError if the run is not ours any more, or the journal not the file that was written here."""
+        self._lock.refuse_if_lost()
+        # FileNotFoundError: it was deleted under us
+        ours, there = os.fstat(self._file), os.stat(self._names[0])  # noqa: PTH116 - a Path takes longer
         if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
             raise FileNotFoundError(2, "it was replaced by another file")
         if ours.st_size < self._good:
-            raise _CutOffError(5, f"somebody cut it off at byte {ours.st_size:,} of {self._good:,}")
+            raise _ChangedError(5, f"somebody cut it off at byte {ours.st_size:,} of {self._good:,}")
+        if ours.st_size > self._good:
+            raise _ChangedError(5, f"somebody else wrote to it, behind byte {self._good:,}")
+        if _signature(self._names[1]) != self._header_is:
+            self._mend_header()
+
+    def _mend_header(self) -> None:
+        """Write the header again if it is not what it was: nobody could go on with the run without it."""
+        try:
+            is_same = read_header(self.folder) == self.header
+        except StorageError:
+            is_same = False
+        if not is_same:
+            _write_header(self.folder, self.header)
+            words = (
+                f"{self.folder / HEADER} was removed or changed while the run went on; it is written again."
+            )
+            with suppress(DamagedJournalWarning):  # also where warnings are errors the run goes on
+                warnings.warn(words, DamagedJournalWarning, stacklevel=2)
+        self._header_is = _signature(self._names[1])
 
     def _write(self, content: bytes) -> None:
         self._look()
@@ -220,27 +276,47 @@ class Journal:
 
     def _give_up(self, error: BaseException) -> None:
         """Take back the half that was written: what is acknowledged stays, and nothing else."""
-        if not isinstance(error, _CutOffError):  # to make that one longer would fill it with zeros
+        # One that was cut off would be filled with zeros; and what another process wrote is not ours to cut.
+        if not isinstance(error, _ChangedError | LostLockError):
             with suppress(OSError):  # a torn end is dropped when the run is resumed
                 os.ftruncate(self._file, self._good)
         with self._changed:
-            self._error = StorageError(self._lost(error))
+            self._error = self._lost(error)
             self._waiting.clear()
             self._changed.notify_all()
 
-    def _lost(self, error: BaseException) -> str:
+    def _lost(self, error: BaseException) -> StorageError:
+        if isinstance(error, StorageError):
+            return error
         why = getattr(error, "strerror", None) or str(error)
         if isinstance(error, FileNotFoundError):
-            kept = f"The {self.durable:,} records that this session wrote are gone with it."
-        elif isinstance(error, _CutOffError):
-            kept = "What is left of it is kept; to resume asks again for the rest."
+            kept = "What this session wrote to it is gone with it."
+        elif isinstance(error, _ChangedError):
+            kept = "What is good in it is kept; to resume asks again for the rest."
         else:
-            kept = f"The {self.durable:,} records before are kept."
-        return f"{self.path} cannot be written: {why}. {kept}"
+            kept = "What was written before is kept."
+        return StorageError(f"{self.path} cannot be written: {why}. {kept}")
 
 
-class _CutOffError(OSError):
-    """The journal is shorter than what was written to it."""
+class _ChangedError(OSError):
+    """The journal is shorter, or longer, than what was written to it."""
+
+
+_NOT_STORED = (
+    "Nothing is stored: go on with the run (--resume, resume=True), it asks again for what was there."
+)
+
+
+def _signature(name: str) -> tuple[int, int, int] | None:
+    try:
+        facts = os.stat(name)  # noqa: PTH116 - a Path takes longer
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def _write_header(folder: Path, header: Mapping[str, Any]) -> None:
+    write_bytes(folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n", force=True)
 
 
 def read_header(folder: Path) -> dict[str, Any]:
@@ -253,32 +329,49 @@ def read_header(folder: Path) -> dict[str, Any]:
     except (OSError, DataError) as error:
         if isinstance(error, StorageError):
             raise
-        raise StorageError(f"{path} cannot be read: {error}") from error
+        raise LostHeaderError(f"{path} cannot be read: {error}") from error
     if not isinstance(header, dict) or not isinstance(header.get("run_key"), str):
-        raise StorageError(f"{path} is not the header of a run. Begin the run again (--force, force=True).")
+        raise LostHeaderError(
+            f"{path} is not the header of a run. Begin the run again (--force, force=True)."
+        )
     if header.get("version") != VERSION:
         raise StorageError(f"{path} is of version {header.get('version')!r:.20}; known here is {VERSION}.")
     return header
 
 
-def stored_places(folder: Path) -> JournalPlaces | None:
-    """The outputs in a run's journal; None for a run that has none, whose outputs are in outputs.jsonl."""
+def stored_places(folder: Path, made: Callable[[str], bool] | None = None) -> JournalPlaces | None:
+    """The outputs in a run's journal; None for a run that has none, whose outputs are in outputs.jsonl.
+
+    `made`: only those that certain results were made of (see JournalPlaces).
+    """
     if not (folder / JOURNAL).exists():
         return None
-    return JournalPlaces(folder / JOURNAL, read_header(folder)["run_key"].encode())
+    return JournalPlaces(folder / JOURNAL, run_key(folder), made)
 
 
-def lacking(folder: Path, *, retry_failed: bool = False) -> int:
+def run_key(folder: Path) -> bytes:
+    """The key of a run's journal, by its header; if that is lost, by the lines themselves."""
+    try:
+        return str(read_header(folder)["run_key"]).encode()
+    except LostHeaderError:
+        key = key_of_lines(folder / JOURNAL)
+        if key is None:
+            raise
+        return key
+
+
+def lacking(folder: Path, *, retry_failed: bool = False, results: str | None = None) -> int:
     """How many samples would be asked if a run were gone on with; none of one that is complete.
 
-    Also of a finished run: an endpoint that was down for an hour leaves failures that may pass.
+    Also of a finished run: an endpoint that was down for an hour leaves failures that may pass. `results` is
+    the outputs_sha256 of those that it has; if the journal has mended some since, that is one more to do.
     """
     places = stored_places(folder)
     if places is None:
         return 0
     header = read_header(folder)
     samples = header.get("samples")
-    again = places.failed[True] + (places.failed[False] if retry_failed else 0)
+    again = places.failed[True] + (places.failed[False] if retry_failed else 0) + (results in places.mended)
     if "stop_when" in header or not isinstance(samples, int):
         return again  # it may have stopped before the last sample, and rightly
     return again + max(0, samples - len(places))

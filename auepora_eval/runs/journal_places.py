@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,16 @@ def may_pass(output: Mapping[str, Any]) -> bool:
 
 
 class JournalPlaces:
-    """The last good output of each sample in a journal, found by its id."""
+    """The last good output of each sample in a journal, found by its id.
 
-    def __init__(self, path: Path, run_key: bytes) -> None:
-        self.path, self._run_key = path, run_key
+    A finished run that was gone on with has outputs that its results are not made of: a session that mends
+    notes the outputs_sha256 of the results that it found. With `made` only what came before the first note
+    that it is true of counts: these are the outputs of the results that are there.
+    """
+
+    def __init__(self, path: Path, run_key: bytes, made: Callable[[str], bool] | None = None) -> None:
+        self.path, self._run_key, self._made = path, run_key, made
+        self.mended: set[str] = set()  # the notes that outputs follow: results of these are behind
         self.damage = Damage()
         self.last_number = 0  # the highest sequence number
         self.longest = 0  # documents retrieved for a sample, at the most
@@ -51,6 +58,8 @@ class JournalPlaces:
     def _scan(self, *, in_any_order: bool = False) -> bool:
         """Find the outputs; False if lines are not in the order of their numbers: then these are needed."""
         self.damage, self.last_number, self.longest = Damage(), 0, 0
+        noted: set[str] = set()
+        end = sys.maxsize  # the number of the first line that does not count
         keys, offsets, states, numbers = array("q"), array("q"), array("b"), array("q")
         with opened_journal(self.path) as file:
             for offset, record in good_records(file, self._run_key, self.damage):
@@ -62,6 +71,14 @@ class JournalPlaces:
                 else:
                     self.last_number = number
                 if record.get("type") != "output":
+                    if isinstance(mends := record.get("mends"), str):
+                        noted.add(mends)
+                        if self._made is not None and number < end and self._made(mends):
+                            end = number
+                    continue
+                if noted:
+                    self.mended |= noted
+                if number > end and not in_any_order:
                     continue
                 output = record["output"]
                 self.longest = max(self.longest, len(output["retrieved"]))
@@ -70,6 +87,12 @@ class JournalPlaces:
                 states.append(0 if output.get("error") is None else 1 + may_pass(output))
                 if in_any_order:
                     numbers.append(number)
+        if in_any_order and end < sys.maxsize:
+            kept = [place for place, number in enumerate(numbers) if number < end]
+            keys, offsets, states, numbers = (
+                array(each.typecode, [each[place] for place in kept])
+                for each in (keys, offsets, states, numbers)
+            )
         self._keep(keys, offsets, states, numbers)
         return True
 

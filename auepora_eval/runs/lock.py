@@ -15,6 +15,10 @@ from ..errors import StorageError
 _SMALL = 4_096  # a note is some hundred bytes; whatever else lies there is not read whole
 
 
+class LostLockError(StorageError):
+    """The lock of a run was taken from under the process that writes it."""
+
+
 class RunLock:
     """The right to write to a run's folder, held until `release` or the end of the process.
 
@@ -33,6 +37,8 @@ class RunLock:
             if not self._taken():
                 raise StorageError(_in_use(folder, _note(self._file)))
             self._write_note()
+            self._is = _identity(os.fstat(self._file))
+            self._name = str(self.path)  # looked at often
         except BaseException:
             os.close(self._file)
             raise
@@ -43,6 +49,15 @@ class RunLock:
             os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = -1
+
+    def refuse_if_lost(self) -> None:
+        """LostLockError if the file is gone or another's: then a second process may write to the run."""
+        try:
+            there = os.stat(self._name)  # noqa: PTH116 - at every write of a run: a Path takes longer
+        except OSError:
+            raise LostLockError(_taken_away(self.path, "somebody removed it")) from None
+        if _identity(there) != self._is:
+            raise LostLockError(_taken_away(self.path, f"{_holder(self.path)} has it now"))
 
     def __enter__(self) -> RunLock:
         return self
@@ -77,6 +92,28 @@ class RunLock:
             raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
 
 
+def _identity(facts: os.stat_result) -> tuple[int, int]:
+    return facts.st_dev, facts.st_ino
+
+
+def _taken_away(path: Path, what: str) -> str:
+    return (
+        f"{path} is not this process's any more: {what}. It stops, so that two do not write to one run. "
+        "What it wrote before is kept; when nobody else writes to the run, --resume (resume=True) goes on."
+    )
+
+
+def _holder(path: Path) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return "somebody else"
+    try:
+        return _who(_note(file))
+    finally:
+        os.close(file)
+
+
 def _note(file: int) -> dict[str, Any]:
     try:
         note = msgspec.json.decode(os.pread(file, _SMALL, 0))
@@ -86,7 +123,7 @@ def _note(file: int) -> dict[str, Any]:
 
 
 def _in_use(folder: Path, note: dict[str, Any]) -> str:
-    who = f"process {note.get('pid', '?')!s:.20} on {note.get('host', '?')!s:.80}"
+    who = _who(note)
     age = ""
     try:
         since = datetime.strptime(str(note.get("since")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
@@ -94,6 +131,10 @@ def _in_use(folder: Path, note: dict[str, Any]) -> str:
     except ValueError:
         pass  # the holder has not written its note yet
     return f"{folder} is being written by {who}{age}. Wait for it, stop it, or choose another id."
+
+
+def _who(note: dict[str, Any]) -> str:
+    return f"process {note.get('pid', '?')!s:.20} on {note.get('host', '?')!s:.80}"
 
 
 def _is_alive(note: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..core.types import EvaluationRun, EvaluationSample, TargetCategory
 from .compare import Comparison, MetricComparison
+from .repeats import single_id
 from .storage import chosen_samples, stored_predictions
 
 _FINDING = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
@@ -25,12 +26,16 @@ One = TypeVar("One", bound=_Targeted)
 
 @dataclass(frozen=True)
 class Text:
-    """What was asked, the answer (None where there was none), the documents found, and the right ones."""
+    """What was asked, the answer (None where there was none), the documents found, and the right ones.
+
+    `error` is why there is no answer, where the call failed.
+    """
 
     query: str
     answer: str | None
     documents: tuple[str, ...] | None = None
     right: tuple[str, ...] = ()
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class LostSample:
     """One sample with both answers and both scores; a text that is not known is None.
 
     `of_documents` tells that the metric is about the documents found, by their ids, the first first;
-    `right` are those that should have been.
+    `right` are those that should have been. An `error` is why there is neither. `lost_in_all` counts the
+    samples that lost on this metric, shown or not.
     """
 
     metric: str
@@ -53,6 +59,9 @@ class LostSample:
     baseline_documents: tuple[str, ...] | None = None
     candidate_documents: tuple[str, ...] | None = None
     right: tuple[str, ...] = ()
+    baseline_error: str | None = None
+    candidate_error: str | None = None
+    lost_in_all: int = 0
 
 
 def quality_first(metrics: Sequence[One]) -> list[One]:
@@ -89,6 +98,9 @@ def lost_samples(
                 ours.documents if ours else None,
                 theirs.documents if theirs else None,
                 asked.right if asked else (),
+                ours.error if ours else None,
+                theirs.error if theirs else None,
+                metric.losses,
             )
         )
     return found
@@ -102,6 +114,7 @@ def texts_of(run: EvaluationRun, ids: Container[str]) -> dict[str, Text]:
             None if output.error else output.response.text,
             None if output.error else tuple(hit.doc.doc_id for hit in output.retrieved),
             _right(sample),
+            f"{output.error.type}: {output.error.message}" if output.error else None,
         )
         for sample, output in zip(run.samples, run.outputs, strict=False)
         if sample.sample_id in ids
@@ -111,16 +124,39 @@ def texts_of(run: EvaluationRun, ids: Container[str]) -> dict[str, Text]:
 def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
     """The texts of some samples of a stored run, by its results file; the others are passed over."""
     wanted = set(ids)
-    given: dict[str, tuple[str | None, tuple[str, ...] | None]] = {}
+    given: dict[str, _Given] = {}
     for _, record in stored_predictions(results_file):
-        sample_id, response = record.get("sample_id"), record.get("response")
-        if isinstance(sample_id, str) and sample_id in wanted and not record.get("error"):
-            text = response.get("text") if isinstance(response, dict) else None
-            given[sample_id] = (text if isinstance(text, str) else None, _documents(record.get("retrieved")))
-    return {
-        sample.sample_id: Text(sample.query, *given.get(sample.sample_id, (None, None)), _right(sample))
-        for sample in chosen_samples(results_file, wanted)
-    }
+        sample_id = record.get("sample_id")
+        if isinstance(sample_id, str) and sample_id in wanted:
+            given[sample_id] = _given(record)
+    found = {}
+    for sample in chosen_samples(results_file, wanted):
+        answer, documents, error = given.get(sample.sample_id, (None, None, None))
+        found[sample.sample_id] = Text(sample.query, answer, documents, _right(sample), error)
+    return found
+
+
+def stored_texts_of_repeats(results_files: Sequence[Path], ids: Iterable[str]) -> dict[str, Text]:
+    """The same of the repeats of a system, by the ids that the samples have in the pooled run."""
+    pooled = list(ids)
+    found: dict[str, Text] = {}
+    for number, results_file in enumerate(results_files):
+        names = {single: name for name in pooled if (single := single_id(name, number)) is not None}
+        found |= {names[single]: text for single, text in stored_texts(results_file, names).items()}
+    return found
+
+
+_Given = tuple[str | None, tuple[str, ...] | None, str | None]  # the answer, the documents, the error
+
+
+def _given(record: Mapping[str, Any]) -> _Given:
+    """What a system gave, of a stored prediction."""
+    response, error = record.get("response"), record.get("error")
+    if error:
+        told = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else str(error)
+        return None, None, told
+    text = response.get("text") if isinstance(response, dict) else None
+    return text if isinstance(text, str) else None, _documents(record.get("retrieved")), None
 
 
 def _documents(retrieved: Any) -> tuple[str, ...] | None:

@@ -6,6 +6,7 @@ Metrics that are means share their resamples and flips; any other aggregate is r
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -16,8 +17,9 @@ from ..core.types import TargetCategory
 from ..metrics.load import SloShare
 from ..stats.correction import holm
 from ..stats.intervals import Interval, bca_mean_intervals, bootstrap_interval
-from ..stats.paired_margins import paired_margin_test
-from ..stats.power import POWER, minimum_detectable_effect, sample_size
+from ..stats.paired_margins import lost_size, paired_margin_test, unseen_loss_p
+from ..stats.paired_power import detectable_change, units_needed
+from ..stats.power import sample_size
 from ..stats.significance import (
     DRAWS_UP_TO,
     PairedTest,
@@ -26,8 +28,10 @@ from ..stats.significance import (
     sign_flip_tests,
 )
 from ..stats.standard_error import mean_error
+from .differing import differing_units
 
 if TYPE_CHECKING:
+    from ..stats.paired_power import Differing
     from .pairing import Pairing
 
 RESAMPLES = 10_000
@@ -70,26 +74,71 @@ class Tested:
         if self.freedom is not None:
             p_value = _t_above(sign * self.difference + margin, self.error, self.freedom)
         elif self.pairing.is_mean:
-            rows_a, rows_b, clusters = self.pairing.used()
-            gains = sign * (rows_b[:, 0] - rows_a[:, 0])
-            reach = metric.bounds[1] - metric.bounds[0]
-            p_value = paired_margin_test(gains, margin, reach, clusters=clusters).p_value
-        elif self.error > 0:
-            p_value = NormalDist().cdf(-(sign * self.difference + margin) / self.error)
+            gains = sign * self.pairing.differences()[self.pairing.both]
+            clusters = self.pairing.used()[2]
+            p_value = paired_margin_test(gains, margin, self.reach(margin), clusters=clusters).p_value
         else:
-            p_value = math.nan if math.isnan(self.error) else float(sign * self.difference <= -margin)
+            gain = sign * self.difference
+            p_value = _t_above(gain + margin, self.error, max(1, self.units - 1))
+            # A loss that no unit happened to show widens no interval.
+            unseen = unseen_loss_p(self.units, max(gain, 0.0), margin, self.reach(margin), self.lost_size)
+            p_value = max(p_value, unseen)
         return 1.0 if math.isnan(p_value) else p_value
 
-    def detectable(self, level: float) -> float | None:
-        """The smallest difference that so many samples show four times in five at this level."""
-        if not self.error > 0 or self.untold or self.freedom is not None or self.units < 2:
+    def reach(self, margin: float) -> float:
+        """The most that a sample can lose, by the bounds of its metric.
+
+        Where there are none, as much as lies between the scores that were seen, or as the whole value; and
+        not less than twice the margin, so that a few samples never rule out what they cannot show.
+        """
+        low, high = self.pairing.known.bounds
+        if math.isfinite(high - low):
+            return high - low
+        import numpy as np
+
+        scores = np.concatenate([rows[:, 0] for rows in self.pairing.used()[:2]])
+        seen = max(float(np.ptp(scores)), abs(self.value_a), abs(self.value_b))
+        return max(seen, 2 * margin) if math.isfinite(seen) else math.inf
+
+    @property
+    def lost_size(self) -> float:
+        """How many times the average cluster one is that may have been lost; 1 without clusters."""
+        clusters = self.pairing.used()[2]
+        return 1.0 if clusters is None else lost_size(list(Counter(clusters).values()))
+
+    def differing(self, resamples: int = RESAMPLES) -> Differing | None:
+        """Which units differ, and by how much; None where nothing is known of others."""
+        if self.untold or self.freedom is not None or self.units < 2:
             return None
-        sd = self.error * math.sqrt(self.units)
-        found = minimum_detectable_effect(sd, self.units, alpha=level, power=POWER, by="t")
-        return found if math.isfinite(found) else None
+        return differing_units(self.pairing, self.error, resamples=resamples)
+
+    def detectable(self, level: float, resamples: int = RESAMPLES) -> float | None:
+        """The smallest difference that the test shows four times in five at this level, on so many samples.
+
+        None where not even the largest would be noticed, and where nothing is known of how samples differ.
+        """
+        differing = self.differing(resamples)
+        if differing is None:
+            return None
+        low, high = self.pairing.known.bounds
+        return detectable_change(self.units, self._sd, differing, alpha=level, reach=high - low)
+
+    def samples_to_show(self, effect: float, level: float, repeats: int = 1) -> int | None:
+        """How many samples the test takes to show an effect of this size, each asked `repeats` times."""
+        differing = self.differing()
+        if differing is None or not effect:
+            return None
+        units = units_needed(effect, self._sd, differing, alpha=level)
+        samples = int(self.pairing.both.sum()) / repeats
+        return None if units is None else math.ceil(units * samples / self.units)
+
+    @property
+    def _sd(self) -> float | None:
+        """The standard deviation of a unit's difference."""
+        return self.error * math.sqrt(self.units) if self.error > 0 else None
 
     def samples_needed(self, effect: float, level: float, repeats: int = 1) -> int | None:
-        """How many samples show an effect of this size, each asked `repeats` times, at this level."""
+        """About how many samples tell an effect of this size from none, by t: the plan of a margin's test."""
         if not self.error > 0 or not effect or self.untold or self.freedom is not None or self.units < 2:
             return None
         units = sample_size(effect, self.error * math.sqrt(self.units), alpha=level)

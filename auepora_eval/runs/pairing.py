@@ -39,13 +39,15 @@ class Pairing:
         if self.metric is None:
             return
         self.first, self.second, alone_in_one = _joined(as_columns(a.scores), as_columns(b.scores))
-        filled_a, filled_b = (_Filled(self.metric, scores, samples) for scores in (self.first, self.second))
+        filled_a, filled_b = (
+            FilledRows(self.metric, scores, samples) for scores in (self.first, self.second)
+        )
         self.both: Mask = filled_a.there & filled_b.there
         self.counted: Mask = filled_a.counts | filled_b.counts
         self.unmatched = alone_in_one + int((self.counted & ~self.both).sum())
         self.scored = bool(self.both.any())
         self.rows_a, self.rows_b = _equally_wide(filled_a.rows, filled_b.rows)
-        self.clusters = _clusters(self.first, samples)
+        self.clusters = clusters_of_rows(self.first, samples)
 
     @property
     def sample_ids(self) -> Sequence[str]:
@@ -118,7 +120,7 @@ class Pairing:
         return float(worst.mean()), float(best.mean())
 
 
-class _Filled:
+class FilledRows:
     """A metric's scores as rows, the failed ones at their worst: `there` tells which rows can be used."""
 
     def __init__(self, metric: SampleMetric, scores: Scores, samples: Mapping[str, EvaluationSample]) -> None:
@@ -178,7 +180,7 @@ def _counted(scores: Scores, used: Sequence[int]) -> int:
     return sum(place not in scores.notes or scores.notes[place].failed for place in rest)
 
 
-def _clusters(scores: Scores, samples: Mapping[str, EvaluationSample]) -> list[Hashable] | None:
+def clusters_of_rows(scores: Scores, samples: Mapping[str, EvaluationSample]) -> list[Hashable] | None:
     """The clusters of the rows: as the scores tell them, or else as the samples do."""
     names = scores.clusters
     if names is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..core.types import EvaluationRun
 from ..errors import PlanError
 from ..stats.intervals import bootstrap_interval
+from ..stats.paired_power import Differing, detectable_change, units_needed
 from ..stats.power import (
     POWER,
     cluster_design_effect,
@@ -25,8 +26,9 @@ from ..stats.power import (
 )
 from ..stats.standard_error import mean_error
 from .compare import Runs, pairings_of
+from .differing import differing_units
 from .mismatch import data_mismatches
-from .paired_tests import is_of_time
+from .paired_tests import RESAMPLES, is_of_time
 from .pairing import Pairing
 from .repeats import pooled, within_question_variance
 
@@ -44,8 +46,10 @@ class MetricPower:
     """What can be seen of one metric, where both systems are asked the same samples and where they are not.
 
     `same_sd` and `other_sd` are standard deviations of the difference of one unit: a cluster of `per_unit`
-    samples, or a sample. `detectable` is the smallest change that `samples` show with the power, `needed` how
-    many samples (of each system) the effect takes. None is not known, or not asked.
+    samples, or a sample. `differing` tells how many units differ where the test counts them; `reach` is how
+    far apart two values can be, if there is an end to it. `detectable` is the smallest change that `samples`
+    show with the power, `needed` how many samples (of each system) the effect takes. None is not known, not
+    asked, or that no change, or no number of samples, would do.
     """
 
     name: str
@@ -60,6 +64,20 @@ class MetricPower:
     detectable_other: float | None = None
     needed_same: int | None = None
     needed_other: int | None = None
+    differing: Differing | None = None
+    reach: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of how two systems' scores of the same sample differ."""
+        return self.same_sd is not None or self.differing is not None
+
+    @property
+    def largest(self) -> float | None:
+        """The largest change that there can be; None where there is no end to it, or none known."""
+        if self.differing is not None and self.differing.counted:
+            return self.differing.largest
+        return self.reach
 
 
 @dataclass(frozen=True)
@@ -76,25 +94,35 @@ class PowerReport:
     per_question: int | None = None
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def tests(self) -> int:
+        """How many metrics share alpha."""
+        return round(self.alpha / self.level)
+
     def detectable(self, metric: MetricPower, samples: float, *, same: bool = True) -> float | None:
         """The smallest change that so many samples show; None where nothing is known or there are too few."""
-        sd = metric.same_sd if same else metric.other_sd
-        units = samples / metric.per_unit
-        if sd is None or units < 2:
+        units, reach = samples / metric.per_unit, math.inf if metric.reach is None else metric.reach
+        if same:
+            whole, sd = math.floor(units + 1e-6), metric.same_sd
+            return detectable_change(
+                whole, sd, metric.differing, alpha=self.level, power=self.power, reach=reach
+            )
+        if metric.other_sd is None or units < 2:
             return None
-        groups = 1 if same else 2
         found = minimum_detectable_effect(
-            sd, units, alpha=self.level, power=self.power, by="t", groups=groups
+            metric.other_sd, units, alpha=self.level, power=self.power, by="t", groups=2
         )
-        return found if math.isfinite(found) else None
+        return found if math.isfinite(found) and found <= reach else None
 
     def needed(self, metric: MetricPower, effect: float, *, same: bool = True) -> int | None:
         """How many samples show a change of that size; None where no number does, or nothing is known."""
-        sd = metric.same_sd if same else metric.other_sd
-        if sd is None:
+        if same:
+            sd, differing = metric.same_sd, metric.differing
+            units = units_needed(effect, sd, differing, alpha=self.level, power=self.power)
+        elif metric.other_sd is None:
             return None
-        groups = 1 if same else 2
-        units = sample_size(effect, sd, alpha=self.level, power=self.power, groups=groups)
+        else:
+            units = sample_size(effect, metric.other_sd, alpha=self.level, power=self.power, groups=2)
         return None if units is None else math.ceil(units * metric.per_unit)
 
 
@@ -136,7 +164,11 @@ def power_from_numbers(
         same, other = _with_less(same, less), None if other is None else _with_less(other, less)
     # A cluster's mean varies less than one of its samples, but more than the mean of unrelated ones.
     shrunk = math.sqrt(cluster_design_effect(cluster_size, cluster_correlation) / cluster_size)
-    metric = MetricPower(name, "", same * shrunk, None if other is None else other * shrunk, n, cluster_size)
+    apart = None if other is None else other * shrunk
+    metric = MetricPower(name, "", same * shrunk, apart, n, cluster_size)
+    if rate is not None:
+        alone = cluster_size == 1 and per_question in (None, 1)
+        metric = replace(metric, differing=_of_rate(rate, correlation) if alone else None, reach=1.0)
     assumed = correlation if rate is not None else None
     report = PowerReport(alpha, alpha, power, [metric], effect, (), assumed, per_question)
     return _filled(report)
@@ -178,13 +210,14 @@ def power_from_runs(
         if per_question is not None:
             less = _saved(pairing.a.name, first, second or first, per_question)
         one = _metric_power(pairing, guess, less, repeats=len(first))
-        if one is not None:
-            found.append(one if n is None else replace(one, samples=n))
-    if not found:
+        found.append(one if n is None else replace(one, samples=n))
+    if not any(one.is_known or one.other_sd for one in found):
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     names = tuple(one.evaluation_id for one in everything)
     left_out = [f"{', '.join(times)}: {_TIMES}"] if times else []
-    report = PowerReport(alpha, alpha / len(found), power, found, effect, names, guess, per_question)
+    # A comparison tests all of these, whether their samples differ or not; times where there are repeats.
+    tests = len(found) + (len(times) if second is not None and len(first) > 1 else 0)
+    report = PowerReport(alpha, alpha / tests, power, found, effect, names, guess, per_question)
     report.notes.extend(left_out)
     report.notes.extend(
         f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
@@ -214,35 +247,48 @@ def _filled(report: PowerReport) -> PowerReport:
     return replace(report, metrics=filled)
 
 
-def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats: int) -> MetricPower | None:
+def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats: int) -> MetricPower:
     """How much the differences of a metric vary; `guess` is the correlation, where there is one run only."""
-    rows_a, rows_b, _ = pairing.used()
+    rows_a, rows_b, clusters = pairing.used()
     error_a, error_b = (_side_error(pairing, rows) for rows in (rows_a, rows_b))
     other = math.hypot(error_a[0], error_b[0])
+    value_a, value_b = (float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b))
     if guess is None:
         same, units = _difference_error(pairing)
         spread = error_a[0] * error_b[0]
         known = (other**2 - same**2) / (2 * spread) if spread > 0 else math.nan
-        share = 1.0
+        share, differing = 1.0, differing_units(pairing, same, resamples=RESAMPLES)
     else:
         same, units, known = other * math.sqrt(1 - guess), error_a[1], guess
-        share = 1 - guess
-    if not (other > 0 and math.isfinite(other) and math.isfinite(same)):
-        return None
+        share, counted = 1 - guess, pairing.is_mean and pairing.is_binary() and clusters is None
+        differing = _of_rate(value_a, guess) if counted else None
     questions = len(rows_a) / repeats
     per_unit = questions / units
-    value_a, value_b = (float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b))
+    low, high = pairing.known.bounds
     return MetricPower(
         pairing.a.name,
         pairing.known.unit,
-        # Where no sample differs it is not known how much others would.
-        math.sqrt(max(0.0, same**2 * units - less * share / per_unit)) or None,
-        math.sqrt(max(0.0, other**2 * units - less / per_unit)),
+        _sd_of_unit(same, units, less * share / per_unit),
+        _sd_of_unit(other, units, less / per_unit),
         round(questions),
         per_unit,
         (value_a,) if guess is not None else (value_a, value_b),
         known if math.isfinite(known) else None,
+        # With more answers to a question other units would differ, and by less.
+        differing=None if less else differing,
+        reach=high - low if math.isfinite(high - low) else None,
     )
+
+
+def _sd_of_unit(error: float, units: int, less: float) -> float | None:
+    """The standard deviation of one unit; where none differs it is not known how much others would."""
+    found = math.sqrt(max(0.0, error**2 * units - less)) if math.isfinite(error) else 0.0
+    return found or None
+
+
+def _of_rate(rate: float, correlation: float) -> Differing:
+    """How samples differ whose scores are 0 or 1, for the direction that takes more: towards a half."""
+    return Differing(counted=True, rate=max(rate, 1 - rate), correlation=correlation)
 
 
 def _side_error(pairing: Pairing, rows: Rows) -> tuple[float, int]:

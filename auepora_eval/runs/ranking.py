@@ -26,11 +26,14 @@ _RANK_DRAWS = 2_000
 
 @dataclass(frozen=True)
 class Standing:
-    """One run on one metric. Rank 1 is the best; `beats` are the runs, by number, that it is surely above."""
+    """One run on one metric. Rank 1 is the best; `beats` are the runs, by number, that it is surely above.
+
+    Of times, which one run each cannot tell about, there is no rank and no best.
+    """
 
     value: float
     interval: tuple[float, float] | None
-    rank: int
+    rank: int | None
     rank_interval: tuple[int, int] | None
     beats: tuple[int, ...]
     best: bool
@@ -115,7 +118,8 @@ def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int
         return 1, None
     chosen = quality_first(found)[0]
     others = range(1, len(ranking.run_ids))
-    return min(others, key=lambda place: chosen.standings[place].rank), chosen.name
+    sign = -1 if chosen.higher_is_better else 1
+    return min(others, key=lambda place: sign * chosen.standings[place].value), chosen.name
 
 
 def _names(runs: Sequence[EvaluationRun]) -> list[str]:
@@ -152,14 +156,15 @@ def _standings(
     sides = [tests[0].interval_a, *(one.interval_b for one in tests)]
     sign = -1 if tests[0].pairing.known.higher_is_better else 1
     ranks = [1 + sum(sign * other < sign * value for other in values) for value in values]
+    told = not any(one.untold for one in tests)
     return [
         Standing(
             values[place],
             side and (side.low, side.high),
-            ranks[place],
-            None if limits is None else limits[place],
+            ranks[place] if told else None,
+            limits[place] if limits is not None and told else None,
             tuple(other for other in range(count) if (place, other) in wins),
-            ranks[place] == 1,
+            told and ranks[place] == 1,
         )
         for place, side in enumerate(sides)
     ]

@@ -167,6 +167,12 @@ def _renamed(samples: Sequence[EvaluationSample], number: int) -> list[Evaluatio
     return [replace(sample, sample_id=_name(sample.sample_id, number)) for sample in samples]
 
 
+def single_id(pooled_id: str, number: int) -> str | None:
+    """What a sample of the pooled run is called in a repeat, counted from 0; None if it is of another."""
+    mark = _name("", number)
+    return pooled_id.removesuffix(mark) if pooled_id.endswith(mark) else None
+
+
 def _name(sample_id: str, number: int) -> str:
     return sample_id if number == 0 else f"{sample_id} (repeat {number + 1})"
 

@@ -18,6 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..core.log import LOGGER, clean_facts, tell, tell_clean
+from ..core.scored_chunks import scoring_executor
 from ..core.types import EvaluationSample, Failure, SystemOutputs
 from ..errors import RunStoppedError
 from ..io.jsonl import encode
@@ -176,10 +177,7 @@ def logged(
     evaluator.executor = _Watched(evaluator.executor, log)
     if evaluator.policy is not None:
         told = _Waits(log, counts)
-        clock = evaluator.policy.clock
-        clock = replace(
-            clock, sleep=_Told(clock.sleep, told.add), sleep_async=_Told(clock.sleep_async, told.add)
-        )
+        clock = replace(evaluator.policy.clock, told=told.add)
         evaluator.policy = replace(evaluator.policy, clock=clock)
     facts = {name: header.get(name) for name in ("evaluation_id", "system", "dataset")}
     concurrency = getattr(before[0], "concurrency", None)
@@ -263,6 +261,10 @@ class _Watched:
         self.concurrency = getattr(executor, "concurrency", None)
         self.timeout = getattr(executor, "timeout", None)
 
+    def for_scoring(self) -> Executor | None:
+        """The executor itself: only calls are looked at."""
+        return scoring_executor(self.executor)
+
     def map(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[int, Any]]:
         self._log.begin()
         gate = getattr(getattr(call, "limits", None), "gate", None)
@@ -291,21 +293,3 @@ class _Waits:
             self._told_at = self._told_at if often else now
             waits = self._counts.waits
         self._log.tell(DEBUG if often else INFO, "call.waiting", seconds=seconds, waits=waits)
-
-
-class _Told:
-    """A sleep that tells how long it is; in another process it is the sleep alone."""
-
-    def __init__(self, sleep: Callable[[float], Any], add: Callable[[float], None]) -> None:
-        self._sleep, self._add = sleep, add
-
-    def __call__(self, seconds: float) -> Any:
-        self._add(seconds)
-        return self._sleep(seconds)
-
-    def __reduce__(self) -> Any:
-        return _itself, (self._sleep,)
-
-
-def _itself(thing: Any) -> Any:
-    return thing

@@ -18,10 +18,19 @@ from ..core.plan import EvaluationPlan
 from ..core.resources import checked_prices
 from ..core.runner import OnOutput
 from ..core.scores import Scores
-from ..core.scoring import Tally, environment, new_evaluation_id, now, score_in_chunks, utc_text
+from ..core.scoring import (
+    Tally,
+    environment,
+    measurable,
+    new_evaluation_id,
+    now,
+    score_in_chunks,
+    utc_text,
+)
 from ..core.seen import SeenIds
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..io.predictions import PredictionFile
+from .dataset_marks import DatasetMarks
 from .journal import JOURNAL, stored_places
 from .run_log import RunLog, logged_scoring
 from .storage import EvaluationResultsStorage
@@ -54,6 +63,7 @@ class Survey:
     size: int = 0
     repeated: int = 0  # samples with the id of another one
     sha256: str = ""  # the dataset's fingerprint
+    marks: DatasetMarks = field(default_factory=DatasetMarks)
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
 
@@ -67,6 +77,7 @@ class Survey:
             survey.repeated += not survey.ids.add(sample.sample_id)
             survey.size += 1
             fingerprint.add([sample])
+            survey.marks.add(survey.size, fingerprint)
             survey._note(sample, plain, dotted)
         survey.sha256 = fingerprint.hexdigest()
         return survey
@@ -133,6 +144,8 @@ def score_predictions(
                     on_output(sample, output)
 
         folder = storage.run_folder(evaluation_id)
+        if not predictions.longest:
+            plan = measurable(plan, (output for _, output in _pairs(dataset, predictions, limit)))
         pairs = _pairs(dataset, predictions, limit)
         results = score_in_chunks(plan, pairs, keep, seed=seed, folder=folder, executor=executor)
         run = EvaluationRun(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -61,6 +61,10 @@ class _InPieces:
         raise NotImplementedError
 
 
+class _TriedError(Exception):
+    """A file could be written; it is not to be there yet."""
+
+
 class SpanFile(_InPieces):
     """A file of OTLP documents, one a line, as collectors read them; `auepora import-traces` does too."""
 
@@ -71,6 +75,11 @@ class SpanFile(_InPieces):
 
     def __str__(self) -> str:
         return f"in {self._path}"
+
+    def refuse_unwritable(self) -> None:
+        """StorageError if it could not be written; nothing is left behind either way."""
+        with suppress(_TriedError), written(self._path, force=self._force):
+            raise _TriedError
 
     def __enter__(self) -> SpanFile:
         self._file = self._stack.enter_context(written(self._path, force=self._force))

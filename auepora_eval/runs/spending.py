@@ -8,7 +8,7 @@ from ..core.limits import attempts_of, cost_of
 from ..core.policy import CallPolicy
 from ..core.resources import ApiUsage
 from ..io.records import read_prediction
-from .journal import JOURNAL, read_header
+from .journal import JOURNAL, run_key
 from .journal_lines import Damage, good_records, opened_journal
 
 
@@ -20,7 +20,7 @@ def spent_before(folder: Path, policy: CallPolicy) -> dict[str, float]:
     calls, usage = 0, ApiUsage()
     if not (folder / JOURNAL).exists():
         return {}
-    key = read_header(folder)["run_key"].encode()
+    key = run_key(folder)
     with opened_journal(folder / JOURNAL) as file:
         for offset, record in good_records(file, key, Damage()):
             if record.get("type") != "output":

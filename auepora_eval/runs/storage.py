@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -24,7 +23,7 @@ from ..core.runner import AueporaEvaluator
 from ..core.scoring import Tally
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, NotFoundError, StorageError
-from ..io.atomic import write_bytes, written
+from ..io.atomic import remove_leftovers, write_bytes
 from ..io.document_file import read_content
 from ..io.json_text import kind_of, parse_document
 from ..io.jsonl import parse_line, read_lines, read_records, read_samples
@@ -36,12 +35,13 @@ from ..io.records import read_sample
 from ..io.results_json import add_stored_attempts, refuse_newer, results_to_run
 from ..io.storable import refuse_unstorable
 from .heads import read_head
-from .journal import HEADER, JOURNAL, lacking, stored_places
+from .journal import HEADER, lacking, stored_places
+from .journal_places import JournalPlaces
+from .replaced_parts import outputs_hash, part_there
 from .side_by_side import side_by_side
-from .writer import ROWS_IN_THE_JSON, RunWriter, indented, with_metadata
+from .writer import ROWS_IN_THE_JSON, RUN_FILES, RunWriter, indented, run_writer, with_metadata
 
 SUFFIX = ".results.json"
-RUN_FILES = ("samples.jsonl", "outputs.jsonl")
 OWN_LINE_BYTES = 1_000_000_000
 
 
@@ -88,40 +88,18 @@ class EvaluationResultsStorage:
         path = self._results_path(evaluation_id)
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another id, or use --force (force=True).")
-        folder = self.run_folder(evaluation_id)
-        queries = path.with_name(f"{evaluation_id}{QUERIES_SUFFIX}")
-        begun: list[Path] = []
-        # Of two writers of one id the first to name its results file wins (`finish`); only then do the
-        # other files get their names, so that they are never those of the loser. A run with a journal has
-        # one writer, by its lock: its results file comes last, and whoever sees it sees a whole run.
-        with _made(folder), TemporaryFile(dir=folder) as rows, ExitStack() as stack:
-
-            def open_queries() -> tuple[str, BinaryIO]:
-                begun.append(queries)
-                return queries.name, stack.enter_context(written(queries, force=True))
-
-            names = RUN_FILES if with_outputs else RUN_FILES[:1]
-            files = [stack.enter_context(written(folder / name, force=True)) for name in names]
-            writer = RunWriter(
-                path,
-                files[0],
-                files[1] if with_outputs else None,
-                rows,
-                open_queries,
-                force=force,
-                rows_in_the_json=rows_in_the_json,
-                all_differ=all_differ,
-                name_the_rest=None if with_outputs else stack.close,
-            )
-            try:
-                yield writer
-            finally:
-                writer.close()
-        if not begun:
-            queries.unlink(missing_ok=True)  # of the run that was replaced
-        # Of the run that was replaced too: outputs are in one place only.
-        for name in (JOURNAL, HEADER) if with_outputs else RUN_FILES[1:]:
-            (folder / name).unlink(missing_ok=True)
+        self.remove_leftovers(evaluation_id)
+        with run_writer(
+            path,
+            self.run_folder(evaluation_id),
+            path.with_name(f"{evaluation_id}{QUERIES_SUFFIX}"),
+            replaced=None if with_outputs else self.outputs_sha256(evaluation_id),
+            force=force,
+            rows_in_the_json=rows_in_the_json,
+            with_outputs=with_outputs,
+            all_differ=all_differ,
+        ) as writer:
+            yield writer
 
     def load_run(self, name: str | Path) -> EvaluationRun:
         """A stored run, by its id or by the path of its results file."""
@@ -247,10 +225,15 @@ class EvaluationResultsStorage:
         """
         from .evaluation import evaluate_and_store
 
-        if resume and evaluation_id is not None and self._results_path(evaluation_id).exists():
-            retry_failed = bool(options.get("retry_failed"))
-            if not lacking(self.run_folder(evaluation_id), retry_failed=retry_failed):
-                return self.load_scores(evaluation_id)
+        if resume and evaluation_id is None:
+            raise DataError("resume", "it does not say which run.", fix="Name it: evaluation_id='...'.")
+        retry_failed = bool(options.get("retry_failed"))
+        if (
+            resume
+            and evaluation_id is not None
+            and self.is_complete(evaluation_id, retry_failed=retry_failed)
+        ):
+            return self.load_scores(evaluation_id)
         begun = evaluation_id is not None and (self.run_folder(evaluation_id) / HEADER).exists()
         options |= {"evaluation_id": evaluation_id, "resume": resume and begun}
         return evaluate_and_store(evaluator, dataset, self, **options).run
@@ -264,6 +247,24 @@ class EvaluationResultsStorage:
     def is_finished(self, evaluation_id: str) -> bool:
         """Whether a run of that id has its results."""
         return self._results_path(evaluation_id).exists()
+
+    def is_complete(self, evaluation_id: str, *, retry_failed: bool = False) -> bool:
+        """Whether a run has its results, and to go on with it would ask and change nothing."""
+        if not self.is_finished(evaluation_id):
+            return False
+        results, folder = self.outputs_sha256(evaluation_id), self.run_folder(evaluation_id)
+        return not lacking(folder, retry_failed=retry_failed, results=results)
+
+    def outputs_sha256(self, evaluation_id: str) -> str | None:
+        """The hash over the outputs that a run's results are of; None if it has no results."""
+        path = self._results_path(evaluation_id)
+        return outputs_hash(read_results(path)) if path.exists() else None
+
+    def remove_leftovers(self, evaluation_id: str) -> None:
+        """Remove files that processes which are dead left half-written for this run."""
+        path, folder = self._results_path(evaluation_id), self.run_folder(evaluation_id)
+        remove_leftovers(self.results_directory, (path.name, f"{evaluation_id}{QUERIES_SUFFIX}"))
+        remove_leftovers(folder, (*RUN_FILES, HEADER))
 
     def unfinished(self) -> list[str]:
         """The ids of runs that were begun and have no results yet."""
@@ -302,22 +303,6 @@ class EvaluationResultsStorage:
         return self.results_directory / f"{file_name(evaluation_id, 'evaluation id')}.run"
 
 
-@contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """A folder that is there, and goes again if nothing comes into it."""
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be written: {error.strerror or error}.") from error
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            for each in new:
-                each.rmdir()
-
-
 def read_results(path: Path) -> dict[str, Any]:
     """A results file as it is; DataError if it is none, or of a later version."""
     results = parse_document(read_content(path), path.name)
@@ -338,7 +323,17 @@ def run_folder(path: Path) -> Path:
 
 def stored_samples(path: Path) -> Iterator[EvaluationSample]:
     """The samples of a stored run, by its results file, as they come."""
-    return read_samples(run_folder(path) / "samples.jsonl", max_line_bytes=OWN_LINE_BYTES)
+    return read_samples(_samples_of(path), max_line_bytes=OWN_LINE_BYTES)
+
+
+def _samples_of(path: Path) -> Path:
+    folder = run_folder(path)
+    return part_there(folder, folder / RUN_FILES[0], lambda: outputs_hash(read_results(path)))
+
+
+def _places_of(path: Path) -> JournalPlaces | None:
+    """The outputs that results were made of; what came to the journal since is not among them."""
+    return stored_places(run_folder(path), lambda sha256: sha256 == outputs_hash(read_results(path)))
 
 
 class _Id(msgspec.Struct):
@@ -347,7 +342,7 @@ class _Id(msgspec.Struct):
 
 def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample]:
     """Those of the samples of a stored run that have one of these ids; of the others only the id is read."""
-    file = run_folder(path) / "samples.jsonl"
+    file = _samples_of(path)
     decode = msgspec.json.Decoder(_Id).decode
     for number, line in enumerate(read_lines(file, OWN_LINE_BYTES), start=1):
         where = f"{file.name}:{number}"
@@ -361,7 +356,7 @@ def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample
 
 def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The records of a stored run's outputs, by its results file, each with its place, in order."""
-    places = stored_places(run_folder(path))
+    places = _places_of(path)
     if places is None:
         yield from read_records(run_folder(path) / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
         return
@@ -372,7 +367,7 @@ def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def stored_outputs(path: Path, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
     """The outputs of a stored run, by its results file: those of its journal, or else of its predictions."""
     folder = run_folder(path)
-    places = stored_places(folder)
+    places = _places_of(path)
     if places is not None:
         return list(places.outputs(sample.sample_id for sample in samples))
     predictions = load_predictions(folder / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
@@ -388,4 +383,8 @@ def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
     if not isinstance(digest, str):
         raise DataError(f"{path.name}: $.queries_file", "has no sha256 of the rows' file.", fix=EDITED)
     # Found by our own name, not by the one in the document; that it is the right file, the sha256 tells.
-    return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
+    name = path.name.removesuffix(SUFFIX)
+    file = path.with_name(name + QUERIES_SUFFIX)
+    return ParquetRows(
+        part_there(path.with_name(f"{name}.run"), file, lambda: outputs_hash(results)), sha256=digest
+    )

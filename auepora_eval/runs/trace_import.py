@@ -27,6 +27,7 @@ class Imported:
     pairs: list[tuple[EvaluationSample, SystemOutputs]] = field(default_factory=list)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     not_spans: Counter[str] = field(default_factory=Counter)
+    first_not_span: dict[str, str] = field(default_factory=dict)  # where it is, by reason
     total: int = 0
     without_trace: int | None = None  # samples of the dataset
 
@@ -60,7 +61,7 @@ def import_traces(
     dump = SpanDump(path)
     reader = TraceReader(id_attribute).add(dump)
     known = None if dataset is None else _Known(dataset, by_id=id_attribute is not None)
-    imported, used = Imported(not_spans=dump.left_out), set[str]()
+    imported, used = Imported(not_spans=dump.left_out, first_not_span=dump.first), set[str]()
     for trace in reader:
         imported.total += 1
         sample = trace.sample if known is None or trace.problem else known.find(trace.sample)

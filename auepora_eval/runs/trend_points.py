@@ -11,7 +11,7 @@ from ..core.metrics_base import SampleMetric
 from ..core.scores import Scores, as_columns
 from ..core.types import EvaluationRun, MetricResult, TargetCategory
 from ..metrics.parse import parse_metric
-from .pairing import _clusters, _Filled
+from .pairing import FilledRows, clusters_of_rows
 from .side_by_side import metric_values
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, see
     if metric is not None and result.scores:
         samples = {sample.sample_id: sample for sample in run.samples}
         scores = _in_order(as_columns(result.scores))
-        filled = _Filled(metric, scores, samples)
+        filled = FilledRows(metric, scores, samples)
         if failed and details.get("num_samples"):  # where nothing was answered, nothing was measured
             counted = _with_failures(metric, scores, filled, seed) or result
         if _is_mean(metric):
             import numpy as np
 
             rows = np.where(filled.there, filled.rows[:, 0], math.nan)
-            clusters = _clusters(scores, samples)
+            clusters = clusters_of_rows(scores, samples)
     limits = counted.details.get("confidence_interval")
     point = TrendPoint(
         run.evaluation_id,
@@ -169,7 +169,9 @@ def _limits(interval: Any) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _with_failures(metric: SampleMetric, scores: Scores, filled: _Filled, seed: int) -> MetricResult | None:
+def _with_failures(
+    metric: SampleMetric, scores: Scores, filled: FilledRows, seed: int
+) -> MetricResult | None:
     """The result with failed calls at their worst; None if the metric has no worst value."""
     import numpy as np
 

@@ -132,18 +132,18 @@ def _check_plan(results: Mapping[str, Any]) -> Check:
     stored = results.get("metadata", {}).get("plan_sha256")
     if stored is None:
         return Check("plan_sha256", UNCHECKED, "the file has none")
-    return _compared("plan_sha256", stored, plan_sha256(results))
+    return check_same("plan_sha256", stored, plan_sha256(results))
 
 
 def _check_names(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
     """What is said twice: in the file and by its name, in one part of it and in another."""
     name = path.name.removesuffix(SUFFIX)
-    yield _compared("evaluation_id", results.get("evaluation_id"), name)
+    yield check_same("evaluation_id", results.get("evaluation_id"), name)
     if results.get("schema_version") == "1.0":
         return  # it had the seed alone there
     parameters = dict(results["metadata"]["evaluation_parameters"])
     parameters.pop("random_seed", None)
-    yield _compared("evaluation_parameters", parameters, evaluation_parameters(results["configuration"]))
+    yield check_same("evaluation_parameters", parameters, evaluation_parameters(results["configuration"]))
 
 
 def _check_rows(told: Mapping[str, Any], path: Path, found: int) -> Check:
@@ -151,7 +151,7 @@ def _check_rows(told: Mapping[str, Any], path: Path, found: int) -> Check:
     name = path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX
     if told and told.get("name") != name:
         return Check("rows", DOES_NOT_FIT, f"queries_file names {told.get('name')!r:.80}, they are in {name}")
-    return _compared("rows", told.get("rows", found), found)
+    return check_same("rows", told.get("rows", found), found)
 
 
 @dataclass
@@ -206,7 +206,7 @@ class _Files:
         metadata = self.results.get("metadata", {})
         for name, found in (("dataset_sha256", self._dataset), ("outputs_sha256", self._outputs)):
             if name in metadata:
-                yield _compared(name, metadata[name], found.hexdigest())
+                yield check_same(name, metadata[name], found.hexdigest())
             else:
                 yield Check(name, UNCHECKED, "the file has none")
         if self._different:
@@ -217,19 +217,19 @@ class _Files:
         if self.results.get("schema_version") != "1.0":
             usage = self._tally.usage.as_dict(self.results.get("configuration", {}))
             stored = self.results.get("performance_metrics", {}).get("api_usage")
-            yield _compared("api_usage", stored, usage)
+            yield check_same("api_usage", stored, usage)
 
 
 def _check_summary(results: Mapping[str, Any], rows: QueryRows) -> Iterator[Check]:
     tally = rows.tally()
     stored = results.get("summary", {})
     for name, value in summary(tally).items():
-        yield _compared(f"summary.{name}", stored.get(name), value)
+        yield check_same(f"summary.{name}", stored.get(name), value)
     checked = results["metadata"].get("quality_assurance", {})
     if "samples_checked" in checked or results.get("schema_version") != "1.0":
-        yield _compared("samples_checked", checked.get("samples_checked"), len(rows))
+        yield check_same("samples_checked", checked.get("samples_checked"), len(rows))
     stats = results.get("performance_metrics", {}).get("latency_stats")
-    yield _compared("latency_stats", stats, latency_stats(tally.seconds))
+    yield check_same("latency_stats", stats, latency_stats(tally.seconds))
 
 
 def _check_metrics(
@@ -239,11 +239,11 @@ def _check_metrics(
     old = results.get("schema_version") == "1.0"
     stopping = stored_stopping(results, "results")
     if stopping is not None:
-        yield _compared("stopping.samples_used", stopping.samples_used, len(rows))
+        yield check_same("stopping.samples_used", stopping.samples_used, len(rows))
     metrics = stored_metrics(results, rows)
     methods = statistical_analysis(metrics)
     if not old:
-        yield _compared("statistical_analysis", results.get("statistical_analysis"), methods)
+        yield check_same("statistical_analysis", results.get("statistical_analysis"), methods)
     for result in metrics:
         try:
             metric = parse_metric(result.name)
@@ -301,7 +301,8 @@ def _check_metric(stored: MetricResult, found: MetricResult, keys: list[str]) ->
     return Check(stored.name, DOES_NOT_FIT if wrong else FITS, "; ".join(wrong))
 
 
-def _compared(what: str, stored: Any, found: Any) -> Check:
+def check_same(what: str, stored: Any, found: Any) -> Check:
+    """Whether what is stored is what was found anew; what differs is told."""
     if _same(stored, found):
         return Check(what, FITS)
     return Check(what, DOES_NOT_FIT, f"the file says {stored!r:.120}, found {found!r:.120}")

@@ -14,7 +14,7 @@ from ..io.validation import DataFormatValidator
 from .benchmark_baselines import Baseline, measurement_entry, read_baselines
 from .side_by_side import metric_values
 from .storage import SUFFIX, EvaluationResultsStorage, read_results
-from .verify import DOES_NOT_FIT, FITS, RUN_OF, UNCHECKED, Check, Verification, _compared, verify_run
+from .verify import DOES_NOT_FIT, FITS, RUN_OF, UNCHECKED, Check, Verification, check_same, verify_run
 
 AB_TEST, BENCHMARK = "ab_test", "benchmark"
 _BENCHMARKS = (".json", ".yaml", ".yml", ".parquet", ".h5", ".hdf5")
@@ -65,7 +65,7 @@ def _verified(name: str, checks: Iterator[Check], path: Path) -> Verification:
 def _form(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
     errors = DataFormatValidator().validate_evaluation_results(results)
     yield Check("form", DOES_NOT_FIT if errors else FITS, "; ".join(errors[:3]))
-    yield _compared("evaluation_id", results.get("evaluation_id"), path.name.removesuffix(SUFFIX))
+    yield check_same("evaluation_id", results.get("evaluation_id"), path.name.removesuffix(SUFFIX))
 
 
 def _experiment(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
@@ -76,7 +76,7 @@ def _experiment(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
     told = "" if known else f"{winner!r:.60} is none of the variants"
     yield Check("winner", FITS if known else DOES_NOT_FIT, told)
     totals = {key: sum(variant[key] for variant in variants.values()) for key in _SUMMARY}
-    yield _compared("summary", {key: results["summary"][key] for key in _SUMMARY}, totals)
+    yield check_same("summary", {key: results["summary"][key] for key in _SUMMARY}, totals)
     for name, variant in variants.items():
         yield from _variant(results, name, variant, path.parent)
     what = "no test is made again: auepora experiment --force makes them"
@@ -92,12 +92,12 @@ def _variant(
         yield Check(what, UNCHECKED, f"{path.name} is not beside it")
         return
     run = read_results(path)
-    yield _compared(f"{what}: dataset_sha256", variant["dataset_sha256"], run["metadata"]["dataset_sha256"])
+    yield check_same(f"{what}: dataset_sha256", variant["dataset_sha256"], run["metadata"]["dataset_sha256"])
     summary = {key: run["summary"][key] for key in _SUMMARY}
-    yield _compared(f"{what}: summary", {key: variant[key] for key in _SUMMARY}, summary)
+    yield check_same(f"{what}: summary", {key: variant[key] for key in _SUMMARY}, summary)
     values = {metric: value for metric, value, _ in metric_values(run)}
     told = {one["metric_name"]: one["variant_results"][name]["value"] for one in metric_blocks(results)}
-    yield _compared(f"{what}: values", told, {metric: values.get(metric) for metric in told})
+    yield check_same(f"{what}: values", told, {metric: values.get(metric) for metric in told})
 
 
 def metric_blocks(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -113,9 +113,9 @@ def _recording(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
     yield from _form(results, path)
     operations = results["operations"]
     means = {name: one["current_mean"] for name, one in results["comparisons"].items()}
-    yield _compared("comparisons", means, {name: operations[name]["mean_duration"] for name in means})
+    yield check_same("comparisons", means, {name: operations[name]["mean_duration"] for name in means})
     worse = results["regressions"]
-    yield _compared("worst_severity", results["worst_severity"], worse[0]["severity"] if worse else None)
+    yield check_same("worst_severity", results["worst_severity"], worse[0]["severity"] if worse else None)
     yield Check("measurements", UNCHECKED, "they are of the files and runs that were recorded")
 
 
@@ -140,4 +140,4 @@ def _pool(name: str, entry: Mapping[str, Any], baseline: Baseline) -> Check:
         return Check(what, UNCHECKED, "it keeps no recordings")
     expected = measurement_entry(baseline.expected) if baseline.recordings else {}
     keys = ("mean_duration", "std_duration", "mean_memory", "sample_count")
-    return _compared(what, {key: entry.get(key) for key in keys}, {key: expected.get(key) for key in keys})
+    return check_same(what, {key: entry.get(key) for key in keys}, {key: expected.get(key) for key in keys})

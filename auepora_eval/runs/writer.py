@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, BinaryIO
 
 import msgspec
@@ -24,7 +26,10 @@ from ..io.queries_parquet import QueriesWriter
 from ..io.query_rows import query_results
 from ..io.records import prediction_record, sample_record
 from ..io.results_json import results_head
+from .journal import HEADER, JOURNAL
+from .replaced_parts import forget_parts, keep_parts, made_folder
 
+RUN_FILES = ("samples.jsonl", "outputs.jsonl")
 ROWS_IN_THE_JSON = 10_000  # a run of more samples has its rows in a Parquet file beside
 
 
@@ -125,6 +130,63 @@ class RunWriter:
         self._queries.add_rows(waiting)
         self._rows.seek(0)
         self._rows.truncate()
+
+
+@contextmanager
+def run_writer(
+    path: Path,
+    folder: Path,
+    queries: Path,
+    *,
+    replaced: str | None,
+    force: bool,
+    rows_in_the_json: int,
+    with_outputs: bool,
+    all_differ: bool,
+) -> Iterator[RunWriter]:
+    """A writer of a results file, of the run's folder, and of the rows beside if they are many.
+
+    `replaced` is the hash of the outputs that the results are of which are there: their parts are kept until
+    the new results have their name.
+    """
+    begun: list[Path] = []
+    # Of two writers of one id the first to name its results file wins (`finish`); only then do the
+    # other files get their names, so that they are never those of the loser. A run with a journal has
+    # one writer, by its lock: its results file comes last, and whoever sees it sees a whole run.
+    with made_folder(folder), TemporaryFile(dir=folder) as rows, ExitStack() as stack:
+
+        def open_queries() -> tuple[str, BinaryIO]:
+            begun.append(queries)
+            return queries.name, stack.enter_context(written(queries, force=True))
+
+        def name_the_rest() -> None:
+            if replaced is not None:
+                keep_parts(folder, (folder / RUN_FILES[0], queries), replaced)
+            stack.close()
+
+        names = RUN_FILES if with_outputs else RUN_FILES[:1]
+        files = [stack.enter_context(written(folder / name, force=True)) for name in names]
+        writer = RunWriter(
+            path,
+            files[0],
+            files[1] if with_outputs else None,
+            rows,
+            open_queries,
+            force=force,
+            rows_in_the_json=rows_in_the_json,
+            all_differ=all_differ,
+            name_the_rest=None if with_outputs else name_the_rest,
+        )
+        try:
+            yield writer
+        finally:
+            writer.close()
+    if not begun:
+        queries.unlink(missing_ok=True)  # of the run that was replaced
+    # Of the run that was replaced too: outputs are in one place only.
+    for name in (JOURNAL, HEADER) if with_outputs else RUN_FILES[1:]:
+        (folder / name).unlink(missing_ok=True)
+    forget_parts(folder)
 
 
 def with_metadata(results: dict[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .drawing import summed_by_unit
-from .intervals import RESAMPLES, Interval, _bca
+from .intervals import RESAMPLES, Interval, bca_from_draws
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,7 +165,7 @@ def table_interval(
     # Equal samples leave equal tables behind: each kind stands for as many as there are of it.
     jackknife = np.repeat(np.where(np.isfinite(left_out), left_out, value), np.minimum(counts, 10_000))
     unit = "" if clusters is None else " by cluster"
-    return _bca(value, drawn, jackknife, confidence, seed, unit)
+    return bca_from_draws(value, drawn, jackknife, confidence, seed, unit)
 
 
 def _kinds(units: Array) -> tuple[Array, NDArray[np.intp]]:

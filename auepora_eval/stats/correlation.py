@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .intervals import RESAMPLES, Interval, _normal_quantile
+from .intervals import RESAMPLES, Interval, normal_quantile
 from .resampling import Weighted, weighted_interval, weighted_ranks
 
 if TYPE_CHECKING:
@@ -126,6 +126,6 @@ def _kendall_of_many(x: Array, y: Array, confidence: float, *, independent: bool
     value = float(kendalltau(x, y).statistic)
     if abs(value) >= 1.0 or not independent:
         return Correlation(value, None, len(x))
-    half = _normal_quantile((1 + confidence) / 2) * math.sqrt(0.437 / (len(x) - 4))
+    half = normal_quantile((1 + confidence) / 2) * math.sqrt(0.437 / (len(x) - 4))
     low, high = (math.tanh(math.atanh(value) + sign * half) for sign in (-1, 1))
     return Correlation(value, Interval(low, high, "Fieller's z"), len(x))

@@ -45,7 +45,7 @@ def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> 
     """Wilson's score interval for a share. `n` may be an effective, fractional, number of samples."""
     if n <= 0 or not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n} is not a share")
-    z = _normal_quantile((1 + confidence) / 2)
+    z = normal_quantile((1 + confidence) / 2)
     share = successes / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
@@ -178,7 +178,7 @@ def _bca_of_ratio(
     if float(np.ptp(drawn)) == 0.0:
         return Interval(value, value, "all resamples equal")
     left_out = (sums.sum() - sums[there]) / (sizes.sum() - sizes[there])
-    return _bca(value, drawn, left_out, confidence, seed, unit)
+    return bca_from_draws(value, drawn, left_out, confidence, seed, unit)
 
 
 def bootstrap_interval(
@@ -218,7 +218,7 @@ def bootstrap_interval(
     if float(np.ptp(drawn)) == 0.0:
         return Interval(value, value, "all resamples equal")
     if len(groups) > NORMAL_ABOVE:
-        half = _normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
+        half = normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
         return Interval(
             value - half, value + half, f"normal{unit}, error from {resamples} draws, seed {seed}"
         )
@@ -232,7 +232,7 @@ def bootstrap_interval(
         if of_sums
         else _leave_one_out(rows, groups, aggregate)
     )
-    return _bca(value, drawn, left_out, confidence, seed, unit)
+    return bca_from_draws(value, drawn, left_out, confidence, seed, unit)
 
 
 def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> Interval | None:
@@ -339,7 +339,7 @@ def _each_resample(
     return [float(aggregate(rows[np.concatenate([groups[i] for i in draw])])) for draw in draws]
 
 
-def _bca(
+def bca_from_draws(
     value: float, drawn: Array, jackknife: Array, confidence: float, seed: int, unit: str = ""
 ) -> Interval:
     """Efron's bias-corrected and accelerated interval from draws and leave-one-out values."""
@@ -357,7 +357,7 @@ def _bca(
         levels = [(1 - confidence) / 2, (1 + confidence) / 2]
         method = method.replace("BCa", "percentile")
     else:
-        levels = _bca_levels(_normal_quantile(below), acceleration, confidence)
+        levels = _bca_levels(normal_quantile(below), acceleration, confidence)
     low, high = np.quantile(drawn, levels)
     return Interval(float(low), float(high), method)
 
@@ -365,7 +365,7 @@ def _bca(
 def _bca_levels(bias: float, acceleration: float, confidence: float) -> list[float]:
     levels = []
     for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
-        shifted = bias + _normal_quantile(tail)
+        shifted = bias + normal_quantile(tail)
         levels.append(_normal_cdf(bias + shifted / (1 - acceleration * shifted)))
     return levels
 
@@ -384,12 +384,13 @@ def _closed_form_bca(values: Array, confidence: float) -> Interval:
     skew = float((centred * centred * centred).mean()) / variance**1.5 / (6 * math.sqrt(n))
     limits = []
     for level in _bca_levels(skew, skew, confidence):
-        z = _normal_quantile(level)
+        z = normal_quantile(level)
         limits.append(float(values.mean()) + error * (z + skew * (z * z - 1)))
     return Interval(limits[0], limits[1], "BCa, closed form")
 
 
-def _normal_quantile(level: float) -> float:
+def normal_quantile(level: float) -> float:
+    """The z that this share of a standard normal distribution lies below: 1.96 for 0.975."""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(level)

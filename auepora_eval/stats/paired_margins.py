@@ -2,9 +2,12 @@
 
 A t-test takes the spread of the differences from the samples. Where losses are rare the samples often hold
 none of them, or one, and the spread looks far too small: the test passes a run that is worse by the margin.
+Samples of one cluster are lost together, so it is clusters that count there, and a whole one may be lost.
 
 share_margin_p      differences of -1, 0 and 1 (two systems right or wrong): exact, whatever the shares
-bounded_margin_p    any differences within a reach: under the likeliest distribution that does lose the margin
+unseen_loss_p       no sample differs, or all by the same; with it unseen_loss and units_to_rule_out
+bounded_margin_p    any differences within a reach, in clusters or not: under the likeliest distribution that
+                    does lose the margin
 paired_margin_test  the one of these, or the t-test, that fits
 """
 
@@ -15,6 +18,7 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .drawing import summed_by_unit
 from .equivalence import MarginTest, non_inferiority_test
 
 if TYPE_CHECKING:
@@ -29,7 +33,9 @@ _WINDOW = 9.0  # deviations around the expected number of wins; beyond is nothin
 _ALL_WINS = 5_000
 _CELLS = 2_000_000  # of one block of draws
 _FEW_PLACES = 64  # different gains; of more, fewer draws are made
-_MOST_PLACES = 500  # of more than that no few decide the spread
+_MOST_PLACES = 500  # of more than that those next to each other are put together
+_SMALL = 0.25  # of the reach: what loses more is lost rather than noise
+_STEPS = (400, 8)  # of a gain, and of the size of a cluster, where they are put together
 
 
 @lru_cache(maxsize=4_096)
@@ -109,14 +115,77 @@ def _most_losses(wins: Array, seen: float, pairs: int, margin: float) -> Array:
     return low
 
 
+def unseen_loss_p(units: int, gain: float, margin: float, reach: float, size: float = 1.0) -> float:
+    """The p-value of "worse by the margin" where all units gained the same, and none can lose over `reach`.
+
+    A mean loss of the margin takes a share of units that lose; that so many were asked and none of them was
+    among these becomes unlikely with their number only. Clusters that are lost may be larger than the
+    average, by the factor `size` (that of `lost_size`): then fewer of them make the loss.
+
+    >>> round(unseen_loss_p(145, 0.0, 0.02, 1.0), 3), round(unseen_loss_p(4, 0.0, 0.1, 1.0), 3)
+    (0.053, 0.656)
+    """
+    if not math.isfinite(reach) or gain + margin <= 0:
+        return 1.0
+    share = _unseen_share(gain, margin, reach, size)
+    return float((1 - share) ** units) if share < 1 else 0.0
+
+
+def units_to_rule_out(margin: float, reach: float, size: float = 1.0, *, level: float = 0.05) -> int:
+    """How many units it takes to rule out a loss of the margin where none of them differs.
+
+    >>> units_to_rule_out(0.02, 1.0), units_to_rule_out(0.05, 1.0), units_to_rule_out(1.0, 1.0)
+    (149, 59, 1)
+    """
+    share = _unseen_share(0.0, margin, reach, size)
+    return math.ceil(math.log(level) / math.log1p(-share)) if share < 1 else 1
+
+
+def unseen_loss(units: int, reach: float, size: float = 1.0, *, level: float = 0.05) -> float:
+    """The largest loss that so many units, none of which differs, do not rule out.
+
+    >>> round(unseen_loss(149, 1.0), 4)
+    0.0199
+    """
+    share = 1 - math.exp(math.log(level) / units)
+    return reach * share * size / (1 - share + share * size)
+
+
+def _unseen_share(gain: float, margin: float, reach: float, size: float) -> float:
+    lost = (reach - margin) * size
+    return (gain + margin) / (gain + margin + lost) if lost > 0 else 1.0
+
+
+def lost_size(sizes: ArrayLike) -> float:
+    """How many times the average cluster one is that was lost: as large as that of a sample taken at random.
+
+    So it is where a cluster of twice the size is twice as likely to be lost.
+
+    >>> lost_size([2, 2, 2]), lost_size([1, 3])
+    (1.0, 1.25)
+    """
+    import numpy as np
+
+    numbers = np.asarray(sizes, dtype=np.float64)
+    return float((numbers**2).mean() / numbers.mean() ** 2)
+
+
 def bounded_margin_p(
-    gains: ArrayLike, margin: float, reach: float, *, draws: int | None = None, seed: int = 0
+    gains: ArrayLike,
+    margin: float,
+    reach: float,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    draws: int | None = None,
+    seed: int = 0,
 ) -> float:
     """The p-value of "the mean gain is -margin or less", of gains that lie between -reach and reach.
 
     Of all distributions that lose the margin the one is taken under which these gains are likeliest (the
     empirical likelihood, with a place for losses of the whole reach that no sample happened to show); p is
-    how often its samples have a mean as good. With no sample that differs that is (1 - margin / reach) ** n.
+    how often its samples have a mean as good. With clusters, these are drawn whole, and what need not have
+    been shown is the loss of a whole cluster, of `lost_size`. It is never surer than a run that does
+    not differ would be, unless the mean is a gain.
     """
     import numpy as np
 
@@ -127,36 +196,81 @@ def bounded_margin_p(
         raise ValueError(f"a margin and a reach are positive, not {margin} and {reach}")
     if margin >= reach:
         return float(bool((values <= -reach).all()))
-    if values.mean() + margin <= 1e-12 * reach:
+    mean = float(values.mean())
+    if mean + margin <= 1e-12 * reach:
         return 1.0
-    places, counts = np.unique(values, return_counts=True)
-    shares, worst = _likeliest_at_margin(places, counts / len(values), margin, reach)
-    rng = np.random.default_rng(seed)
-    places, shares = np.append(places, -reach), np.append(shares, worst)
-    limit = float(values.sum()) - 1e-9 * (1 + float(np.abs(values).sum()))
+    sizes = summed_by_unit(np.ones((len(values), 1)), clusters)[:, 0]
+    sums = summed_by_unit(values.reshape(-1, 1), clusters)[:, 0]
+    size = lost_size(sizes)
+    gone = size * float(sizes.mean())
+    floor = unseen_loss_p(len(sizes), max(mean, 0.0), margin, reach, size)
+    if mean <= 0:
+        share = _unseen_share(0.0, margin, reach, size)
+        floor = max(floor, share_margin_p(0, 0, len(sizes), share))
+    if not values.any():
+        return floor
+    places, above, counts = _places(sums, sums + margin * sizes, sizes)
+    worst = min(-(reach - margin) * gone, float(above.min()))
+    shares, unseen = _likeliest_at_margin(above, counts / len(sizes), worst)
+    places, shares = np.append(places, -reach * gone), np.append(shares, unseen)
+    limit = float(sums.sum()) - 1e-9 * (1 + float(np.abs(sums).sum())) - _tie(sums, sizes, reach)
     draws = draws or (DRAWS if len(places) <= _FEW_PLACES else FEWER_DRAWS)
+    rng = np.random.default_rng(seed)
     chunk, extreme = max(1, _CELLS // len(places)), 0
     for done in range(0, draws, chunk):
-        drawn = rng.multinomial(len(values), shares / shares.sum(), size=min(chunk, draws - done))
+        drawn = rng.multinomial(len(sizes), shares / shares.sum(), size=min(chunk, draws - done))
         extreme += int((drawn @ places >= limit).sum())
-    return (extreme + 1) / (draws + 1)
+    return max(floor, (extreme + 1) / (draws + 1))
 
 
-def _likeliest_at_margin(places: Array, weights: Array, margin: float, reach: float) -> tuple[Array, float]:
-    """The shares of each place, and of a loss of the whole reach, that make the gains likeliest."""
+def _tie(sums: Array, sizes: Array, reach: float) -> float:
+    """By how much two sums may differ and still look alike.
+
+    Where all but a few units differ by next to nothing, it is the number of lost ones that tells. Draws have
+    the noise of what was seen: every second one with as many losses would look worse by a hair, and p would
+    be too small. Noise as large as half a lost unit blurs their number, and there is nothing to allow for.
+    """
+    noise = float(sums[sums > -_SMALL * reach * sizes].std()) * math.sqrt(len(sums))
+    lost = reach * float(sizes.mean())
+    return 1.5 * noise * max(0.0, 1 - 2 * noise / lost)
+
+
+def _places(sums: Array, above: Array, sizes: Array) -> tuple[Array, Array, Array]:
+    """The units that are alike, once each, with their counts; of too many kinds the nearest are averaged."""
+    import numpy as np
+
+    kinds, which, counts = np.unique(
+        np.stack([sums, sizes], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    which = which.reshape(-1)
+    if len(kinds) > _MOST_PLACES:
+        steps = [_steps(column, most) for column, most in zip((above, sizes), _STEPS, strict=True)]
+        _, which, counts = np.unique(
+            steps[0] * (_STEPS[1] + 1) + steps[1], return_inverse=True, return_counts=True
+        )
+    summed = [np.bincount(which, weights=column, minlength=len(counts)) for column in (sums, above)]
+    return summed[0] / counts, summed[1] / counts, counts.astype(np.float64)
+
+
+def _steps(values: Array, most: int) -> Array:
+    import numpy as np
+
+    low, width = float(values.min()), float(np.ptp(values))
+    return np.floor((values - low) / width * most) if width > 0 else np.zeros_like(values)
+
+
+def _likeliest_at_margin(above: Array, weights: Array, worst: float) -> tuple[Array, float]:
+    """The shares of each place, and of the worst, that make the units likeliest: on average 0 above."""
     from scipy.optimize import brentq
 
-    above = places + margin
-    most = 1 / (reach - margin)
+    most = -1 / worst
 
     def pull(strength: float) -> float:
         return float((weights * above / (1 + strength * above)).sum())
 
     last = most * (1 - 1e-12)
     strength = float(brentq(pull, 0.0, last)) if pull(last) < 0 else most
-    shares = (
-        weights / (1 + strength * above) if strength < most else weights * (reach - margin) / (reach + places)
-    )
+    shares = weights / (1 + strength * above) if strength < most else weights * worst / (worst - above)
     return shares, max(0.0, 1 - float(shares.sum()))
 
 
@@ -165,25 +279,19 @@ def paired_margin_test(
 ) -> MarginTest:
     """Is the candidate worse by less than the margin? By the test that holds for gains of this kind.
 
-    `reach` is the largest loss that a sample can have. Clusters, gains without a reach, and hundreds of
-    different gains go by a t-test; 0/1 gains in clusters are never surer than if none had differed.
+    `reach` is the largest loss that a sample can have; where it is not finite a t-test has to do.
     """
     import numpy as np
 
     values = np.asarray(gains, dtype=np.float64)
     by_t = non_inferiority_test(values, margin, clusters=clusters)
     if not len(values) or not math.isfinite(reach) or not reach > 0:
-        return by_t
-    all_or_nothing = bool(np.isin(values, (-reach, 0.0, reach)).all())
-    if clusters is not None:
-        # A t-test of rare losses is too sure; of scores between 0 and 1 it is about right.
-        unseen = max(0.0, 1 - margin / reach) ** len(set(clusters)) if all_or_nothing else 0.0
-        return MarginTest(max(by_t.p_value, unseen), f"{by_t.method}, {len(set(clusters))} clusters")
-    if reach == 1.0 and all_or_nothing:
+        # Without a bound, samples that are all alike tell nothing of the others.
+        return by_t._replace(p_value=1.0) if len(values) and not np.ptp(values) else by_t
+    if clusters is None and reach == 1.0 and bool(np.isin(values, (-1.0, 0.0, 1.0)).all()):
         losses, wins = int((values < 0).sum()), int((values > 0).sum())
         return MarginTest(share_margin_p(losses, wins, len(values), margin), "exact, by Tango's score")
-    if len(np.unique(values)) > _MOST_PLACES:
-        return by_t
-    drawn = bounded_margin_p(values, margin, reach)
+    drawn = bounded_margin_p(values, margin, reach, clusters=clusters)
     p_value = drawn if math.isnan(by_t.p_value) else max(drawn, by_t.p_value)
-    return MarginTest(p_value, "the larger of a t-test and of draws at the margin")
+    units = "" if clusters is None else f", {len(set(clusters))} clusters"
+    return MarginTest(p_value, f"the larger of a t-test and of draws at the margin{units}")

@@ -16,8 +16,8 @@ from .intervals import (
     NORMAL_ABOVE,
     RESAMPLES,
     Interval,
-    _bca,
-    _normal_quantile,
+    bca_from_draws,
+    normal_quantile,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def weighted_interval(
         return None
     unit = "" if clusters is None else " by cluster"
     if units > NORMAL_ABOVE:
-        half = _normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
+        half = normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
         return Interval(
             value - half, value + half, f"normal{unit}, error from {resamples} draws, seed {seed}"
         )
@@ -77,7 +77,7 @@ def weighted_interval(
         return Interval(float(low), float(high), method)
     left_out = np.concatenate([statistic(weights) for weights in _each_left_out(unit_of, units, at_once)])
     jackknife = np.where(np.isfinite(left_out), left_out, value)
-    return _bca(value, drawn, jackknife, confidence, seed, unit)
+    return bca_from_draws(value, drawn, jackknife, confidence, seed, unit)
 
 
 def weighted_ranks(values: Array, weights: Array) -> Array:

@@ -60,10 +60,69 @@ def test_baselines_grow_until_something_is_worse(record: Record) -> None:
     assert "not recorded: b.json is as it was" in err
     assert json.loads(Path("b.json").read_text(encoding="utf-8")) == kept
     record(slow, "--baselines", "b.json", "--fail-on", "critical", "--check")
-    record(slow, "--baselines", "b.json", "--accept", code=1)
-    assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 10
+    out, err = record(slow, "--baselines", "b.json", "--accept")
+    assert "recorded in b.json" in err
+    assert "search: a new baseline begins with 3.benchmark.json." in err
+    entry = json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]
+    assert (entry["sample_count"], len(entry["history"])) == (10, 2)  # what was before is kept beside it
     again = records("4.benchmark.json", [1.3 * one for one in STEADY], 4)
     assert record(again, "--baselines", "b.json")[0].endswith("+0% 100 MB - ok")  # it is normal now
+
+
+def scaled(factor: float) -> list[float]:
+    return [factor * one for one in STEADY]
+
+
+def test_what_gets_worse_again_after_it_got_better_is_seen(record: Record) -> None:
+    def days(*factors: float) -> None:
+        Path("b.json").unlink(missing_ok=True)
+        for day, factor in enumerate(factors, start=1):
+            record(records(f"{day}.benchmark.json", scaled(factor), day), "--baselines", "b.json")
+
+    days(2.5)
+    better = records("2.benchmark.json", scaled(1.0), 2)
+    out, err = record(better, "--baselines", "b.json", "--check")
+    assert "-60% 100 MB - better" in out
+    assert (
+        "better: search: duration is 1, -60% against the baseline of 2.5. Rules: sigma, relative, fac" in out
+    )
+    assert "a new baseline would begin with 2.benchmark.json." in err
+    document = json.loads(record(better, "--baselines", "b.json", "--json")[0])
+    assert document["new_baselines"] == ["search"]
+    assert [one["quantity"] for one in document["improvements"]] == ["duration"]
+    out, err = record(records("3.benchmark.json", scaled(1.6), 3), "--baselines", "b.json", code=1)
+    assert "critical: search: duration is 1.6, +60% against the baseline of 1." in out
+    assert "its baseline began with 2.benchmark.json (2026-03-02T00:00:00Z)" in err
+    days(2.5, 1.0, 1.0)
+    record(records("4.benchmark.json", scaled(1.6), 4), "--baselines", "b.json", code=1)
+    days(2.5, 2.48, 2.52, 1.0, 0.7, 0.72)  # better twice
+    entry = json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]
+    assert [round(one["mean_duration"], 2) for one in entry["recordings"]] == [0.7, 0.72]
+    assert [round(one["mean_duration"], 2) for one in entry["history"]] == [2.5, 2.48, 2.52, 1.0]
+    assert main(["verify", "b.json"]) == 0
+    assert main(["show", "b.json"]) == 0
+    assert main(["dataset", "validate", "b.json", "--format", "benchmark"]) == 0
+
+
+def test_slightly_better_or_by_chance_is_no_new_baseline(record: Record) -> None:
+    noisy = [0.2, 2.0, 0.4, 1.4, 1.0]
+    record(records("1.benchmark.json", noisy, 1), "--baselines", "b.json")
+    faster = records("2.benchmark.json", [0.7 * one for one in noisy], 2)
+    assert record(faster, "--baselines", "b.json")[0].endswith("ok")
+    same = records("3.benchmark.json", [0.85 * one for one in noisy], 3)
+    assert "new baseline" not in record(same, "--baselines", "b.json")[1]
+    entry = json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]
+    assert (len(entry["recordings"]), "history" in entry) == (3, False)
+
+
+def test_accept_takes_what_may_be_chance_too(record: Record) -> None:
+    noisy = [0.2, 2.0, 0.4, 1.4, 1.0]
+    record(records("1.benchmark.json", noisy, 1), "--baselines", "b.json")
+    faster = records("2.benchmark.json", [0.7 * one for one in noisy], 2)
+    assert "new baseline begins with 2" in record(faster, "--baselines", "b.json", "--accept")[1]
+    # An old one is taken up again, though the file has it already.
+    assert "new baseline begins with 1" in record("1.benchmark.json", "--baselines", "b.json", "--accept")[1]
+    assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 5
 
 
 def test_what_fails_is_said(record: Record) -> None:

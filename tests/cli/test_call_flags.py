@@ -44,6 +44,18 @@ def test_endpoints_are_tried_again_unasked_and_python_is_not() -> None:
     assert call_policy({**endpoint, "adaptive": True}).adaptive == 4
 
 
+@pytest.mark.parametrize("executor", ["processes", "ray"])
+def test_adaptive_is_refused_where_workers_do_not_hear_of_each_other(
+    executor: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match"]
+    assert main([*words, "--adaptive", "--executor", executor, "--concurrency", "2", "--id", "x"]) == 2
+    said = capsys.readouterr().err
+    assert f"--adaptive: the workers of --executor {executor} do not hear of each other's 429" in said
+    assert "Use --executor threads or async" in said
+    assert not (here / "results" / "x.run").exists()  # before anything is begun
+
+
 # What a plan may say of calls, what then holds, and a flag that says otherwise.
 KEYS: list[tuple[str, object, str, object]] = [
     ("timeout", 7.5, "timeout", 9.0),

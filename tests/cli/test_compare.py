@@ -42,7 +42,7 @@ def compare(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_the_tables(compare: Run) -> None:
-    out, _ = compare(*TWO, "--margin", "0.05", "--by", "scenario")
+    out, _ = compare(*TWO, "--margin", "0.2", "--by", "scenario")
     for text in (
         "hybrid against bm25, sample by sample",
         "How large",
@@ -164,6 +164,73 @@ def test_repeats(compare: Run) -> None:
     assert "Run to run, over 2 repeats of each" in out
     _, err = compare("demo-bm25,again-demo-bm25", "demo-hybrid", code=2)
     assert "equally many repeats" in err
+
+
+def losers(out: str) -> list[str]:
+    return re.findall(r"^([^ ].*): \d\.\d{4} before, \d\.\d{4} now\.", out, re.MULTILINE)
+
+
+def test_as_many_losers_are_shown_as_were_asked_for(compare: Run) -> None:
+    swapped = TWO[::-1]
+    document = json.loads(compare(*swapped, "--losers", "7", "--json")[0])
+    metric = document["metrics"][0]
+    assert (metric["name"], len(document["biggest_losers"])) == ("recall@5", 7)
+    assert len(metric["losers"]) == 5  # of every metric, a few
+    lost = metric["losses"]
+    assert lost > 7
+    out, _ = compare(*swapped, "--losers", "7")
+    assert f"Biggest losers on recall@5 (7 of {lost} that lost)" in out
+    assert len(losers(out)) == 7
+    out, _ = compare(*swapped, "--losers", "5000")
+    assert f"Biggest losers on recall@5 (all {lost} that lost)" in out
+    assert len(losers(out)) == lost
+    page, _ = compare(*swapped, "--losers", "7", "--markdown")
+    assert f"### Biggest losers on recall@5 (7 of {lost} that lost)" in page
+    assert "No sample lost on rejection_rate." in compare(*TWO, "--losers-of", "rejection_rate")[0]
+
+
+def test_repeats_have_losers_too(compare: Run) -> None:
+    repeats = ("demo-hybrid,again-demo-hybrid", "demo-bm25,again-demo-bm25")
+    out, _ = compare(*repeats, "--losers", "5000")
+    found = losers(out)
+    once = [name for name in found if not name.endswith(" (repeat 2)")]
+    assert {f"{name} (repeat 2)" for name in once} == set(found) - set(once)
+    assert out.count("  before: right documents at ") == len(found)
+    _, err = compare(*repeats, "--losers-of", "nonsense", code=2)
+    assert "'nonsense' is not compared. There are recall@5" in err
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("demo-bm25", "demo-bm25"),
+        ("demo-bm25", "demo-hybrid", "demo-bm25"),
+        ("demo-bm25,demo-hybrid", "again-demo-bm25,demo-hybrid"),
+    ],
+)
+def test_a_run_is_not_compared_with_itself(compare: Run, names: tuple[str, ...]) -> None:
+    _, err = compare(*names, code=2)
+    assert "is named twice" in err
+    assert "Name different runs." in err
+
+
+def test_one_run_each_gives_no_ranks_of_times(compare: Run) -> None:
+    three = (*TWO, "again-demo-bm25")
+    out, _ = compare(*three)
+    row = next(line for line in out.splitlines() if line.startswith("mean_latency"))
+    assert "#" not in row
+    assert "*" not in row
+    assert "no rank: one run each cannot tell about times" in " ".join(out.split())
+    assert "best value on mean_latency" not in " ".join(out.split())
+    document = json.loads(compare(*three, "--json")[0])
+    times = next(one for one in document["metrics"] if one["name"].startswith("mean_latency"))
+    assert [one["rank"] for one in times["standings"]] == [None] * 3
+    assert [one["best"] for one in times["standings"]] == [False] * 3
+    assert "the best of the others on mean_latency" in " ".join(
+        compare("again-demo-bm25", *TWO, "--losers-of", "mean_latency[end_to_end]", "--by", "scenario")[
+            0
+        ].split()
+    )
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,10 @@ def test_samples_that_are_added(here: Path, experiment: Run) -> None:
     more = {"sample_id": "40", "query": "?", "relevant_docs": ["light"], "reference_answer": "white"}
     text = (here / "questions.jsonl").read_text(encoding="utf-8")
     (here / "questions.jsonl").write_text(f"{text}\n{json.dumps(more)}", encoding="utf-8")
-    assert "begun on other samples" in experiment("--resume", code=4)[1]
+    said = experiment("--resume", code=4)[1]
+    assert "begun on other samples" in said
+    assert "resume:" not in said  # it is what was just refused
+    assert "--force" in said
     edit(here, "dataset:", "cache: answers\ndataset:")
     experiment("--force")
     (here / "questions.jsonl").write_text(text, encoding="utf-8")
@@ -232,7 +235,9 @@ def test_what_was_interrupted_goes_on(here: Path, experiment: Run) -> None:
     config(here, new='system: "trial_rag.py:Rag", config_overrides: {right: 35, stop: 20}')
     _, err = experiment(code=130)
     assert "resume: auepora experiment trial.config.yaml --resume --out runs" in err
-    assert "other settings" in _changed(here, experiment)
+    refused = _changed(here, experiment)
+    assert "other settings" in refused
+    assert "resume:" not in refused
     (here / "trial_rag.py").write_text(RAG.replace("raise KeyboardInterrupt", "pass"), encoding="utf-8")
     config(here, new='system: "trial_rag.py:Rag", config_overrides: {right: 35, stop: 20}')
     out, err = experiment("--resume")

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.runs.gated import a_run
@@ -144,9 +145,39 @@ def test_a_ci_system_gets_junit(gate: Run, tmp_path: Path) -> None:
     gate("worse", "--baseline", "old", "--junit", str(path), code=1)
     suite = ElementTree.parse(path).getroot()[0]  # noqa: S314 - our own
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    gate("same", "--baseline", "old", "--junit", str(path))  # a job writes it each time
+    assert ElementTree.parse(path).getroot()[0].get("failures") == "0"  # noqa: S314
+
+
+@pytest.mark.parametrize("text", ["", "notes", '<?xml version="1.0"?>\n<testsuites name="pytest tests"/>'])
+def test_a_junit_file_of_someone_else_is_kept(gate: Run, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "gate.xml"
+    path.write_text(text, encoding="utf-8")
     assert "exists already" in gate("same", "--baseline", "old", "--junit", str(path), code=4)[1]
+    assert path.read_text(encoding="utf-8") == text
     gate("same", "--baseline", "old", "--junit", str(path), "--force")
     assert ElementTree.parse(path).getroot()[0].get("failures") == "0"  # noqa: S314
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["hit@5", "mean_latency[end_to_end]"])
+def test_a_rule_takes_two_lines_at_most_and_what_fails_comes_first(
+    gate: Run, runs: Path, monkeypatch: pytest.MonkeyPatch, width: int, name: str
+) -> None:
+    monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
+    monkeypatch.setenv("COLUMNS", str(width))
+    storage = EvaluationResultsStorage(runs)
+    for run, hits in (("before", 0), ("after", 20)):
+        scores = {"recall@5": [0.5] * 40, "hit@5": [0.0] * hits + [1.0] * (40 - hits)}
+        storage.save_run(a_run(run, scores | {"mean_latency": [0.25] * 40}), force=True)
+    rules = ("--no-regression", f"recall@5,{name},hit@5")
+    out, _ = gate("after", "--baseline", "before", *rules, code=1)
+    table = out[out.index("\n") + 1 : out.index("\nno_regression hit@5: surely worse")].splitlines()
+    assert all(len(line.rstrip()) <= width for line in out.splitlines())
+    assert len(table) <= 2 + 2 * 4
+    of_rules = [line for line in table if "no_regression" in line]
+    assert "hit@5" in of_rules[0]
+    assert "FAIL" in of_rules[0]
 
 
 def test_github_gets_annotations_and_a_summary(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,3 +144,39 @@ def test_the_bundled_answers(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "lexical against 24 labelled claims, 13 of the scored ones borne out" in out
     assert "The human ceiling" not in out  # one label each
+
+
+def audited(tmp_path: Path, labels: list[int], score: str, *words: str) -> list[str]:
+    """The words to audit claims with these labels; "label" as the score is a judge that is always right."""
+    lines = [
+        {"claim": "a", "evidence": "a", "label": one, "mine": 0.9 if score == "same" else one}
+        for one in labels
+    ]
+    path = tmp_path / "claims.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return ["judge-audit", "--labels", str(path), "--score", "mine", *words]
+
+
+@pytest.mark.parametrize(("score", "kappa"), [("same", "0.000"), ("label", "1.000")])
+def test_what_no_resample_changes_has_no_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], score: str, kappa: str
+) -> None:
+    assert main(audited(tmp_path, [1, 0, 1], score)) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"^Cohen's kappa at 0.7 +{kappa} +- *$", out, re.MULTILINE)
+    assert "- instead of an interval: every resample of these claims has the same value" in " ".join(
+        out.split()
+    )
+    assert main(audited(tmp_path, [1, 0, 1, 1, 0, 1, 0], "same", "--threshold", "0.95")) == 0
+    assert "[0.000, 0.000]" not in capsys.readouterr().out
+
+
+def test_why_no_bound_of_the_calibration_error_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(audited(tmp_path, [1, 2, 4, 3, 1, 4], "label", "--scale", "1,4", "--score-scale", "1,4")) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "(how much chance alone would give is known only for labels of yes and no)" in out
+    assert main(audited(tmp_path, [1, 0, 1, 0], "label", "--cluster", "claim")) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "(how much chance alone would give is not known for claims in clusters)" in out

@@ -77,10 +77,11 @@ def test_what_a_system_prints_does_not_spoil_the_json(here: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_behind_stdout_is_a_storage_error(here: Path) -> None:
+@pytest.mark.parametrize("word", ["metrics", "--help"])
+def test_a_full_disk_behind_stdout_is_a_storage_error(here: Path, word: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "auepora_eval", "metrics"],
+            [sys.executable, "-m", "auepora_eval", word],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -139,3 +140,45 @@ def test_a_long_table_on_a_narrow_screen(
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= width for line in lines)
     assert any("299" in line for line in lines)
+
+
+def left_by_its_reader(*words: str, together: bool = False, **environment: str) -> tuple[int, str]:
+    """The exit code of a command that writes to a pipe nobody reads, and what it said beside it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "auepora_eval", *words],
+        stdout=writer,
+        stderr=writer if together else subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    os.close(writer)
+    return done.returncode, done.stderr or ""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_verdict_does_not_depend_on_who_reads_it(here: Path, form: tuple[str, ...], together: bool) -> None:
+    run = ("--dataset", "d.jsonl", "--system", "quick.py:system", "--metrics", "exact_match")
+    assert main(["run", *run, "--id", "x"]) == 0
+    files = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(here / "summary.md")}
+    for rule, code in (("exact_match=1", 0), ("exact_match=1.1", 1), ("mrr=0.1", 3)):
+        junit = here / f"{code}.xml"
+        words = ("gate", "x", "--min", rule, "--junit", str(junit), *form)
+        found, err = left_by_its_reader(*words, together=together, **files)
+        assert found == code
+        assert junit.exists()
+        assert ("::error" in err) is (code != 0 and not together)
+        assert "Traceback" not in err
+        assert "Exception ignored" not in err
+    assert (here / "summary.md").read_text(encoding="utf-8").count("### gate") == 3
+
+
+def test_a_command_without_a_verdict_is_done_when_its_reader_leaves(here: Path) -> None:
+    for words in (("metrics",), ("--help",), ("dataset",), ("gate", "--help"), ("--version",)):
+        assert left_by_its_reader(*words) == (0, "")
+    code, err = left_by_its_reader("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--id", "y")
+    assert code == 0
+    assert "stored: " in err

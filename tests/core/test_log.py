@@ -33,6 +33,12 @@ def test_facts_are_cleaned(value: Any, expected: Any, monkeypatch: pytest.Monkey
     assert clean_facts({"fact": value, "unknown": None}) == {"fact": expected}
 
 
+def test_a_secret_at_the_end_of_a_fact_takes_nothing_of_the_next() -> None:
+    facts = {"a": "Bearer abc123", "b": "/?key=1", "c": "http://u:x", "d": "y@h", "e": "Authorization: Basic"}
+    expected = facts | {"a": "Bearer ***", "b": "/?key=***"}
+    assert clean_facts(facts) == expected
+
+
 @given(st.dictionaries(st.text(min_size=1), st.none() | st.integers() | st.floats() | st.text(), max_size=5))
 def test_every_fact_that_is_known_stays_under_its_name(facts: dict[str, Any]) -> None:
     clean = clean_facts(facts)

@@ -177,6 +177,18 @@ def test_headers_that_cannot_be_sent_are_refused_and_no_key_is_repeated(
     assert "abcdef" not in str(refused.value)
 
 
+def test_a_header_whose_variable_is_not_set_is_named_with_it() -> None:
+    with pytest.raises(DataError) as refused:
+        load_system("http:http://127.0.0.1:1/ask", {"headers": {"x-api-key": "env:GATEWAY_KEY_7"}})
+    for part in ("variable GATEWAY_KEY_7 for the header x-api-key: is not set", "(export GATEWAY_KEY_7=...)"):
+        assert part in str(refused.value)
+    typed = "AKIAIOSFODNN7EXAMPLE"  # a key where a name was asked for
+    for name in (typed, typed.lower(), "sk_live_0123"):
+        with pytest.raises(DataError, match="that was named for the header x-api-key: is not set") as refused:
+            load_system("http:http://127.0.0.1:1/ask", {"headers": {"x-api-key": f"env:{name}"}})
+        assert name not in str(refused.value)
+
+
 def test_a_document_without_a_score_is_marked() -> None:
     sample = a_sample("s1", "Where?", candidate_docs=[Document("d", "text", {"page": 3})])
     with chat_server(says=lambda body: REPLY, bare=True) as server:

@@ -86,9 +86,15 @@ def test_workers_share_the_pace() -> None:
         def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
             return an_output()
 
-    policy = CallPolicy(requests_per_minute=120, tokens_per_minute=1000, adaptive=8, max_calls=5)
+    policy = CallPolicy(requests_per_minute=120, tokens_per_minute=1000, max_calls=5)
     share = SystemCall(System(), 5, policy).shared_by(4).policy
-    assert (share.requests_per_minute, share.tokens_per_minute, share.adaptive) == (30, 250, 2)
+    assert (share.requests_per_minute, share.tokens_per_minute) == (30, 250)
+
+
+def test_adaptive_concurrency_is_refused_since_workers_do_not_hear_of_each_other() -> None:
+    call = SystemCall(load_system("tests.execution.worker_calls:Quiet"), 5, CallPolicy(adaptive=8))
+    with pytest.raises(PlanError, match="use the executor `threads` or `async`"):
+        list(ProcessExecutor(concurrency=2).map(call, [a_sample()]))
 
 
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from auepora_eval.runs.journal import stored_places
 from auepora_eval.runs.stable import stable_bytes
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.execution.ray_nodes import ROOT, left_over, loopback_only, ray_nodes
+from tests.servers import chat_server
 
 needs_ray = pytest.mark.skipif(
     find_spec("ray") is None, reason="Ray is not installed: pip install 'auepora-eval[ray]'"
@@ -82,11 +84,16 @@ def environment() -> Iterator[dict[str, str]]:
 
 
 def begun(
-    here: Path, environment: dict[str, str], *words: str, pace: float = 0.0, out: str = "runs"
+    here: Path,
+    environment: dict[str, str],
+    *words: str,
+    pace: float = 0.0,
+    out: str = "runs",
+    system: str = "s.py:system",
 ) -> subprocess.Popen[str]:
     text = SYSTEM.format(log=str(here / "log"), pace=pace)
     (here / "s.py").write_text(text, encoding="utf-8")
-    common = ("--dataset", "d.jsonl", "--system", "s.py:system", "--metrics", "exact_match", "--id", "x")
+    common = ("--dataset", "d.jsonl", "--system", system, "--metrics", "exact_match", "--id", "x")
     return subprocess.Popen(
         [sys.executable, "-m", "auepora_eval", "run", *common, "--out", out, *words],
         cwd=here,
@@ -135,6 +142,60 @@ def test_a_ray_of_its_own_is_stopped_by_ctrl_c_and_gone_on_with(
     print(
         f"ray of its own, Ctrl-C to its group: {kept} of {answered} answered are kept; resumed, results equal"
     )
+
+
+@needs_ray
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
+@pytest.mark.parametrize(
+    ("mode", "words"), [("429", ""), ("500", "--retries 60 --longest-wait 1")], ids=["Retry-After", "retries"]
+)
+def test_workers_of_a_ray_hear_of_ctrl_c_and_end_their_waits(
+    mode: str, words: str, here: Path, environment: dict[str, str]
+) -> None:
+    asked: list[float] = []
+
+    def mode_of(body: dict[str, Any]) -> str:
+        asked.append(time.time())
+        return mode
+
+    with chat_server(
+        says=lambda body: {"answer": "answer 3"}, bare=True, mode_of=mode_of, retry_after="60"
+    ) as server:
+        flags = ("--executor", "ray", "--concurrency", "4", *words.split())
+        running = begun(here, environment, *flags, system=f"http:{server.url}/ask")
+        limit = time.monotonic() + 90
+        while len(asked) < 4 and time.monotonic() < limit and running.poll() is None:
+            time.sleep(0.02)
+        sent = time.time()
+        os.killpg(running.pid, signal.SIGINT)
+        _, err = ended(running, 130)
+        seconds = time.time() - sent
+    late = [moment - sent for moment in asked if moment > sent + 1.0]
+    print(f"\nT-05 ray, {mode}: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
+    assert late == []
+    assert "resume: auepora run --resume x --out runs" in err
+    assert "again to stop now" in err
+    places = stored_places(here / "runs" / "x.run")
+    assert places is not None
+    assert places.failed == {True: 0, False: 0}
+    assert len(places) == 0  # they have no outcome: they are asked on resume
+    assert seconds < 9
+
+
+@needs_ray
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
+def test_ctrl_c_twice_on_a_ray_stops_now(here: Path, environment: dict[str, str]) -> None:
+    running = begun(here, environment, "--executor", "ray", "--concurrency", "2", pace=30)
+    limit = time.monotonic() + 90
+    while time.monotonic() < limit and running.poll() is None:
+        if (here / "log").exists() and (here / "log").read_text().count("asked") > 1:
+            break
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    time.sleep(0.3)
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = ended(running, 130)
+    assert "resume: auepora run --resume x --out runs" in err
 
 
 @needs_ray

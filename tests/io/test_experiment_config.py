@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.experiment_config import GuardRail, experiment_errors, load_experiment
+from auepora_eval.io.config import OtherBlockWarning, load_config
+from auepora_eval.io.experiment_checks import experiment_errors
+from auepora_eval.io.experiment_config import GuardRail, load_experiment
 from auepora_eval.io.refusal import ErrorsError
+from auepora_eval.io.validation import DataFormatValidator
 
 SMALL = """
 dataset: d.jsonl
@@ -162,6 +165,50 @@ def test_errors(document: dict[str, Any], expected: str) -> None:
     )
     assert len(errors) == 1
     assert expected in errors[0]
+
+
+METRICS_ALONE = [
+    block(primary_metric="nonsense"),
+    block(guard_rails=[{"metric": "mrr", "max_increase": 0.1}]),
+]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *(block(experiment_id=name) for name in ("", "-rf", "x:y", "a b", "../../evil")),
+        block(variants=variants(variant_id="a/b"), traffic_allocation={"a": 0.5, "a/b": 0.5}),
+        block(statistical_test="anova"),
+        block(guard_rails=[{"metric": "mrr", "max": 1, "min": 0}]),
+        block(guard_rails=[{"metric": "mrr", "margin": -1}]),
+        block(variants=variants(outputs="o.jsonl")),
+        block(variants=[{"variant_id": "a"}, variants()[1]]),
+        block(variants=variants(config_overrides={"top_k": 0})),
+        {**block(), "metrics": "mrr"},
+        *METRICS_ALONE,
+    ],
+)
+def test_the_validator_says_what_the_experiment_would_say(document: dict[str, Any]) -> None:
+    told = DataFormatValidator().validate_config(document)
+    assert told == experiment_errors(document)
+    assert bool(told) is (document not in METRICS_ALONE)
+
+
+def test_settings_of_a_live_service_are_a_configuration() -> None:
+    """No variant says what to evaluate: there is nothing to run here, but the form is checked."""
+    live = [{"variant_id": name, "features_enabled": ["rerank"]} for name in "ab"]
+    document = {**block(variants=live), "metrics": ["mrr"]}
+    assert DataFormatValidator().validate_config(document) == []
+    assert len(experiment_errors(document)) == 3
+    (error,) = DataFormatValidator().validate_config(block(variants=live, statistical_test="anova"))
+    assert error.startswith("$.ab_testing.statistical_test: there is no test 'anova'")
+    assert DataFormatValidator().validate_config({"ab_testing": {"enabled": True}}) == []
+
+
+def test_a_plan_is_read_though_its_experiment_could_not_be_run(tmp_path: Path) -> None:
+    path = written(tmp_path, f"metrics: [mrr]\n{SMALL}")
+    with pytest.warns(OtherBlockWarning, match="ab_testing: not a part of the plan"):
+        assert load_config(path)["metrics"] == ["mrr"]
 
 
 def test_a_wrong_power_is_told_beside_a_wrong_alpha() -> None:

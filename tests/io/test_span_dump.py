@@ -141,6 +141,60 @@ def test_what_is_no_span_is_counted(tmp_path: Path) -> None:
     assert dump.left_out == {"no trace id or span id": 3}
 
 
+def test_a_bad_line_is_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    cut = json.dumps(FLAT)[:-20]
+    many = json.dumps({**FLAT, "attributes": {str(n): n for n in range(30_000)}})
+    path.write_text("\n".join(["oops", json.dumps(FLAT), "", many, cut]), encoding="utf-8")
+    dump = SpanDump(path)
+    assert len(list(dump)) == 1
+    assert dump.left_out == {"no JSON object": 2, "over 20,000 attributes": 1}
+    assert dump.first == {"no JSON object": "s.jsonl:1", "over 20,000 attributes": "s.jsonl:4"}
+    path.write_text(json.dumps([FLAT, 7, FLAT]), encoding="utf-8")
+    dump = SpanDump(path)
+    assert len(list(dump)) == 2
+    assert dump.left_out == {"no JSON object": 1}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {
+            "context": {"trace_id": "a", "span_id": "b"},
+            "events": [{"name": "e", "attributes": {"a": {"b": "c"}}}],
+        },
+        {
+            "resourceSpans": [
+                {
+                    "scopeSpans": [
+                        {
+                            "spans": [
+                                {
+                                    "traceId": "a",
+                                    "spanId": "b",
+                                    "events": [
+                                        {
+                                            "timeUnixNano": "1793527200250000000",
+                                            "name": "e",
+                                            "attributes": [{"key": "a.b", "value": {"stringValue": "c"}}],
+                                        }
+                                    ],
+                                }
+                            ]
+                        }
+                    ]
+                }
+            ]
+        },
+    ],
+    ids=["one span a line", "OTLP"],
+)
+def test_events_are_read(tmp_path: Path, record: dict[str, Any]) -> None:
+    (tmp_path / "s.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    (span,) = spans_of(tmp_path / "s.jsonl")
+    assert [(event.name, event.attributes) for event in span.events] == [("e", {"a.b": "c"})]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -169,7 +223,8 @@ JSON = st.recursive(
 KEYS = st.sampled_from(
     """resourceSpans scopeSpans spans traceId spanId context attributes key value stringValue arrayValue
     values kvlistValue intValue start_time end_time status code message parent_id input.value output.value
-    name openinference.span.kind gen_ai.input.messages gen_ai.retrieval.documents""".split()
+    name openinference.span.kind gen_ai.input.messages gen_ai.retrieval.documents
+    events messages role content kwargs choices id gen_ai.choice gen_ai.user.message""".split()
 )
 RECORDS = st.dictionaries(
     KEYS,

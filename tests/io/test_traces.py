@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.core.types import known_score
 from auepora_eval.errors import DataError
-from auepora_eval.io.otlp import Span
+from auepora_eval.io.otlp import Span, SpanEvent
 from auepora_eval.io.traces import Trace, TraceReader
 
 SECOND = 1_000_000_000
@@ -105,6 +105,23 @@ def test_a_gen_ai_trace(as_text: bool) -> None:
         ('"a JSON text"', "application/json", "a JSON text"),
         ("{not JSON", None, "{not JSON"),
         ('{"nothing": "known"}', "application/json", None),
+        ('{"messages": [{"role": "user", "content": "said"}]}', "application/json", "said"),
+        ('{"messages": [["system", "be kind"], ["human", "said"]]}', "application/json", "said"),
+        ('[["human", "first"], ["ai", "well"], ["human", "said"]]', None, "said"),
+        ('[{"type": "human", "content": [{"type": "text", "text": "said"}]}]', None, "said"),
+        ('{"input": {"messages": [["human", "said"]]}}', None, "said"),
+        ('{"input": {"question": "within"}}', None, "within"),
+        (
+            '{"messages": [[{"id": ["langchain", "HumanMessage"], "kwargs": {"content": "said"}}]]}',
+            None,
+            "said",
+        ),
+        ('{"messages": [{"role": "system", "content": "be kind"}]}', None, None),
+        ('{"role": "system", "content": "be kind"}', "application/json", None),
+        ("[urgent] how many?", None, "[urgent] how many?"),
+        ("[1, 2]", None, "[1, 2]"),
+        ("[1, 2]", "application/json", None),
+        ('["human", "resources"]', None, "resources"),
         ("   ", None, None),
         (7, None, None),
     ],
@@ -115,6 +132,77 @@ def test_where_a_question_stands(value: Any, mime: str | None, query: str | None
         root.attributes["input.mime_type"] = mime
     trace = trace_of(root)
     assert (trace.sample.query or None, bool(trace.problem)) == (query, query is None)
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        ('{"messages": [["human", "q"], ["ai", "fine"]]}', "fine"),
+        ('{"messages": [{"type": "human", "content": "q"}, {"type": "ai", "content": "fine"}]}', "fine"),
+        (
+            '{"messages": [{"role": "assistant", "content": "fine"}, {"role": "tool", "content": "x"}]}',
+            "fine",
+        ),
+        ('{"choices": [{"message": {"role": "assistant", "content": "fine"}}]}', "fine"),
+        (
+            '{"generations": [[{"text": "fine", "message": {"kwargs": {"content": "fine", "type": "ai"}}}]]}',
+            "fine",
+        ),
+        ('{"output": {"content": "fine", "type": "ai"}}', "fine"),
+        ('{"rows": 3}', None),
+    ],
+)
+def test_where_an_answer_stands(value: str, answer: str | None) -> None:
+    trace = trace_of(a_span("root", "CHAIN", input__value="q", output__value=value))
+    assert (trace.output.response.text or None) == answer
+
+
+MESSAGE = {"role": "assistant", "content": "Three."}
+EVENTS = {
+    "attributes": (
+        ("gen_ai.system.message", {"content": "be kind"}),
+        ("gen_ai.user.message", {"content": "How many?"}),
+        ("gen_ai.choice", {"index": 0, "finish_reason": "stop", "message.content": "Three."}),
+    ),
+    "JSON": (
+        ("gen_ai.user.message", {"content": '[{"type": "text", "text": "How many?"}]', "role": "user"}),
+        ("gen_ai.choice", {"message": json.dumps(MESSAGE)}),
+    ),
+    "bodies": (
+        ("gen_ai.user.message", {"gen_ai.event.content": '{"role": "user", "content": "How many?"}'}),
+        ("gen_ai.choice", {"gen_ai.event.content": json.dumps({"index": 0, "message": MESSAGE})}),
+    ),
+    "contents": (
+        ("gen_ai.content.prompt", {"gen_ai.prompt": '[{"role": "user", "content": "How many?"}]'}),
+        ("gen_ai.content.completion", {"gen_ai.completion": json.dumps([MESSAGE])}),
+    ),
+    "details": (
+        (
+            "gen_ai.client.inference.operation.details",
+            {
+                "gen_ai.input.messages": json.dumps(
+                    [{"role": "user", "parts": [{"type": "text", "content": "How many?"}]}]
+                ),
+                "gen_ai.output.messages": json.dumps([MESSAGE]),
+            },
+        ),
+    ),
+    "a tool was called first": (
+        ("gen_ai.user.message", {"content": "How many?"}),
+        ("gen_ai.choice", {"message": '{"role": "assistant", "tool_calls": []}'}),
+        ("gen_ai.choice", {"message": json.dumps(MESSAGE)}),
+    ),
+}
+
+
+@pytest.mark.parametrize("events", EVENTS.values(), ids=list(EVENTS))
+def test_what_is_said_in_events(events: tuple[tuple[str, dict[str, Any]], ...]) -> None:
+    model = a_span("root", gen_ai__operation__name="chat", gen_ai__usage__prompt_tokens=7)
+    model.attributes["gen_ai.usage.completion_tokens"] = 2
+    model.events = [SpanEvent(name, 0, told) for name, told in events]
+    trace = trace_of(model)
+    assert (trace.sample.query, trace.output.response.text) == ("How many?", "Three.")
+    assert trace.output.extra == {"input_tokens": 7, "output_tokens": 2}
 
 
 def test_of_a_conversation_the_last_question_counts() -> None:

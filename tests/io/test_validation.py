@@ -225,7 +225,7 @@ def test_bounds_are_checked_however_the_file_is_named(file_name: str) -> None:
         (
             "config",
             {"ab_testing": {"experiments": [{**CONFIG["ab_testing"], "variants": []}]}},
-            ["$.ab_testing.experiments[0].traffic_allocation"],
+            ["$.ab_testing.experiments[0].traffic_allocation", "$.ab_testing.experiments[0].variants"],
         ),
         ("prediction", {"sample_id": " ", "answer": "a"}, ["$.sample_id"]),
         ("prediction", {"sample_id": "1", "answer": None}, ["$"]),

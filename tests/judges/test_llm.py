@@ -158,10 +158,42 @@ def test_connections_are_kept_and_replaced() -> None:
     ):
         # A reply that breaks off on a kept connection is a failure; one closed while idle is not.
         assert [model.complete(HELLO).attempts for _ in range(2)] == [1, 2]
-    with chat_server(["ok then close"]) as server, ChatModel(server.url, "m") as model:
-        replies = [model.complete(HELLO) for _ in range(3)]
-        assert [reply.attempts for reply in replies] == [1, 1, 1]
-        assert len(server.requests) == 3
+    with chat_server(["ok then close"]) as server, ChatModel(server.url, "m", retries=0) as model:
+        for _ in range(3):
+            assert model.complete(HELLO).attempts == 1
+            await_closed(server)
+        assert (len(server.requests), server.connections) == (3, 3)
+
+
+def await_closed(server: ChatServer) -> None:
+    """Return when the server has closed every connection: what it closed comes here at once."""
+    limit = time.monotonic() + 10
+    while any(connection.fileno() != -1 for connection in server.open_sockets):
+        assert time.monotonic() < limit
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_request_that_was_read_on_a_kept_connection_is_sent_again_only_as_an_attempt(retries: int) -> None:
+    modes = ["ok", *["closed"] * 9]
+    with (
+        chat_server(modes) as server,
+        ChatModel(server.url, "m", retries=retries, clock=NoWaiting().clock()) as model,
+    ):
+        model.complete(HELLO)
+        with pytest.raises(CallError, match="the connection broke") as raised:
+            model.complete(HELLO)
+        assert (raised.value.kind, raised.value.attempts) == ("connection", retries + 1)
+        assert len(server.requests) == 1 + retries + 1
+
+
+def test_a_kept_connection_that_took_nothing_of_the_request_is_replaced() -> None:
+    with chat_server() as server, ChatModel(server.url, "m", retries=0) as model:
+        model.complete(HELLO)
+        (kept,) = model._endpoint._idle
+        kept.shutdown(socket.SHUT_WR)  # it sends nothing any more, whether it still looks open or not
+        assert model.complete(HELLO).attempts == 1
+        assert (len(server.requests), server.connections) == (2, 2)
 
 
 def test_many_threads_share_one_model() -> None:

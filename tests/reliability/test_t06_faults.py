@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.core.limits import attempts_of
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server, untrusted_certificate
@@ -79,6 +80,7 @@ FAULTS = [
     Fault("slow head", "timeout"),
     Fault("half closed", "connection"),
     Fault("reset", "connection"),
+    Fault("closed", "connection"),
     Fault("hung", "timeout"),
     Fault("untrusted", "tls", again=False),
     Fault("not TLS", "tls", again=False),
@@ -235,6 +237,9 @@ def test_t06(
     assert failed == expected
     assert kinds == Counter({fault.kind: len(bad) * fault.attempts} if bad else {})
     assert all(len(output.extra["attempts"]) == fault.attempts for output in bad)
+    if fault.kind != "tls":  # no request comes so far there
+        # What the server was asked is what is on record: no call is made that nobody counts.
+        assert sum(len(server.requests) for server in servers) == sum(attempts_of(o) for o in run.outputs)
     _check_figures(ended, fault.size, len(bad))
     bound = fault.size * fault.attempts * min(fault.timeout, 3.0) / CONCURRENCY + 10
     assert (fault.least_seconds if bad else 0) <= ended.seconds < bound
@@ -276,6 +281,33 @@ def test_the_coverage_that_is_enough_is_the_users_choice(
         ended = told(tmp_path, system, BY_NAME["401"], capsys, "--min-coverage", minimum)
     assert ended.code == code
     assert ("--min-coverage" in ended.err) is (code == 3)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize(("budget", "calls", "code"), [(40, 40, 3), (20, 20, 1)])
+def test_a_request_that_was_sent_is_repeated_only_as_an_attempt_that_counts(
+    budget: int, calls: int, code: int, concurrency: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server reads every second request and then closes the connection, which was kept."""
+
+    def mode_of(body: dict[str, Any]) -> str:
+        return "closed" if number_in(body) % 2 else "ok"
+
+    with a_server("http", mode_of) as server:
+        words = ["run", "--dataset", str(a_dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
+        words += ["--system", name_of("http", server.url), "--metrics", "exact_match", "--retries", "0"]
+        words += ["--budget-calls", str(budget), "--concurrency", str(concurrency), "--id", "r"]
+        ended = main(words)
+        requests = len(server.requests)
+    said = capsys.readouterr()
+    with capsys.disabled():
+        print(f"\nT-06 closed after the request, budget {budget}: {requests} requests, exit {ended}", end="")
+    assert ended == code, said.err
+    assert requests == calls
+    if code == 3:
+        run = EvaluationResultsStorage(tmp_path).load_run("r")
+        assert sum(attempts_of(output) for output in run.outputs) == requests
+        assert sum(output.error is not None for output in run.outputs) == 20
 
 
 def test_every_call_fails_and_the_breaker_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

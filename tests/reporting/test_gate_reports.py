@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from auepora_eval.reporting.gate_github import annotation_lines, defused, job_summary
 from auepora_eval.reporting.gate_junit import gate_to_junit
-from auepora_eval.reporting.gate_tables import HEADINGS, gate_rows, gate_text, gate_to_dict, gate_to_markdown
+from auepora_eval.reporting.gate_tables import (
+    HEADINGS,
+    gate_rows,
+    gate_text,
+    gate_to_dict,
+    gate_to_markdown,
+    pass_words,
+)
 from auepora_eval.runs.gate import GateReport, gate_run
 from auepora_eval.runs.gate_rules import Rule
 from auepora_eval.runs.gate_verdict import Verdict
@@ -54,11 +61,11 @@ def hostile_report(text: str) -> GateReport:
 
 def test_the_table() -> None:
     assert gate_rows(a_report()) == [
-        ("min hit@5", "0.6000", "[0.313, 0.832]", "≥ 0.6", "pass"),
         ("min mrr", "n/a", "-", "≥ 0.1", "not measured"),
-        ("min recall@5", "0.5000", "[0.346, 0.654]", "≥ 0.9", "fail (warning)"),
         ("margin hit@5", "+0.0000", "[-0.300, +0.300]", "loss < 0.001", "cannot tell"),
-        ("no_regression hit@5", "+0.0000", "[-0.300, +0.300]", "no sure loss (sees 0.6732)", "pass"),
+        ("min recall@5", "0.5000", "[0.346, 0.654]", "≥ 0.9", "fail (warning)"),
+        ("min hit@5", "0.6000", "[0.313, 0.832]", "≥ 0.6", "pass"),
+        ("no_regression hit@5", "+0.0000", "[-0.300, +0.300]", "no sure loss", "pass"),
         ("max_count_drop", "0.0000", "-", "loss ≤ 0.1", "pass"),
         ("max_failed", "0.0000", "-", "≤ 0.01", "pass"),
     ]
@@ -70,8 +77,56 @@ def test_the_text_says_what_was_judged_what_is_wrong_and_what_to_do() -> None:
         "gate cannot be judged: new against old (4 pass, 1 not measured, 1 fail (warning), 1 cannot tell)"
     )
     assert lines[2].split("  ")[0] == "Rule"
-    assert "- min mrr: new has no figure 'mrr'. Score it: auepora rescore RUN --metrics mrr" in lines
+    assert "- min mrr: new has no figure 'mrr'. Score it: auepora rescore new --metrics mrr" in lines
     assert any(line.startswith("- margin hit@5: a loss of 0.001 cannot be ruled out") for line in lines)
+
+
+def test_a_pass_is_explained_where_its_numbers_do_not() -> None:
+    before = {"hit@5": [1.0] * 60, "mrr": [0.5] * 60}
+    now = a_run("new", {"hit@5": [None] * 5 + [1.0] * 55, "mrr": [0.5] * 60}, failed=5)
+    found = gate_run(now, {"min": {"hit@5": 0.9, "mrr": 0.4}})
+    [told] = pass_words(found)
+    assert told.startswith(
+        "min hit@5: the value of hit@5 is 1, at least 0.9 is asked, also if the 5 that failed"
+    )
+    # Five lost of sixty: the interval leaves out 0, the exact test does not reject.
+    found = gate_run(now, {"no_regression": ["hit@5", "mrr"]}, baseline=a_run("old", before))
+    [lost] = pass_words(found)
+    assert lost.startswith("no_regression hit@5: no sure loss: -0.08333 [")
+    assert "(5 failed, counted as the worst), p = 0.125, Holm over 2 metrics" in lost
+    better = gate_run(
+        a_run("old", before), {"no_regression": ["mrr"]}, baseline=a_run("new", {"mrr": [0.1] * 60})
+    )
+    assert pass_words(better) == []
+
+
+def test_what_failed_is_said_once_for_all_metrics() -> None:
+    names = ("hit@5", "recall@5", "mrr")
+    scores = {name: [1.0, 0.0] * 30 for name in names}
+    failing = {name: [None, None, *values[2:-1], 1.0] for name, values in scores.items()}
+    found = gate_run(a_run("new", failing, failed=2), {"no_regression": "all"}, baseline=a_run("old", scores))
+    told = pass_words(found)
+    assert told[0] == "2 samples failed, and count as the worst, in hit@5, recall@5 and mrr."
+    assert len(told) == 2
+    assert told[1].startswith("No sure loss is not no loss: so many samples show one of 0.")
+    assert told[1].endswith(" four times in five.")
+
+
+def test_where_all_samples_differ_by_the_same_there_is_no_interval() -> None:
+    found = gate_run(
+        a_run("new", {"hit@5": [0.0] * 60}),
+        {"no_regression": ["hit@5"]},
+        baseline=a_run("old", {"hit@5": [1.0] * 60}),
+    )
+    assert gate_rows(found)[0] == ("no_regression hit@5", "-1.0000", "-", "no sure loss", "FAIL")
+    assert found.verdicts[0].why.startswith("surely worse: -1, the same for all, on 60 pairs")
+
+
+def test_one_rule_passes_and_two_rules_pass() -> None:
+    run = a_run("new", {"mrr": [0.5] * 4, "hit@5": [1.0] * 4})
+    assert "<summary>Why 1 rule passes</summary>" in gate_to_markdown(gate_run(run, {"min": {"mrr": 0.4}}))
+    both = gate_run(run, {"min": {"mrr": 0.4, "hit@5": 0.4}})
+    assert "<summary>Why 2 rules pass</summary>" in gate_to_markdown(both)
 
 
 def test_json_says_it_all() -> None:

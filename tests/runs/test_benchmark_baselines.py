@@ -148,6 +148,7 @@ def test_the_file_of_baselines(tmp_path: Path) -> None:
     memory = replace(NOW, mean_duration=3.0, mean_memory=None, quantities=EXPERTS)
     kept = with_recordings({}, [BEFORE, memory, memory])
     assert len(kept["op"].recordings) == 2  # the same one is not recorded twice
+    kept["op"] = replace(kept["op"], history=(replace(BEFORE, mean_duration=9.0),))
     write_baselines(kept, path)
     assert read_baselines(path) == kept
     document = json.loads(path.read_text(encoding="utf-8"))
@@ -183,6 +184,7 @@ def test_baselines_of_another_tool_are_one_recording(tmp_path: Path) -> None:
     [
         ([{"operation": "op", "timestamp": 0, "duration": 1.0}], "but no baselines"),
         ({"op": {"mean_duration": 1, "sample_count": 1, "recordings": [3]}}, "is not one"),
+        ({"op": {"mean_duration": 1, "sample_count": 1, "history": [{"sample_count": 1}]}}, "is not one"),
         ({"op": {"mean_duration": 1, "sample_count": 1, "throughput": "x"}}, "throughput is wrong"),
         ({"op": {"mean_duration": 1, "sample_count": 1, "quantities": {"a": "x"}}}, "quantities are not"),
     ],

@@ -18,7 +18,7 @@ from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.benchmark_baselines import Baseline, with_recordings
 from auepora_eval.runs.benchmark_measurements import Measurement, measurements
-from auepora_eval.runs.benchmark_rules import regressions
+from auepora_eval.runs.benchmark_rules import improvements, new_beginnings, regressions
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
@@ -121,15 +121,113 @@ def test_a_baseline_of_no_time_at_all(now: float, severity: str | None) -> None:
 
 def test_a_new_normal_begins_anew() -> None:
     slow = replace(NOW, mean_duration=2.5)
-    accepted = with_recordings({"op": Baseline("op", (BEFORE, BEFORE))}, [slow], anew={"op"})
+    accepted = with_recordings({"op": Baseline("op", (BEFORE, BEFORE))}, [slow], anew=[slow])
     assert accepted["op"].recordings == (slow,)
+    assert accepted["op"].history == (BEFORE, BEFORE)
     assert regressions([replace(slow, source="next")], accepted) == []
     assert regressions([replace(slow, mean_duration=3.3)], accepted)
     lost = replace(NOW, count=0, mean_duration=math.nan, failed=20)
-    assert with_recordings(accepted, [lost], anew={"op"}) == accepted  # there is nothing to expect
+    assert with_recordings(accepted, [lost], anew=[lost]) == accepted  # there is nothing to expect
+
+
+@pytest.mark.parametrize(
+    ("changes", "better"),
+    [
+        ({}, []),
+        ({"mean_duration": 0.92, "throughput": None}, []),  # the way back is 8.7%
+        ({"mean_duration": 0.8, "throughput": None}, ["duration"]),
+        ({"mean_duration": 0.8, "std_duration": 1.0, "throughput": None}, []),  # may be chance
+        ({"mean_duration": 0.8, "count": 4, "throughput": None}, []),  # too few to be a baseline
+        ({"mean_memory": 80.0}, ["memory"]),
+        ({"mean_memory": 90.0}, []),
+        ({"throughput": 20.0}, ["throughput"]),
+        ({"mean_duration": 1.3}, []),
+        ({"count": 0, "mean_duration": math.nan, "failed": 9}, []),
+    ],
+)
+def test_it_is_better_if_the_way_back_would_be_worse(changes: dict[str, Any], better: list[str]) -> None:
+    now = replace(NOW, **changes)
+    found = improvements([now], {"op": Baseline("op", (BEFORE,))})
+    assert [one.quantity for one in found] == better
+    begun = new_beginnings([now], {"op": Baseline("op", (BEFORE,))})
+    assert begun == ([now] if better else [])
+    if begun:
+        later = with_recordings({"op": Baseline("op", (BEFORE,))}, [now], anew=begun)
+        back = regressions([replace(BEFORE, timestamp="2026-03-04T00:00:00Z")], later)
+        assert [one.quantity for one in back] == better
+
+
+def test_fewer_failures_are_better() -> None:
+    (found,) = improvements([NOW], {"op": Baseline("op", (replace(BEFORE, failed=20),))})
+    assert (found.quantity, found.baseline, found.current) == ("failures", 0.5, 0.0)
+    assert found.message == "op: 0% of the calls failed, 50% before."
+
+
+def test_single_calls_are_a_baseline_together() -> None:
+    """One call a night: the fifth fast one tells, and the new baseline begins with the first of them."""
+    baselines = {"op": Baseline("op", (replace(BEFORE, throughput=None),))}
+    nights = [
+        Measurement("op", 1, 0.5 + n / 100, timestamp=f"2026-03-{10 + n}T00:00:00Z", source=f"{n}")
+        for n in range(6)
+    ]
+    begun = []
+    for night in nights:
+        anew = new_beginnings([night], baselines)
+        begun.append([one.source for one in anew])
+        baselines = with_recordings(baselines, [night], anew=anew)
+    assert begun == [[], [], [], [], ["0"], []]
+    assert baselines["op"].recordings == tuple(nights)
+
+
+def test_what_is_not_better_than_the_best_is_a_good_day() -> None:
+    """A machine that wavers: 0.85 is far below the mean of 1, but has been there before."""
+    days = [
+        replace(BEFORE, mean_duration=mean, std_duration=0.05, throughput=None, source=f"{mean}")
+        for mean in (1.1, 0.9, 1.1, 0.9)
+    ]
+    good = replace(days[0], mean_duration=0.85, source="good")
+    assert improvements([good], {"op": Baseline("op", tuple(days))}) == []
+    assert improvements([good], {"op": Baseline("op", (days[0], days[2]))})
+
+
+def test_what_was_pooled_with_slow_ones_is_told_from_them() -> None:
+    slow, fast = replace(BEFORE, mean_duration=2.5), replace(NOW, throughput=None)
+    pool = Baseline("op", (slow, fast))
+    again = replace(fast, source="again")
+    assert new_beginnings([again], {"op": pool}) == [fast]
+    assert with_recordings({"op": pool}, [again], anew=[fast])["op"].recordings == (fast, again)
+
+
+def test_what_is_known_begins_nothing_unless_it_is_accepted() -> None:
+    fast = replace(NOW, mean_duration=0.5)
+    kept = {"op": Baseline("op", (BEFORE,), history=(fast,))}
+    assert new_beginnings([fast], kept) == []
+    assert with_recordings(kept, [fast]) == kept
+    assert new_beginnings([fast], kept, accept=True) == [fast]
+    assert with_recordings(kept, [fast], anew=[fast])["op"].recordings == (fast,)
+
+
+def test_a_new_baseline_begins_with_the_first_that_is_better() -> None:
+    same, fast = replace(NOW, source="same"), replace(NOW, mean_duration=0.5)
+    kept = {"op": Baseline("op", (BEFORE,))}
+    later = replace(fast, source="later")
+    anew = new_beginnings([same, fast, later], kept)
+    assert anew == [fast]
+    found = with_recordings(kept, [same, fast, later], anew=anew)["op"]
+    assert (found.history, found.recordings) == ((BEFORE, same), (fast, later))
 
 
 def test_another_measurement_of_the_same_name_and_time_is_another() -> None:
     baseline = Baseline("op", (BEFORE,))
     assert baseline.knows(BEFORE)
     assert not baseline.knows(replace(BEFORE, mean_duration=1.01))
+
+
+def test_months_on_a_machine_that_wavers() -> None:
+    """By 2% from night to night: none fails while nothing changes, and what gets worse again is seen."""
+    from benchmarks.baselines import BETTER_AND_WORSE, STEADY, nights_that_fail
+
+    assert not any(any(nights_that_fail(STEADY, 0.02, seed, anew=True)) for seed in range(3))
+    for seed in range(3):
+        *before, last = nights_that_fail(BETTER_AND_WORSE, 0.02, seed, anew=True)
+        assert (any(before), last) == (False, True)

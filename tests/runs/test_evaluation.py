@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.errors import DataError, PlanError, StorageError
+from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.cache import OutputCache
 from auepora_eval.runs.evaluation import evaluate_and_store
+from auepora_eval.runs.same_run import ChangedProgramWarning
 from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.system_identity import identity_of
 from tests.builders import a_dataset, a_sample
 
 WORLD = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
@@ -34,7 +43,7 @@ class System:
         return "yes"
 
 
-def an_evaluator(system: System, metrics: str = "exact_match", **options: Any) -> AueporaEvaluator:
+def an_evaluator(system: Any, metrics: str = "exact_match", **options: Any) -> AueporaEvaluator:
     return AueporaEvaluator(system, EvaluationPlan(parse_metrics(metrics)), **options)
 
 
@@ -92,6 +101,85 @@ def test_a_finished_run_is_read_and_nobody_asked(tmp_path: Path) -> None:
     run = an_evaluator(system).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     assert run.result("exact_match").value == 1.0
     assert system.asked == []
+
+
+def test_resume_without_an_id_is_a_mistake(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    with pytest.raises(DataError, match=r"does not say which run\. Name it: evaluation_id="):
+        an_evaluator(System()).run(WORLD, storage=storage, resume=True)
+    with pytest.raises(DataError, match="does not say which run"):
+        evaluate_and_store(an_evaluator(System()), WORLD, storage, resume=True)
+    assert not (tmp_path / "runs").exists()
+
+
+TEXT = "def answer(query):\n    return 'yes'\n"
+SYSTEMS: dict[str, Callable[[Path], Any]] = {
+    "loaded by name": lambda path: load_system(f"{path}:answer"),
+    "a function": lambda path: imported(path).answer,
+    "part of a function": lambda path: partial(imported(path).answer),
+    "an object": lambda path: imported(path).System(),
+}
+
+
+def imported(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("mine", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mine"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("kind", list(SYSTEMS))
+def test_another_program_is_told_in_python_too(tmp_path: Path, kind: str) -> None:
+    made, storage = SYSTEMS[kind], EvaluationResultsStorage(tmp_path / "runs")
+    text = (
+        f"{TEXT}class System:\n    name = 'mine'\n    def run(self, sample, top_k=5):\n        return 'yes'\n"
+    )
+    for name, more in (("one", ""), ("two", "# another\n")):
+        (tmp_path / f"{name}.py").write_text(text + more, encoding="utf-8")
+
+    def evaluator(name: str) -> AueporaEvaluator:
+        return an_evaluator(made(tmp_path / f"{name}.py"))
+
+    begun = evaluator("one")
+    begun.on_output = lambda sample, output: begun.stop()
+    with pytest.raises(InterruptedRunError):
+        begun.run(WORLD, evaluation_id="x", storage=storage)
+    # The same: nothing is said.
+    run = evaluator("one").run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert "programs_sha256" not in run.configuration
+    (tmp_path / "runs" / "x.results.json").unlink()
+    with pytest.warns(ChangedProgramWarning, match="the file of the system is not what it was"):
+        run = evaluator("two").run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert len(set(run.configuration["programs_sha256"])) == 2
+
+
+def test_a_function_without_a_file_has_no_identity() -> None:
+    assert identity_of(as_system(len)).as_header() == {}
+    assert identity_of(as_system((len, len))).as_header() == {}
+
+
+def test_what_dead_processes_left_half_written_is_removed(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    dead, alive = 2**22 + 1, os.getpid()
+    gone = [f".x.results.json.{dead}-0123abcd.tmp", f".x.queries.parquet.{dead}-0123abcd.tmp"]
+    kept = [
+        f".x.results.json.{alive}-0123abcd.tmp",
+        f".y.results.json.{dead}-0123abcd.tmp",
+        ".x.results.json.tmp",
+    ]
+    for name in (*gone, *kept):
+        (tmp_path / name).write_bytes(b"half")
+    an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage)
+    left = {path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")}
+    assert left == set(kept)
+    (tmp_path / "x.results.json").unlink()
+    inside = tmp_path / "x.run" / f".samples.jsonl.{dead}-0123abcd.tmp"
+    inside.write_bytes(b"half")
+    an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert not inside.exists()
 
 
 def test_resume_without_a_storage_is_a_mistake() -> None:

@@ -27,6 +27,7 @@ from auepora_eval.runs.experiment import (
 )
 from auepora_eval.runs.experiment_assignment import AssignedSamples, assigned_variant, ratio_check
 from auepora_eval.runs.experiment_results import experiment_results, save_experiment
+from auepora_eval.runs.experiment_state import OtherVariantError
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from auepora_eval.stats.unpaired import sample_ratio_p, welch_difference
 from tests.builders import a_dataset
@@ -126,6 +127,7 @@ def test_a_guard_rail_that_holds_lets_the_winner_pass(tmp_path: Path) -> None:
     )
     found = outcome(tmp_path, replace(EXPERIMENT, guard_rails=rails), system(20), system(45)).verdict
     assert (found.winner, [check.holds for check in found.rails]) == ("b", [True, True, True])
+    assert "token_f1 does not change against a: a loss of 0.5 is ruled out" in found.rails[1].reason
 
 
 def test_what_the_data_cannot_rule_out_is_not_allowed(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_the_test_that_was_asked_for(tmp_path: Path, test: str) -> None:
 
 def test_split_samples_are_tested_by_welch(tmp_path: Path) -> None:
     split = replace(EXPERIMENT, assignment=SPLIT)
-    found = outcome(tmp_path, split, lambda query: "no", system(400), size=400)
+    found = outcome(tmp_path, split, lambda query: {"answer": "no", "retrieved": []}, system(400), size=400)
     counts = {name: len(side.rows) for name, side in found.sides.items()}
     assert sum(counts.values()) == 400
     assert all(counts.values())
@@ -290,6 +292,8 @@ def test_another_variant_is_not_gone_on_with(tmp_path: Path, variant: Variant, s
     run_variant(EXPERIMENT, EXPERIMENT.variants[0], evaluator, world(), storage)
     with pytest.raises(StorageError, match=says):
         run_variant(EXPERIMENT, variant, evaluator, world(size), storage, resume=True)
+    with pytest.raises(OtherVariantError, match=says):  # and not "go on with --resume", which would not help
+        run_variant(EXPERIMENT, variant, evaluator, world(size), storage)
 
 
 def test_metrics_that_came_later_are_scored_on_what_is_stored(tmp_path: Path) -> None:

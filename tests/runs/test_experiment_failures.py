@@ -17,9 +17,9 @@ from auepora_eval.reporting import experiment_tables as tables
 from auepora_eval.runs.experiment import analyse_experiment, run_variant
 from auepora_eval.runs.experiment_assignment import assigned_variant
 from auepora_eval.runs.experiment_results import experiment_results
-from auepora_eval.runs.experiment_tests import unseen_loss_p
 from auepora_eval.runs.scoring import predictions_at
 from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.stats.paired_margins import unseen_loss_p
 from tests.builders import an_output
 from tests.runs.experimenting import EXPERIMENT, outcome, system, world
 

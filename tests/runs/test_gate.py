@@ -104,7 +104,7 @@ def test_a_name_that_is_not_there_is_helped_along() -> None:
     }
     assert fixes == {
         "recal@5": "Did you mean recall@5?",
-        "mrr": "Score it: auepora rescore RUN --metrics mrr",
+        "mrr": "Score it: auepora rescore new --metrics mrr",
         "qqqqq": "The run has recall@5.",
     }
 

@@ -8,10 +8,10 @@ import pytest
 
 from auepora_eval.core.metrics_base import METRICS
 from auepora_eval.metrics import parse
-from benchmarks.gate import Kind, Made, counted, kinds, rare_kinds
+from benchmarks.gate import Kind, Made, cluster_kinds, counted, kinds, rare_kinds
 
 PAIRS = 60
-KINDS = [*kinds(), *rare_kinds()]
+KINDS = [*kinds(), *rare_kinds(), *cluster_kinds()]
 
 
 @pytest.fixture(autouse=True)

@@ -59,7 +59,8 @@ def test_what_was_found_is_shown_where_the_metric_is_about_documents(tmp_path: P
     lost = lost_samples(found, texts_of(before, ids), texts_of(now, ids), 2)
     rows = lost_rows(lost)
     assert rows[0][4:] == ("right documents at 2 and 5 of 6: x, a*, c, d, b*, …", "none right of 3: x, y, z")
-    assert rows[1][5] == "(none)"  # it failed
+    assert rows[1][5] == "failed: RuntimeError: no luck"
+    assert (lost[1].candidate_answer, lost[1].candidate_error) == (None, "RuntimeError: no luck")
     path = EvaluationResultsStorage(tmp_path).save_run(before)
     assert stored_texts(path, ids) == texts_of(before, ids)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Note, Scores
@@ -74,20 +75,39 @@ def test_a_rate_tells_both_ways() -> None:
     by_hand = (1.959964 + 0.841621) ** 2 * (0.16 + 0.21) / 0.1**2
     assert metric.needed_other == pytest.approx(by_hand, abs=2)
     same = by_hand * (0.37 - 2 * 0.5 * math.sqrt(0.16 * 0.21)) / 0.37
-    assert metric.needed_same == pytest.approx(same, abs=3)
+    assert metric.needed_same is not None
+    assert 1 < metric.needed_same / same < 1.15  # McNemar's exact test errs on the safe side
     assert power_from_numbers(effect=0.1, rate=0.2).metrics[0].needed_same == metric.needed_same
     assert power_from_numbers(effect=0.1, rate=0.95).metrics[0].needed_same is not None  # downwards
 
 
 @pytest.mark.parametrize(("rate", "effect", "rise"), [(0.8, 0.03, 1_318), (0.95, 0.04, 178)])
 def test_a_drop_is_noticed_too(rate: float, effect: float, rise: int) -> None:
-    """A regression is a drop, and takes more samples than a rise of the same size from a high rate."""
+    """A regression is a drop, and takes more samples than a rise of the same size from a high rate.
+
+    McNemar's exact test finds it with so many four times in five, and not with one less; by t it were fewer.
+    """
     sds = [math.sqrt(share * (1 - share)) for share in (rate, rate - effect)]
     sd = math.sqrt(sds[0] ** 2 + sds[1] ** 2 - sds[0] * sds[1])
     needed = power_from_numbers(effect=effect, rate=rate).metrics[0].needed_same
     assert needed is not None
     assert needed > rise
-    assert needed == sample_size(effect, sd)
+    assert needed > (sample_size(effect, sd) or 0)
+    right_twice = rate * (rate - effect) + 0.5 * sds[0] * sds[1]
+    lost, won = rate - right_twice, rate - effect - right_twice
+    assert _found_by_mcnemar(lost, won, needed) >= 0.8 > _found_by_mcnemar(lost, won, needed - 1)
+
+
+def _found_by_mcnemar(lost: float, won: float, pairs: int) -> float:
+    """The sum over all counts of pairs that differ, and of losses among these, that the test calls."""
+    found = 0.0
+    for differ in range(1, pairs + 1):
+        chance = binom.pmf(differ, pairs, lost + won)
+        if chance > 1e-12:
+            losses = np.arange(differ // 2 + 1, differ + 1)
+            called = 2 * binom.sf(losses - 1, differ, 0.5) < 0.05
+            found += chance * binom.pmf(losses[called], differ, lost / (lost + won)).sum()
+    return found
 
 
 @pytest.mark.parametrize(
@@ -191,7 +211,6 @@ def test_a_metric_that_is_no_mean_has_its_bootstrap() -> None:
     seconds = rng.gamma(4, 0.1, 150)
     runs = [a_run(name, None, **{"latency@0.95": seconds + add}) for name, add in (("a", 0.0), ("b", 0.01))]
     metric = _metric_power(Pairing({}, runs[0].results[0], runs[1].results[0]), None, 0.0, repeats=1)
-    assert metric is not None
     assert metric.unit == "s"
     seen = PowerReport(0.05, 0.05, 0.8, [metric]).detectable(metric, 150, same=False)
     assert seen is not None

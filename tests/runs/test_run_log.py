@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.core.calls import SystemCall
 from auepora_eval.core.executor import SerialExecutor
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.policy import CallClock, CallPolicy
@@ -20,11 +21,12 @@ from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import RunStoppedError, StorageError
 from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.execution.processes import ProcessExecutor
+from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs import evaluation
 from auepora_eval.runs.cache import OutputCache
 from auepora_eval.runs.evaluation import evaluate_and_store
-from auepora_eval.runs.run_log import LOG, RunLog, _Told, logged
+from auepora_eval.runs.run_log import LOG, RunLog, logged
 from auepora_eval.runs.stable import stable_bytes
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
@@ -181,7 +183,10 @@ def test_without_a_handler_of_its_own_a_program_hears_nothing(
 
 
 def test_the_clock_goes_to_other_processes_without_the_log() -> None:
-    assert pickle.loads(pickle.dumps(_Told(time.sleep, print))) is time.sleep  # noqa: S301 - our own, just made
+    policy = CallPolicy(clock=CallClock(sleep=time.sleep, told=lambda seconds: None))
+    system = load_system("tests.execution.worker_calls:Quiet")
+    sent = pickle.loads(pickle.dumps(SystemCall(system, 5, policy)))  # noqa: S301 - our own, just made
+    assert (sent.policy.clock.sleep, sent.policy.clock.told) == (time.sleep, None)
 
 
 def test_results_have_the_same_bytes_with_a_log_and_without(

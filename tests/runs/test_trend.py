@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auepora_eval.reporting.plots import INK, save_figure
+from auepora_eval.reporting.drawing import INK
+from auepora_eval.reporting.plots import save_figure
 from auepora_eval.reporting.trend_json import trend_to_dict
 from auepora_eval.reporting.trend_plot import plot_trend
 from auepora_eval.reporting.trend_words import settings_in_words

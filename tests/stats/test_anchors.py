@@ -60,7 +60,7 @@ def test_bca_from_the_same_draws_as_scipy(seed: int) -> None:
         (values,), np.mean, n_resamples=4_000, method="BCa", rng=np.random.default_rng(1)
     )
     without_one = (values.sum() - values) / (len(values) - 1)
-    ours = intervals._bca(float(values.mean()), theirs.bootstrap_distribution, without_one, 0.95, 0)
+    ours = intervals.bca_from_draws(float(values.mean()), theirs.bootstrap_distribution, without_one, 0.95, 0)
     limits = theirs.confidence_interval
     assert [ours.low, ours.high] == pytest.approx([limits.low, limits.high], abs=1e-7)
 

@@ -1,0 +1,27 @@
+"""A system as commands take it: the name of a stored run, or of several, joined by commas: its repeats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..core.types import EvaluationRun
+    from ..runs.storage import EvaluationResultsStorage
+
+
+def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
+    """The runs that a name stands for, with their scores."""
+    return [storage.load_scores(part) for part in named_ids(storage, name)]
+
+
+def named_ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
+    """A run by its name, which may hold a comma, or else several runs."""
+    from ..errors import DataError
+
+    if "," not in name:
+        return [name]
+    try:
+        storage.find(name)
+    except DataError:
+        return [part.strip() for part in name.split(",") if part.strip()]
+    return [name]

@@ -1,0 +1,102 @@
+"""What every picture shares: its colours, a figure of the house's look, labels and the legend.
+
+Needs the extra `plots`. Figures are made without pyplot, so no window is opened and nothing is kept
+between calls: they can be drawn on a server and in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    LegendEntry = tuple[Artist, str]
+
+MAX_LABEL = 60
+
+# Okabe & Ito's palette without its yellow, which is too light on white. The two lists differ in length,
+# so that 42 systems get a pair of their own.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "X")
+INK, FAINT, GRID = "#222222", "#999999", "#E6E6E6"
+
+
+def import_matplotlib() -> ModuleType:
+    """Matplotlib with all that is drawn with; without it, the error names the extra."""
+    try:
+        import matplotlib
+        import matplotlib.backends.backend_agg
+        import matplotlib.figure
+    except ImportError as error:
+        raise MissingDependencyError("plots need matplotlib: pip install 'auepora-eval[plots]'") from error
+    return matplotlib
+
+
+def new_figure(title: str, width: float, height: float) -> Figure:
+    """An empty figure under its title; width and height are in inches."""
+    matplotlib = import_matplotlib()
+    layout = matplotlib.layout_engine.ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.07)
+    figure: Figure = matplotlib.figure.Figure((width, height), dpi=150, facecolor="white", layout=layout)
+    matplotlib.backends.backend_agg.FigureCanvasAgg(figure)
+    figure.suptitle(label_text(title), x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
+    return figure
+
+
+def figure_and_axes(title: str, height: float = 4.5) -> tuple[Figure, Axes]:
+    """A figure with a single panel, which has a line for each tick of its y axis."""
+    figure = new_figure(title, 8, height)
+    axes = figure.subplots()
+    style_axes(axes, grid="y")
+    return figure, axes
+
+
+def style_axes(axes: Axes, *, grid: Literal["x", "y"]) -> None:
+    """Give a panel the look of the house: no frame above and at the right, faint lines along one axis."""
+    axes.set_facecolor("white")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.grid(visible=True, axis=grid, color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=9, color=FAINT, labelcolor=INK)
+
+
+def colour_and_marker(place: int) -> dict[str, Any]:
+    """The colour and the marker of a system."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+
+
+def shortened(text: str) -> str:
+    """A user's text on one line, and not too long."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= MAX_LABEL else flat[: MAX_LABEL - 1] + "…"
+
+
+def label_text(text: str) -> str:
+    """A user's text on one line, not too long, and not read as a formula."""
+    return shortened(text).replace("$", r"\$")
+
+
+def add_legend(figure: Figure, keys: Sequence[LegendEntry]) -> None:
+    """Say below the panels what is drawn: in four columns, or one below the other where a label is long."""
+    columns = 1 if any(len(label) > 24 for _, label in keys) else 4
+    look: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9, "labelcolor": INK}
+    artists = [artist for artist, _ in keys]
+    legend = figure.legend(artists, ["-"] * len(artists), loc="outside lower left", **look)
+    # Set afterwards, since older versions leave out a label that starts with "_".
+    for text, (_, label) in zip(legend.get_texts(), keys, strict=True):
+        text.set_text(label)
+
+
+def with_fixed_layout(figure: Figure) -> Figure:
+    """Fix the layout: it would move a little each time the figure is drawn, and no two files be the same."""
+    figure.draw_without_rendering()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure

@@ -1,0 +1,93 @@
+"""--json on a run that was stopped: one document that says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+SYSTEM = """
+import time
+
+def answers(query):
+    return "a"
+
+def fails(query):
+    raise ConnectionError("https://u:pw-canary@h/ is down")
+
+def waits(query):
+    open("asked", "a").close()
+    time.sleep(0.1)
+    return "a"
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = [{"sample_id": f"s{n}", "query": f"q{n}", "reference_answer": "a"} for n in range(60)]
+    Path("d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    Path("s.py").write_text(SYSTEM, encoding="utf-8")
+    return tmp_path
+
+
+def asked(system: str, *flags: str) -> list[str]:
+    words = ["run", "--dataset", "d.jsonl", "--system", f"s.py:{system}", "--metrics", "exact_match"]
+    return [*words, "--out", "out", "--id", "r", "--json", *flags]
+
+
+@pytest.mark.parametrize(
+    ("system", "flags", "why", "kept"),
+    [
+        ("answers", ("--budget-calls", "5"), "the budget of 5 calls is spent", 5),
+        ("fails", ("--breaker", "3"), "https://u:***@h/ is down", 3),
+    ],
+)
+def test_a_run_that_is_stopped_says_so(
+    system: str,
+    flags: tuple[str, ...],
+    why: str,
+    kept: int,
+    work: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(asked(system, *flags)) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert why in told.pop("stopped")
+    resume = "auepora run --resume r --out out"
+    assert told == {"evaluation_id": "r", "kept": kept, "samples": 60, "resume": resume}
+
+
+def test_the_line_goes_on_and_a_finished_run_has_its_results_again(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(asked("answers", "--budget-calls", "5")) == 1
+    line = json.loads(capsys.readouterr().out)["resume"]
+    assert main([*line.split()[1:], "--budget-calls", "100", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["evaluation_id"] == "r"
+    assert main([*line.split()[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == results
+
+
+def test_a_signal_is_told_too(work: Path) -> None:
+    words = [sys.executable, "-m", "auepora_eval", *asked("waits")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if Path("asked").exists():
+            break
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    told = json.loads(out)
+    assert told["stopped"] == "interrupted (SIGINT)"
+    assert 1 <= told["kept"] < 60

@@ -1,0 +1,158 @@
+"""T-05: a run that is asked to stop ends its waits: for the pace, for another attempt, for Retry-After."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.errors import CallError
+from auepora_eval.execution.local import EXECUTORS
+from auepora_eval.runs.journal import stored_places
+from tests.builders import a_dataset, a_sample, an_output
+from tests.servers import chat_server
+
+ROOT = str(Path(__file__).parents[2])
+SAMPLES = 40
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    line = '{{"sample_id": "{0}", "query": "{0}", "reference_answer": "answer"}}\n'
+    (tmp_path / "d.jsonl").write_text("".join(line.format(n) for n in range(SAMPLES)), encoding="utf-8")
+    return tmp_path
+
+
+def begun(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
+    common = ("--dataset", "d.jsonl", "--system", f"http:{url}/ask", "--metrics", "exact_match")
+    return subprocess.Popen(
+        [sys.executable, "-m", "auepora_eval", "run", *common, "--out", "runs", "--id", "x", *words],
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ROOT},
+        start_new_session=True,  # a group of its own, as a terminal gives it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
+@pytest.mark.parametrize(
+    ("mode", "requests", "words"),
+    [
+        pytest.param("ok", 2, "--concurrency 4 --rpm 30", id="pace, threads"),
+        pytest.param("ok", 2, "--executor serial --rpm 20", id="pace, serial"),
+        pytest.param("ok", 2, "--executor async --concurrency 4 --rpm 20", id="pace, async"),
+        pytest.param("ok", 2, "--executor processes --concurrency 2 --rpm 20", id="pace, processes"),
+        pytest.param("429", 4, "--concurrency 4", id="Retry-After, threads"),
+        pytest.param("429", 2, "--executor processes --concurrency 2", id="Retry-After, processes"),
+        pytest.param(
+            "500", 12, "--executor processes --concurrency 2 --retries 20 --longest-wait 1", id="retries"
+        ),
+        pytest.param("500", 12, "--concurrency 8 --adaptive --retries 20 --longest-wait 1", id="adaptive"),
+    ],
+)
+def test_t05_waits_end_and_no_request_follows_them(here: Path, mode: str, requests: int, words: str) -> None:
+    asked: list[float] = []
+
+    def mode_of(body: dict[str, Any]) -> str:
+        asked.append(time.time())
+        return mode
+
+    with chat_server(
+        says=lambda body: {"answer": "answer"}, bare=True, mode_of=mode_of, retry_after="30"
+    ) as server:
+        running = begun(here, server.url, *words.split())
+        limit = time.monotonic() + 60
+        while len(asked) < requests and time.monotonic() < limit and running.poll() is None:
+            time.sleep(0.02)
+        sent = time.time()
+        os.killpg(running.pid, signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+        seconds = time.time() - sent
+    assert running.returncode == 130, err
+    assert "Traceback" not in err
+    assert "resume: auepora run --resume x" in err
+    late = [moment - sent for moment in asked if moment > sent + 0.4]
+    print(f"\nT-05 waits, {words}: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
+    assert late == []
+    assert seconds < 7  # what a busy machine takes to end a process; not the pause, nor the ten seconds
+    places = stored_places(here / "runs" / "x.run")
+    assert places is not None
+    assert places.failed == {True: 0, False: 0}  # those that waited have no outcome: they are asked on resume
+    assert len(places) <= (len(asked) if mode == "ok" else 0)
+
+
+class Waiting:
+    """Pushes back and asks for a long pause."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        self.calls += 1
+        if int(sample.sample_id) == 0:
+            return an_output("a", "fine")
+        raise CallError("later", kind="rate_limited", retry_after=60.0)
+
+
+class WaitingAsync(Waiting):
+    async def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:  # type: ignore[override]
+        await asyncio.sleep(0)
+        return super().run(sample, top_k=top_k)
+
+
+@pytest.mark.parametrize("system", [Waiting, WaitingAsync])
+@pytest.mark.parametrize("name", ["serial", "threads", "async"])
+def test_t05_stop_ends_the_waits_of_every_executor(name: str, system: type[Waiting]) -> None:
+    thing, kept = system(), list[str]()
+    evaluator = AueporaEvaluator(
+        thing,
+        EvaluationPlan([]),
+        executor=EXECUTORS.get(name)(concurrency=4),
+        policy=CallPolicy(retries=3),
+        on_output=lambda sample, output: kept.append(sample.sample_id),
+    )
+    threading.Timer(0.5, evaluator.stop).start()
+    start = time.monotonic()
+    with pytest.raises(InterruptedRunError):
+        evaluator.run(a_dataset(*(a_sample(str(n)) for n in range(20))))
+    assert time.monotonic() - start < 10
+    calls = thing.calls
+    assert calls == (2 if name == "serial" else 5)  # the one that is answered, and as many as wait
+    assert kept == ["0"]
+    time.sleep(0.2)
+    assert thing.calls == calls
+
+
+def test_t05_the_breaker_ends_the_waits_too() -> None:
+    class Mixed(Waiting):
+        def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+            if int(sample.sample_id) < 2:
+                return super().run(a_sample("1"), top_k=top_k)
+            time.sleep(0.1)
+            raise CallError("who are you", kind="http_4xx", status=401)
+
+    evaluator = AueporaEvaluator(
+        Mixed(),
+        EvaluationPlan([]),
+        executor=EXECUTORS.get("threads")(concurrency=3),
+        policy=CallPolicy(retries=3, breaker_after=4),
+    )
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="4 samples failed in a row"):
+        evaluator.run(a_dataset(*(a_sample(str(n)) for n in range(20))))
+    assert time.monotonic() - start < 10

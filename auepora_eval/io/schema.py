@@ -56,11 +56,11 @@ def schema(name: str) -> dict[str, Any]:
 
 
 @cache
-def checker(name: str) -> Checker:
+def checker(name: str, *, fast: bool = True) -> Checker:
     """The checker for one of our schemas; it is made once."""
     # The lenient schemas name few fields; what the strict ones know beside them is no misspelling.
     strict = schema(name.removesuffix(".lenient"))
-    return Checker(schema(name), f"{name}.schema.json", known=field_names(strict))
+    return Checker(schema(name), f"{name}.schema.json", fast=fast, known=field_names(strict))
 
 
 def field_names(part: Any) -> frozenset[str]:

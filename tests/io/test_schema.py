@@ -34,7 +34,7 @@ JUDGES = {
 FAST_JUDGES = {
     name: jsonschema_rs.Draft202012Validator(schema(name), validate_formats=True) for name in SCHEMAS
 }
-SLOW = {name: Checker(schema(name), fast=False) for name in SCHEMAS}
+SLOW = {name: checker(name, fast=False) for name in SCHEMAS}
 
 
 @every_schema

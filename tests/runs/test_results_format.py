@@ -123,10 +123,10 @@ def test_a_file_of_version_1_0_is_read(capsys: Any, tmp_path: Path) -> None:
     assert storage.list_results()[0]["total_queries"] == 5
     assert main(["show", "old", "--out", str(OLD)]) == 0
     assert "harbour on pier: 5 samples, top_k 3, 1 failed" in capsys.readouterr().out
-    assert main(["compare", "old", "old", "--out", str(OLD)]) == 0
     again = EvaluationResultsStorage(tmp_path)
     again.save_run(run)
     assert again.load_run("old").results == run.results
+    assert main(["compare", "old", str(tmp_path / "old.results.json"), "--out", str(OLD)]) == 0
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_NEVER = 1e-12  # pairs that differ, on average: scipy's binomial overflows far below
 _NORMAL_ABOVE = 100_000  # pairs that differ, where counts are normal to four digits
 _AT_ONCE = 501  # counts of pairs that differ; where more are likely, so many of them stand for all
 _MOST = 10**12
@@ -83,7 +84,7 @@ def mcnemar_power(lost: float, won: float, pairs: int, *, alpha: float = 0.05) -
     from scipy.stats import binom
 
     differ = min(1.0, lost + won)
-    if differ <= 0 or pairs < 1:
+    if differ * pairs < _NEVER:
         return 0.0
     if pairs * differ > _NORMAL_ABOVE:
         away = (lost - won) * math.sqrt(pairs) - NormalDist().inv_cdf(1 - alpha / 2) * math.sqrt(differ)

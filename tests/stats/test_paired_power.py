@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, multinomial
 
@@ -55,6 +56,7 @@ def test_without_wins_it_is_one_binomial() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(6, 400), st.floats(0, 0.5), st.sampled_from([0.05, 0.01, 0.05 / 14]), st.booleans())
+@example(67, sys.float_info.min, 0.05, False)
 def test_the_figure_keeps_its_promise(units: int, both_ways: float, alpha: float, of_rate: bool) -> None:
     differing = Differing(both_ways=both_ways, counted=True)
     if of_rate:

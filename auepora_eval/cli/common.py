@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,11 @@ def add_out(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", default=DEFAULT_OUT, help=f"where runs are kept ({DEFAULT_OUT})"
     )
+
+
+def out_flag(out: str) -> str:
+    """The words that name the folder in a command to type, where it is not the usual one."""
+    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
 
 
 def add_json(parser: ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import echo
-from .common import DEFAULT_OUT, add_json, add_out, progress, say_results
+from .common import add_json, add_out, out_flag, progress, say_results
 from .compare_words import say_comparison
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path],
     echo.say("Written:")
     for path in written:
         echo.say(f"  {path}")
-    flag = "" if out == DEFAULT_OUT else f" --out {out}"
+    flag = out_flag(out)
     echo.say("Next:")
     echo.say(f"  auepora show {runs[0].evaluation_id} --worst ndcg@5{flag}   # what it found hardest")
     echo.say("  auepora run --dataset demo --system my_rag.py:my_rag   # your own system")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out
+from .common import add_json, add_out, out_flag
 from .numbers import at_least, covered, share
 
 if TYPE_CHECKING:
@@ -124,11 +124,11 @@ def run(args: Namespace) -> int:
     from ..runs.storage import EvaluationResultsStorage
 
     rules = _rules(args)
-    storage = EvaluationResultsStorage(args.out)
+    storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
     report = gate_run(
-        GatedRun.stored(storage, args.candidate),
+        GatedRun.stored(storage, args.candidate, flags),
         rules,
-        baseline=None if args.baseline is None else GatedRun.stored(storage, args.baseline),
+        baseline=None if args.baseline is None else GatedRun.stored(storage, args.baseline, flags),
         seed=args.seed,
         resamples=args.resamples,
         allow_mismatch=args.allow_mismatch,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
+from .common import out_flag
 from .span_flags import span_words
 
 if TYPE_CHECKING:
@@ -171,13 +172,6 @@ def say_how_to_raise(error: BaseException, settings: Mapping[str, Any]) -> None:
     flags = [f"--{name.replace('_', '-')}" for name in BUDGETS if settings.get(name) is not None]
     if flags:
         echo.note(f"A budget that is spent stays spent: resume with a new {' or '.join(flags)}.")
-
-
-def out_flag(out: str) -> str:
-    """The flag that names the folder, where it is not the usual one."""
-    from .common import DEFAULT_OUT
-
-    return "" if out == DEFAULT_OUT else f" --out {out}"
 
 
 def system_identity(name: str, system_name: str, system: Any = None) -> list[Any]:

@@ -40,6 +40,7 @@ from .common import (
     chosen_metrics,
     exit_code,
     open_samples,
+    out_flag,
     progress,
     refuse_no_metrics,
     refuse_no_samples,
@@ -51,7 +52,6 @@ from .numbers import at_least, seconds
 from .resuming import (
     begun,
     is_complete,
-    out_flag,
     say_complete,
     say_how_to_raise,
     say_how_to_resume,

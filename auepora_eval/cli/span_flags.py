@@ -80,7 +80,7 @@ def deliver_spans(
 
 
 def _say_how_to_deliver(out: str, evaluation_id: str, undelivered: Mapping[str, Any]) -> None:
-    from .resuming import out_flag
+    from .common import out_flag
 
     words = f"auepora show {shlex.quote(evaluation_id)}{out_flag(out)}{span_words(undelivered)}"
     echo.note(f"The run is stored. Send its spans later: {words}")

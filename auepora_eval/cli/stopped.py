@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .resuming import out_flag
+from .common import out_flag
 from .span_flags import span_words
 
 if TYPE_CHECKING:

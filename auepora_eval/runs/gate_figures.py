@@ -47,6 +47,8 @@ class GatedRun:
     run: EvaluationRun
     tally: Tally | None = None
     api_usage: Mapping[str, Any] | None = None
+    typed: str = ""  # how a user named the run, where one did
+    flags: str = ""  # what a command needs besides to find it, " --out DIR"
     _figures: dict[str, Figure] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -60,17 +62,22 @@ class GatedRun:
         return cls(run, tally, tally.usage.as_dict(run.configuration))
 
     @classmethod
-    def stored(cls, storage: EvaluationResultsStorage, name: str) -> GatedRun:
+    def stored(cls, storage: EvaluationResultsStorage, name: str, flags: str = "") -> GatedRun:
         """A stored run, by its id or path."""
         path = storage.find(name)
         run = storage.load_scores(path)  # this also checks that the document is what it should be
         results = read_results(path)
         usage = results.get("performance_metrics", {}).get("api_usage")
-        return cls(run, query_rows(results, path).tally(), usage)
+        return cls(run, query_rows(results, path).tally(), usage, typed=name, flags=flags)
 
     @property
     def evaluation_id(self) -> str:
         return self.run.evaluation_id
+
+    @property
+    def named(self) -> str:
+        """The run as a command takes it."""
+        return shlex.quote((self.typed or self.evaluation_id)[:200])
 
     def figures(self) -> Mapping[str, Figure]:
         """Every figure by its name."""
@@ -87,7 +94,7 @@ class GatedRun:
         """What to do about a name that is not there."""
         metric = _metric_name(name)
         if metric is not None:
-            return f"Score it: auepora rescore {shlex.quote(self.evaluation_id[:200])} --metrics {metric}"
+            return f"Score it: auepora rescore {self.named} --metrics {metric}{self.flags}"
         known = list(self.figures())
         near = difflib.get_close_matches(name[:80], known[:200], n=1)
         if near:

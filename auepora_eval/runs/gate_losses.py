@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import dataclass
 
 from .gate_absolute import not_measured
@@ -12,7 +11,7 @@ from .gate_rules import Rule, size_of
 from .gate_verdict import FAIL, MISSING, PASS, UNCLEAR, Verdict, shown
 
 _RESOURCES = "Find out what takes more than it did, on the same machine; or raise the limit."
-_COUNTS = "Find out what is no longer measured: auepora show {} tells what failed and what was skipped."
+_COUNTS = "Find out what is no longer measured: auepora show {}{} tells what failed and what was skipped."
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class Change:
 
 def losers_hint(baseline: GatedRun, candidate: GatedRun) -> str:
     """How to see the samples that lost."""
-    names = " ".join(shlex.quote(run.evaluation_id[:200]) for run in (baseline, candidate))
-    return f"See what lost: auepora compare {names} --losers 10"
+    return f"See what lost: auepora compare {baseline.named} {candidate.named} --losers 10{candidate.flags}"
 
 
 def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Change | None) -> Verdict:
@@ -112,7 +110,7 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> Verdict:
         rule,
         FAIL if drop > limit else PASS,
         why,
-        _COUNTS.format(shlex.quote(candidate.evaluation_id[:200])) if drop > limit else "",
+        _COUNTS.format(candidate.named, candidate.flags) if drop > limit else "",
         value=float(now),
         baseline=float(before),
         change=float(now - before),

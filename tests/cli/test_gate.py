@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -209,3 +210,19 @@ def test_a_hostile_run_gives_github_no_commands(
     for line in "\n".join(shown).splitlines():
         assert not line.lstrip().startswith("::") or line.startswith("::error title=auepora gate")
         assert "##[" not in line
+
+
+@pytest.mark.parametrize("by_path", [False, True])
+def test_the_commands_that_it_proposes_find_the_runs(
+    runs: Path, gate: Run, capsys: pytest.CaptureFixture[str], by_path: bool
+) -> None:
+    """They are printed for a reader who types them as they stand, wherever the runs are kept."""
+    worse, old = [str(runs / f"{name}.results.json") if by_path else name for name in ("worse", "old")]
+    printed, _ = gate(worse, "--baseline", old, "--no-regression", "hit@5", "--json", code=1)
+    proposed = next(rule["fix"] for rule in json.loads(printed)["verdicts"] if rule["fix"])
+    name, *words = shlex.split(proposed.removeprefix("See what lost: "))
+    assert name == "auepora"
+    assert main([*words, "--resamples", "500"]) == 0
+    assert "hit@5" in capsys.readouterr().out
+    table, _ = gate(worse, "--min", "mrr=0.1", code=3)
+    assert f"auepora rescore {worse} --metrics mrr --out {runs}" in " ".join(table.split())

@@ -26,7 +26,9 @@ check: lint test
 # The project in examples/, as its own CI would run it: the unchanged system passes its gate.
 example: $(VENV)/.installed-test
 	cd examples/tool_library && $(abspath $(BIN))/python -m pytest -p no:cacheprovider
-	cd examples/tool_library && $(abspath $(BIN))/auepora gate baseline --out baselines --rules gate.yaml --baseline baseline
+	rm -rf build/example
+	cd examples/tool_library && $(abspath $(BIN))/python evaluate.py this-change $(abspath build/example)
+	cd examples/tool_library && $(abspath $(BIN))/auepora gate $(abspath build/example)/this-change.results.json --baseline baselines/baseline.results.json --rules gate.yaml --no-regression all --margin recall@3=0.05 --margin contains_answer=0.05
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python -m tests.generate_docs

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import echo
 from .common import add_out
 from .compare_words import calm, say_comparison, say_lost, say_more, say_ranking, say_slices
-from .named_runs import load_named_runs, named_ids
+from .named_runs import load_named_runs, named_ids, refuse_the_same_run_twice
 from .numbers import at_least, share
 
 if TYPE_CHECKING:
@@ -102,23 +102,10 @@ def run(args: Namespace) -> int:
     groups = [load_named_runs(storage, name) for name in (args.baseline, *args.candidates)]
     if len(groups) > 2 and any(len(group) > 1 for group in groups):
         raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
-    _refuse_the_same_run_twice(storage, args)
+    refuse_the_same_run_twice(storage, (args.baseline, *args.candidates))
     if len(groups) > 2:
         return _rank(storage, [group[0] for group in groups], args, how)
     return _compare(storage, groups, args, how)
-
-
-def _refuse_the_same_run_twice(storage: EvaluationResultsStorage, args: Namespace) -> None:
-    """A run does not differ from itself; whoever compares it has mistyped a name."""
-    from ..errors import PlanError
-
-    seen = set()
-    for name in (args.baseline, *args.candidates):
-        for part in named_ids(storage, name):
-            path = storage.find(part).resolve()
-            if path in seen:
-                raise PlanError(f"{part} is named twice. Name different runs.")
-            seen.add(path)
 
 
 def _compare(

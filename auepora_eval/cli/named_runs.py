@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..core.types import EvaluationRun
     from ..runs.storage import EvaluationResultsStorage
 
@@ -25,3 +27,16 @@ def named_ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
     except DataError:
         return [part.strip() for part in name.split(",") if part.strip()]
     return [name]
+
+
+def refuse_the_same_run_twice(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
+    """A run does not differ from itself; whoever compares it has mistyped a name."""
+    from ..errors import PlanError
+
+    seen = set()
+    for name in names:
+        for part in named_ids(storage, name):
+            path = storage.find(part).resolve()
+            if path in seen:
+                raise PlanError(f"{part} is named twice. Name different runs.")
+            seen.add(path)

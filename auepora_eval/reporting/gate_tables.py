@@ -112,13 +112,14 @@ def _needs_words(one: Verdict) -> bool:
 def _seen_at_all(passed: Sequence[Verdict]) -> list[str]:
     """The smallest loss that the samples show, from the metric that shows the least to the other end."""
     sizes = [
-        (one.detectable, f"{value_text(one.detectable, one.unit)} ({one.rule.name[:_LONGEST]})")
+        (one.detectable, value_text(one.detectable, one.unit), one.rule.name[:_LONGEST])
         for one in passed
         if one.detectable is not None and not one.why.startswith("better")
     ]
     if not sizes:
         return []
-    ends = list(dict.fromkeys((min(sizes)[1], max(sizes)[1])))
+    (_, least, finest), (_, most, coarsest) = min(sizes), max(sizes)
+    ends = [f"{least} ({finest})", f"{most} ({coarsest})"] if least != most else [least]
     return [
         f"No sure loss is not no loss: so many samples show one of {' to '.join(ends)} four times in five."
     ]

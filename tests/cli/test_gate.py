@@ -226,3 +226,9 @@ def test_the_commands_that_it_proposes_find_the_runs(
     assert "hit@5" in capsys.readouterr().out
     table, _ = gate(worse, "--min", "mrr=0.1", code=3)
     assert f"auepora rescore {worse} --metrics mrr --out {runs}" in " ".join(table.split())
+
+
+def test_a_run_is_no_baseline_of_itself(runs: Path, gate: Run) -> None:
+    """Such a gate could not fail."""
+    _, told = gate("same", "--baseline", str(runs / "same.results.json"), code=2)
+    assert "named twice" in told

@@ -110,6 +110,7 @@ def test_what_failed_is_said_once_for_all_metrics() -> None:
     assert len(told) == 2
     assert told[1].startswith("No sure loss is not no loss: so many samples show one of 0.")
     assert told[1].endswith(" four times in five.")
+    assert " to " not in told[1], "a range of one size"
 
 
 def test_where_all_samples_differ_by_the_same_there_is_no_interval() -> None:

@@ -17,7 +17,13 @@ from ..core.types import TargetCategory
 from ..metrics.load import SloShare
 from ..stats.correction import holm
 from ..stats.intervals import Interval, bca_mean_intervals, bootstrap_interval
-from ..stats.paired_margins import lost_size, paired_margin_test, unseen_loss_p
+from ..stats.paired_margins import (
+    bounded_margin_p,
+    lost_size,
+    paired_margin_test,
+    pseudo_gains,
+    unseen_loss_p,
+)
 from ..stats.paired_power import detectable_change, units_needed
 from ..stats.power import sample_size
 from ..stats.significance import (
@@ -82,8 +88,21 @@ class Tested:
             p_value = _t_above(gain + margin, self.error, max(1, self.units - 1))
             # A loss that no unit happened to show widens no interval.
             unseen = unseen_loss_p(self.units, max(gain, 0.0), margin, self.reach(margin), self.lost_size)
-            p_value = max(p_value, unseen)
+            p_value = max(p_value, unseen, self._rare_loss_p(sign, margin))
         return 1.0 if math.isnan(p_value) else p_value
+
+    def _rare_loss_p(self, sign: int, margin: float) -> float:
+        """Of an aggregate of sums: what draws at the margin say, where a few units lose all. Else 0."""
+        import numpy as np
+
+        rows_a, rows_b, clusters = self.pairing.used()
+        if not self.pairing.known.of_sums or not bool(np.isfinite([rows_a, rows_b]).all()):
+            return 0.0
+        gains = sign * pseudo_gains(rows_a, rows_b, self.pairing.known.aggregate, clusters=clusters)
+        reach = self.reach(margin)
+        if not bool(np.isfinite(gains).all()) or not math.isfinite(reach):
+            return 0.0
+        return bounded_margin_p(gains, margin, max(reach, float(-gains.min())))
 
     def reach(self, margin: float) -> float:
         """The most that a sample can lose, by the bounds of its metric.

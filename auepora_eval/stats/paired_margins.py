@@ -9,12 +9,13 @@ unseen_loss_p       no sample differs, or all by the same; with it unseen_loss a
 bounded_margin_p    any differences within a reach, in clusters or not: under the likeliest distribution that
                     does lose the margin
 paired_margin_test  the one of these, or the t-test, that fits
+pseudo_gains        what each unit adds to the gain of an aggregate that is no mean, for bounded_margin_p
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -295,3 +296,33 @@ def paired_margin_test(
     p_value = drawn if math.isnan(by_t.p_value) else max(drawn, by_t.p_value)
     units = "" if clusters is None else f", {len(set(clusters))} clusters"
     return MarginTest(p_value, f"the larger of a t-test and of draws at the margin{units}")
+
+
+def pseudo_gains(
+    rows_a: Array,
+    rows_b: Array,
+    of_sums: Callable[[Array], Array],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+) -> Array:
+    """The jackknife's pseudo-values of the difference of an aggregate of sums, one for each unit.
+
+    Their mean is the difference, less the bias of a small sample; of a mean they are the differences
+    themselves. A unit that is lost stands out among them as it does among the differences of a mean.
+
+    >>> import numpy as np
+    >>> mean = lambda sums: sums[..., 0, 0] / sums[..., 0, 1]
+    >>> ones = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
+    >>> pseudo_gains(ones, np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]), mean).round(6).tolist()
+    [0.0, -1.0, 0.0]
+    """
+    import numpy as np
+
+    units = len(summed_by_unit(rows_a, clusters))
+    found = np.zeros(units)
+    for sign, rows in ((-1, rows_a), (1, rows_b)):
+        sums = summed_by_unit(rows, clusters)
+        whole = sums.sum(axis=0)
+        left_out = of_sums((whole - sums)[:, np.newaxis, :])
+        found += sign * (units * float(of_sums(whole[np.newaxis, :])) - (units - 1) * left_out)
+    return found

@@ -21,6 +21,7 @@ from tests.runs.experimenting import EXPERIMENT, outcome, system
 RIGHT = "white light from the north pier"
 WORSE = "white light from a north pier"
 WRONG = "dark"
+OTHER = "dark grey fog over southern hills"
 
 
 def said(name: str, answers: Sequence[str], metrics: Sequence[str], size: int = 1) -> EvaluationRun:
@@ -62,6 +63,20 @@ def test_two_lost_clusters_of_145_do_not_rule_out_three_in_a_hundred(lost: int, 
     assert verdict.outcome == outcome
     assert verdict.p_value is not None
     assert verdict.p_value >= binom.cdf(lost, 145, 0.03) - 0.015
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_two_lost_answers_of_300_do_not_rule_out_two_in_a_hundred_of_bleu(lost: int) -> None:
+    """No surer than the share of lost answers would be; by t alone one or two of them passed."""
+    before = [RIGHT, WORSE] * 150
+    whole, less = (
+        said("x", answers, ["bleu"]).results[0].value for answers in (before, [OTHER] * 6 + before[6:])
+    )
+    margin = whole - less
+    verdict = margin_verdict(before, [OTHER] * lost + before[lost:], "bleu", margin)
+    assert verdict.p_value is not None
+    assert verdict.p_value >= binom.cdf(lost, 300, 0.02) - 0.01
+    assert verdict.outcome == "unclear"
 
 
 @pytest.mark.parametrize("metric", ["token_f1", "bleu", "noise_drop[token_f1]"])

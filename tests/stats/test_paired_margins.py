@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom, ttest_1samp
 
 from auepora_eval.stats.equivalence import non_inferiority_test
-from auepora_eval.stats.paired_margins import bounded_margin_p, paired_margin_test, share_margin_p
+from auepora_eval.stats.paired_margins import (
+    bounded_margin_p,
+    paired_margin_test,
+    pseudo_gains,
+    share_margin_p,
+)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +114,14 @@ def test_which_test_is_taken() -> None:
     with pytest.raises(ValueError, match="are not among"):
         share_margin_p(6, 5, 10, 0.1)
     assert share_margin_p(3, 0, 10, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_pseudo_gains_of_a_mean_are_its_differences(clustered: bool) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (np.column_stack([rng.random(40), np.ones(40)]) for _ in range(2))
+    pairs = [number // 2 for number in range(40)] if clustered else None
+    found = pseudo_gains(a, b, lambda sums: sums[..., 0, 0] / sums[..., 0, 1], clusters=pairs)
+    gains = b[:, 0] - a[:, 0]
+    expected = gains.reshape(20, 2).mean(axis=1) if clustered else gains
+    assert found == pytest.approx(expected)

@@ -191,8 +191,10 @@ def _number(value: float | None, *, signed: bool = False) -> str:
 
 
 def _interval(figure: Found, *, signed: bool = False) -> str:
+    from ..runs.judge_ceiling import NOT_ESTIMABLE
+
     limits = figure["confidence_interval"]
     if limits is None:
-        return "n/a"
+        return "n/a" if figure["interval_method"] == NOT_ESTIMABLE else _NO_SPREAD
     sign = "+" if signed else ""
-    return _NO_SPREAD if limits[0] == limits[1] else f"[{limits[0]:{sign}.3f}, {limits[1]:{sign}.3f}]"
+    return f"[{limits[0]:{sign}.3f}, {limits[1]:{sign}.3f}]"

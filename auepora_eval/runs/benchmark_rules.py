@@ -38,16 +38,15 @@ _SHARES = ((0.50, "critical"), (0.25, "high"), (0.10, "medium"))
 _EXPERTS = (("latency", 0.20, 1), ("routing", 0.05, -1), ("gate", 0.10, -1), ("rerank", 0.15, -1))
 
 
-@dataclass(frozen=True)
-class Regression:
-    """One quantity of an operation that became worse: by which rules, how much, and how grave that is.
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """One quantity of an operation that changed: by which rules, and how much.
 
     `change` is the share by which it changed; `p_value`, where it is known, how often chance does as much.
     """
 
     operation: str
     quantity: str
-    severity: str
     rules: tuple[str, ...]
     baseline: float
     current: float
@@ -69,27 +68,16 @@ class Regression:
         )
 
 
-@dataclass(frozen=True)
-class Improvement:
-    """One quantity of an operation that became better: by which rules, and how much."""
+@dataclass(frozen=True, kw_only=True)
+class Regression(_Change):
+    """A change for the worse, and how grave it is."""
 
-    operation: str
-    quantity: str
-    rules: tuple[str, ...]
-    baseline: float
-    current: float
-    change: float
-    p_value: float | None = None
+    severity: str
 
-    @property
-    def message(self) -> str:
-        """The finding as a sentence."""
-        if self.quantity == FAILURES:
-            return f"{self.operation}: {self.current:.0%} of the calls failed, {self.baseline:.0%} before."
-        return (
-            f"{self.operation}: {self.quantity} is {self.current:.4g}, {self.change:+.0%} against the "
-            f"baseline of {self.baseline:.4g}."
-        )
+
+@dataclass(frozen=True, kw_only=True)
+class Improvement(_Change):
+    """A change for the better."""
 
 
 def is_at_least(severity: str, limit: str) -> bool:
@@ -200,7 +188,15 @@ def _turned(back: Regression) -> Improvement:
     """The way there, from the way back."""
     now, before = back.baseline, back.current
     change = now / before - 1 if before else math.nan
-    return Improvement(back.operation, back.quantity, back.rules, before, now, change, back.p_value)
+    return Improvement(
+        operation=back.operation,
+        quantity=back.quantity,
+        rules=back.rules,
+        baseline=before,
+        current=now,
+        change=change,
+        p_value=back.p_value,
+    )
 
 
 def _or_chance(one: Regression, alpha: float | None) -> Regression:
@@ -266,10 +262,16 @@ def _joined(
 ) -> Iterator[Regression]:
     """What several rules say of a quantity is one finding, as grave as the gravest of them."""
     if hits:
-        severity = max((severity for _, severity in hits), key=SEVERITIES.index)
-        change = now / before - 1 if before else math.inf
-        rules = tuple(rule for rule, _ in hits)
-        yield Regression(one.operation, quantity, severity, rules, before, now, change, p_value)
+        yield Regression(
+            operation=one.operation,
+            quantity=quantity,
+            severity=max((severity for _, severity in hits), key=SEVERITIES.index),
+            rules=tuple(rule for rule, _ in hits),
+            baseline=before,
+            current=now,
+            change=now / before - 1 if before else math.inf,
+            p_value=p_value,
+        )
 
 
 def _sigma(one: Measurement, baseline: Baseline) -> list[tuple[str, str]]:

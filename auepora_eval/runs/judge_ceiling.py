@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+NOT_ESTIMABLE = "not estimable"
+
+
 class _Pairs(NamedTuple):
     """A row for each person left out: item, cluster, who, what they said, the others' mean, the judge."""
 
@@ -78,11 +81,15 @@ def ceiling(
 
 
 def figure(value: float, interval: Interval | None) -> dict[str, Any]:
-    """A number as JSON has it, with its interval and how that was found."""
+    """A number as JSON has it, with its interval and how that was found.
+
+    An interval of no width, where all resamples are equal, would say that the number is known for sure.
+    """
+    wide = interval is not None and interval.low < interval.high
     return {
         "value": value if math.isfinite(value) else None,
-        "confidence_interval": None if interval is None else [interval.low, interval.high],
-        "interval_method": "not estimable" if interval is None else interval.method,
+        "confidence_interval": [interval.low, interval.high] if interval is not None and wide else None,
+        "interval_method": NOT_ESTIMABLE if interval is None else interval.method,
     }
 
 

@@ -167,6 +167,9 @@ def test_what_no_resample_changes_has_no_interval(
     assert "- instead of an interval: every resample of these claims has the same value" in " ".join(
         out.split()
     )
+    assert main(audited(tmp_path, [1, 0, 1], score, "--json")) == 0
+    found = json.loads(capsys.readouterr().out)["kappa"]
+    assert (found["confidence_interval"], found["interval_method"]) == (None, "all resamples equal")
     assert main(audited(tmp_path, [1, 0, 1, 1, 0, 1, 0], "same", "--threshold", "0.95")) == 0
     assert "[0.000, 0.000]" not in capsys.readouterr().out
 

@@ -160,7 +160,7 @@ def test_it_is_better_if_the_way_back_would_be_worse(changes: dict[str, Any], be
 def test_fewer_failures_are_better() -> None:
     (found,) = improvements([NOW], {"op": Baseline("op", (replace(BEFORE, failed=20),))})
     assert (found.quantity, found.baseline, found.current) == ("failures", 0.5, 0.0)
-    assert found.message == "op: 0% of the calls failed, 50% before."
+    assert found.message == "op: 0% of the calls failed, 50% in the baseline."
 
 
 def test_single_calls_are_a_baseline_together() -> None:

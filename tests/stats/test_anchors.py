@@ -216,9 +216,9 @@ def test_correlations_are_those_of_scipy(kind: Any) -> None:
     assert correlation(A, B, kind, resamples=100).value == pytest.approx(float(judge(A, B).statistic))
 
 
-# ppi_py 0.2.3 on `labels_and_judge(scale)`: weight, value, low, high. Its wheel brings a package named `tests` and
-# needs numba, so it is no dependency of these tests. The tuned weight is proportional to 1 / scale: 0.8489 is
-# where it is the 0.8008 at which the two are known to agree.
+# ppi_py 0.2.3 on `labels_and_judge(scale)`: weight, value, low, high. Its wheel brings a package `tests`
+# and needs numba, so it is no dependency of these tests. The tuned weight is proportional to 1 / scale: at
+# 0.8489 it is the 0.8008 at which the two are known to agree.
 PPI_PY = {
     (1.0, 1.0): (1.0, 0.598853751, 0.563859868, 0.633847635),
     (1.0, None): (0.679805361, 0.598525053, 0.571032217, 0.626017890),

@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 JOBS ?= 2
+# Many tests start the command anew: each would compile all its modules if no bytecode were kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint check example docs bench soak clean
 

@@ -153,7 +153,13 @@ def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[st
 
 def _run(run: EvaluationRun | str | Path, out: Path) -> EvaluationRun | GatedRun:
     """A run that is there already, or a stored one by its id or path."""
+    from .core.types import EvaluationRun
+    from .errors import PlanError
     from .runs.gate_figures import GatedRun
     from .runs.storage import EvaluationResultsStorage
 
-    return GatedRun.stored(EvaluationResultsStorage(out), str(run)) if isinstance(run, str | Path) else run
+    if isinstance(run, str | Path):
+        return GatedRun.stored(EvaluationResultsStorage(out), str(run))
+    if not isinstance(run, EvaluationRun | GatedRun):
+        raise PlanError(f"{run!r:.60} is no run. Give an EvaluationRun, or the id or path of a stored one.")
+    return run

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+_LASTING: set[str] = set()  # names of modules seen not to be of a test: looked at once, not after each test
+
 
 @pytest.fixture(autouse=True)
 def _forget_modules_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -15,7 +17,13 @@ def _forget_modules_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     path = list(sys.path)
     yield
     sys.path[:] = path
+    _LASTING.intersection_update(sys.modules)  # a name that is free again may be of a test next time
+    new = sys.modules.keys() - _LASTING
+    if not new:
+        return
     temporary = str(Path(tmp_path_factory.getbasetemp()).parent)
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None) or "").startswith(temporary):
+    for name in new:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(temporary):
             del sys.modules[name]
+        else:
+            _LASTING.add(name)

@@ -96,6 +96,10 @@ def test_an_unknown_rule_fails(assert_gate):
     assert_gate("same", minimum={"hit@5": 0.7})
 
 
+def test_what_is_no_run_fails(assert_no_regression):
+    assert_no_regression(42, "old")
+
+
 @pytest.mark.auepora("old")
 def test_a_marker_without_a_name_fails(assert_no_regression):
     assert_no_regression("same")
@@ -141,6 +145,7 @@ def test_a_mistake_is_said_in_the_words_of_a_test(said: str) -> None:
         "assert_no_regression has no baseline. A baseline is named in the call, or by @pytest.mark.auepora(",
         "there is no run 'nobody'",
         "Did you mean min?",
+        "this cannot be judged: 42 is no run. Give an EvaluationRun, or the id or path of a stored one.",
         "pytest.mark.auepora('old') says nothing that is understood",
     ):
         assert words in said, words

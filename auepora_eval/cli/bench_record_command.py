@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -149,6 +150,10 @@ def _say_recorded(
     for name in measured:
         if not any(one.count for one in found if one.operation == name):
             echo.note(f"note: {echo.one_line(name, 60)}: all calls failed; there is nothing to record of it.")
+    for name, count in Counter(one.operation for one in found if one.count).items():
+        if count > 1 and (name not in before or not before[name].recordings) and name in recorded:
+            what = f"{count} measurements make its first baseline together; none is held against another"
+            echo.note(f"note: {echo.one_line(name, 60)}: {what}. To have that, record one at a time.")
     if recorded:
         part = "" if len(recorded) == len(measured) else f" ({len(recorded)} of {len(measured)} operations)"
         echo.note(f"recorded in {file}{part}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # The settings that are stored with a run; the name of a variable is no secret.
 CALL_SETTINGS: tuple[str, ...] = (
     "retries",
+    "retry_on",
     "rpm",
     "tpm",
     "budget_calls",
@@ -46,6 +47,9 @@ def add_call_flags(parser: ArgumentParser) -> None:
     whole, above = at_least(0), at_least(1)
     group.add_argument(
         "--retries", type=whole, metavar="N", help="further attempts after a 429, 5xx, timeout (endpoints: 4)"
+    )
+    group.add_argument(
+        "--retry-on", metavar="NAME,...", help="further errors to try again, by the names of their classes"
     )
     group.add_argument(
         "--longest-wait",
@@ -161,6 +165,7 @@ def call_policy(settings: Mapping[str, Any]) -> CallPolicy:
         **({} if longest is None else {"longest_wait": longest, "longest_retry_after": longest}),
         timeout=None if _ends_processes(settings) else settings.get("timeout"),
         retries=usual if retries is None else retries,
+        retry_on=_retried(settings.get("retry_on"), usual if retries is None else retries),
         requests_per_minute=settings.get("rpm"),
         tokens_per_minute=settings.get("tpm"),
         max_calls=settings.get("budget_calls"),
@@ -171,6 +176,24 @@ def call_policy(settings: Mapping[str, Any]) -> CallPolicy:
         breaker_after=settings.get("breaker"),
         adaptive=settings["concurrency"] if settings.get("adaptive") else None,
     )
+
+
+def _retried(named: str | list[str] | None, retries: int) -> tuple[str, ...]:
+    """The kinds of failure that may pass, and the classes of errors that somebody says may pass too."""
+    from ..core.policy import PASSING
+    from ..errors import DataError
+
+    if named is None:
+        return PASSING
+    names = [name.strip() for name in (named.split(",") if isinstance(named, str) else named)]
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise DataError(
+                "--retry-on", f"{name!r:.60} is no name of an error.", fix="Write, for example, ModelLoading."
+            )
+    if not retries:
+        raise DataError("--retry-on", "nothing is tried again.", fix="Give --retries N too.")
+    return (*PASSING, *(name.rpartition(".")[2] for name in names))
 
 
 def call_executor(settings: Mapping[str, Any]) -> Executor:

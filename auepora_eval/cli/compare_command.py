@@ -12,7 +12,7 @@ one system, as many for each: A1,A2 B1,B2. Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import echo
@@ -150,7 +150,8 @@ def _rank(
         return 0
     best, shown = _shown_pair(ranking, args)
     lost = _lost(storage, ranking.pairs[best - 1], args, args.candidates[best - 1])
-    slices = _slices(storage, runs, best, args, how)
+    compared = {one.name for one in ranking.metrics}
+    slices = _slices(storage, [_only(runs[place], compared) for place in (0, best)], args, how)
     if args.json:
         from dataclasses import asdict
 
@@ -185,12 +186,15 @@ def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
     return best, f"Slices and losers are those of {names[best]}{why}, against {names[0]}."
 
 
+def _only(run: EvaluationRun, names: Container[str]) -> EvaluationRun:
+    """A run without the metrics that are not compared."""
+    from dataclasses import replace
+
+    return replace(run, results=[result for result in run.results if result.name in names])
+
+
 def _slices(
-    storage: EvaluationResultsStorage,
-    runs: list[EvaluationRun],
-    best: int,
-    args: Namespace,
-    how: dict[str, Any],
+    storage: EvaluationResultsStorage, pair: list[EvaluationRun], args: Namespace, how: dict[str, Any]
 ) -> list[SliceComparison]:
     from ..runs.compare import compare_runs
     from ..runs.storage import stored_samples
@@ -198,7 +202,7 @@ def _slices(
     if not args.by:
         return []
     samples = stored_samples(storage.find(args.baseline))
-    return compare_runs(runs[0], runs[best], by=args.by, samples=samples, **how).slices
+    return compare_runs(*pair, by=args.by, samples=samples, **how).slices
 
 
 def _lost(

@@ -6,7 +6,7 @@ variants are asked the same samples, or each its share of them (assignment: spli
   auepora experiment demo
   auepora experiment demo --check
 
-A variant is a run like any other: what was stopped goes on with --resume. The verdict is stored as
+A variant is a stored run like any other; what was stopped goes on with --resume. The verdict is stored as
 ab_test_ID.results.json.
 """
 
@@ -45,6 +45,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="check the file, make the systems, divide the samples; ask nothing",
     )
     parser.add_argument("--resume", action="store_true", help="go on with what was begun, and judge anew")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="with --resume: try all failed samples again"
+    )
     parser.add_argument("--force", action="store_true", help="begin again, and replace what is there")
     add_out(parser)
     add_json(parser)
@@ -60,6 +63,8 @@ def run(args: Namespace) -> int:
     if args.force and args.resume:
         what = "would throw away what --resume goes on with."
         raise DataError("--force", what, fix="Leave one of them out.")
+    if args.retry_failed and not args.resume:
+        raise DataError("--retry-failed", "is about what was begun.", fix="Add --resume.")
     try:
         experiment = _demo() if args.file == "demo" else read_experiment(args.file, args.experiment)
     except ErrorsError as error:
@@ -120,6 +125,7 @@ def _run_variant(
     args: Namespace,
 ) -> int:
     from ..core.runner import AueporaEvaluator, InterruptedRunError
+    from ..errors import RunStoppedError
     from ..runs.experiment import run_id, run_variant, samples_of
     from ..runs.experiment_state import OtherVariantError
 
@@ -143,6 +149,7 @@ def _run_variant(
                     storage,
                     seed=_settings(experiment)["seed"],
                     resume=args.resume,
+                    retry_failed=args.retry_failed,
                     force=args.force,
                     on_output=advance,
                     cache=cache,
@@ -152,9 +159,13 @@ def _run_variant(
             return signalled.exit_code
         except OtherVariantError:  # to resume is what was refused, or would be
             raise
-        except BaseException:
+        except BaseException as error:
             if storage.answered(name):
                 _say_how_to_resume(args)
+            if isinstance(error, RunStoppedError) and "budget" in str(error):
+                echo.note(
+                    "A budget that is spent stays spent: write another number into the file, and resume."
+                )
             raise
     echo.note(f"{variant.variant_id}: {size} samples{'' if called else ', finished before'} ({name})")
     return 0

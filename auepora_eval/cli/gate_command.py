@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_json, add_out, out_flag
-from .named_runs import refuse_the_same_run_twice
+from .named_runs import refuse_repeats, refuse_the_same_run_twice
 from .numbers import at_least, covered, share
 
 if TYPE_CHECKING:
@@ -126,8 +126,10 @@ def run(args: Namespace) -> int:
 
     rules = _rules(args)
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
-    if args.baseline is not None:
-        refuse_the_same_run_twice(storage, (args.baseline, args.candidate))
+    named = [name for name in (args.baseline, args.candidate) if name is not None]
+    refuse_repeats(storage, named)
+    if len(named) > 1:
+        refuse_the_same_run_twice(storage, named)
     report = gate_run(
         GatedRun.stored(storage, args.candidate, flags),
         rules,

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a system is being called: once is a request, twice an order."""
+"""Ctrl-C, SIGTERM and a closed terminal while a system is being called: once is a request, twice an order."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 SECONDS_TO_FINISH = 10.0
+
+
+# A terminal that was closed. It comes twice, from the shell and from the system, and is one request.
+HANG_UP: int = getattr(signal, "SIGHUP", 0)  # 0: there is none
+
+
+def ending_signals() -> list[int]:
+    """The signals that ask a program to end; a closed terminal does not where `nohup` has it ignored."""
+    hears = HANG_UP and signal.getsignal(HANG_UP) is not signal.SIG_IGN
+    return [signal.SIGTERM, HANG_UP] if hears else [signal.SIGTERM]
 
 
 class StopNow(BaseException):
@@ -48,7 +58,7 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
     over: list[threading.Timer] = []
 
     def handle(number: int, frame: object) -> None:
-        if signalled.is_heeded:
+        if signalled.is_heeded or (signalled.number and number == HANG_UP):
             return
         if signalled.number:
             signalled.is_now = True
@@ -57,13 +67,14 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
         stop()
         # Not by print: the signal may have come in the middle of one.
         words = f"\nstopping: the calls under way are finished, {seconds:g} s at most; again to stop now\n"
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, words.encode())
-        timer = threading.Timer(seconds, _send, [number])
+        with suppress(OSError):  # the terminal may be gone
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, words.encode())
+        timer = threading.Timer(seconds, _send, [signal.SIGTERM if number == HANG_UP else number])
         timer.daemon = True
         timer.start()
         over.append(timer)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *ending_signals())}
     try:
         yield signalled
     except (Exception, KeyboardInterrupt) as error:

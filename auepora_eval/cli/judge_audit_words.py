@@ -55,6 +55,9 @@ def _say_agreement(found: Found) -> None:
             f"{_NO_SPREAD} instead of an interval: every resample of these claims has the same value, so "
             "they cannot tell how far it is from that of others."
         )
+    if found["scored"] and found["auroc"]["value"] is None:
+        kind = "borne out" if found["supported"] else "not borne out"
+        echo.say_words(f"No AUROC: it needs claims of both kinds, and all of these are labelled {kind}.")
     echo.say()
     table = [
         (f"labelled {label}", *(f"{row[judged]}" for judged in ("judged supported", "judged not")))

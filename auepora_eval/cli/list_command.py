@@ -9,6 +9,8 @@ Example:
 A trend has a line for each system and dataset, and marks where its values changed. Runs on other samples, of
 a system with other settings (top_k, arguments), or with a metric that was computed otherwise, are never
 joined. Failed calls count as the worst of a metric, as they do in a comparison.
+
+Runs that were begun and not finished stand below, with the line that goes on with each.
 """
 
 from __future__ import annotations
@@ -51,17 +53,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ..errors import PlanError
     from ..runs.storage import EvaluationResultsStorage
+    from ..runs.unfinished import unfinished_runs
 
     storage = EvaluationResultsStorage(args.out)
     if args.trend is not None:
         return _trend(storage, args)
     if args.plot or args.across_systems:
         raise PlanError("--plot and --across-systems are of a trend: add --trend METRIC.")
-    heads = storage.list_results()
+    heads, begun = storage.list_results(), unfinished_runs(storage)
     if args.json:
         echo.say_json(heads)
+        for one in begun:
+            words = f"{one.evaluation_id} is not finished, {one.progress}: {one.obstacle or one.line}"
+            echo.note(f"note: {echo.one_line(words)}")
         return 0
-    if not heads:
+    if not heads and not begun:
         echo.note(f"no runs in {args.out}. Make one with auepora run, or with auepora demo.")
         return 0
     for head in heads:
@@ -82,6 +88,11 @@ def run(args: Namespace) -> int:
         if runs:
             echo.say()
         echo.say_table(("Kind", "Name", "When", "Dataset"), rows)
+    if begun:
+        if read:
+            echo.say()
+        rows = [[one.evaluation_id, one.begun_at, one.progress, one.obstacle or one.line] for one in begun]
+        echo.say_table(("Not finished", "Begun", "Answered", "Go on with"), rows)
     return 0
 
 

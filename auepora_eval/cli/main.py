@@ -13,13 +13,13 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Protocol, cast
 
+from ..core.lasting_streams import lasting_streams
 from ..errors import AueporaError, MissingDependencyError, RunStoppedError, StorageError
 from . import echo
-from .interrupts import StopNow
-from .lasting_streams import lasting_streams
+from .interrupts import HANG_UP, StopNow, ending_signals
 from .log_level import add_log_level, events_on_stderr
 
-EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED, EXIT_TERMINATED = 0, 1, 2, 4, 130, 143
+EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 
 # One module of this folder a command; its docstring is the help, its first line the summary. A command of
 # two words (`dataset info`) is one of a group.
@@ -131,8 +131,8 @@ def _guarded(command: Command, args: Namespace) -> int:
         return _failed(error, EXIT_CANNOT)
     except AueporaError as error:
         return _failed(error, EXIT_CANNOT)
-    except _Terminated:
-        return EXIT_TERMINATED
+    except _Terminated as stop:
+        return 128 + int(stop.args[0])
     except StopNow as stop:
         return 128 + int(stop.args[0])
     except KeyboardInterrupt:
@@ -148,22 +148,25 @@ def _guarded(command: Command, args: Namespace) -> int:
 
 
 class _Terminated(BaseException):
-    """SIGTERM: stop now, as Ctrl-C does, keeping what is finished."""
+    """SIGTERM, or a closed terminal: stop now, as Ctrl-C does, keeping what is finished."""
 
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
-        raise _Terminated
+        if number == HANG_UP:
+            signal.signal(number, signal.SIG_IGN)  # it comes twice
+        raise _Terminated(number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in ending_signals()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _failed(error: Exception, code: int) -> int:

@@ -29,6 +29,17 @@ def named_ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
     return [name]
 
 
+def refuse_repeats(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
+    """A gate judges what goes out, and that is one run."""
+    from ..errors import PlanError
+
+    for name in names:
+        count = len(named_ids(storage, name))
+        if count > 1:
+            what = f"{name!r:.100} names {count} runs, and a gate takes one, and one baseline"
+            raise PlanError(f"{what}. Judge each by itself; repeats are for 'auepora compare A1,A2 B1,B2'.")
+
+
 def refuse_the_same_run_twice(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
     """A run does not differ from itself; whoever compares it has mistyped a name."""
     from ..errors import PlanError

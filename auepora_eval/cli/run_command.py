@@ -51,12 +51,16 @@ from .interrupts import StopNow, finishing_first
 from .numbers import at_least, seconds
 from .resuming import (
     begun,
+    exit_code_of_finished,
+    is_compared,
     is_complete,
+    new_in_plan,
+    refuse_missing,
+    refuse_words,
     say_complete,
     say_how_to_raise,
     say_how_to_resume,
     say_resuming,
-    still_counted,
     system_identity,
 )
 from .span_flags import add_span_flags, deliver_spans, span_sinks
@@ -109,19 +113,15 @@ def run(args: Namespace) -> int:
     from ..core.runner import AueporaEvaluator, name_of
     from ..core.scoring import new_evaluation_id, now
     from ..metrics.parse import parse_metrics
-    from ..runs.evaluation import FirstSamples
+    from ..runs.evaluation import FirstSamples, refuse_another_run
     from ..runs.scoring import Survey
     from ..runs.storage import EvaluationResultsStorage
 
     settings = _settings(args)
     storage = EvaluationResultsStorage(settings["out"])
-    if args.resume is not None and is_complete(storage, settings["id"], retry_failed=args.retry_failed):
-        sinks = span_sinks(args)
-        say_complete(storage, settings["id"])
-        if args.json:
-            echo.say_json(storage.load_results(settings["id"]))
-        deliver_spans(args, sinks, storage, settings["id"])
-        return 0
+    is_done = args.resume is not None and is_complete(storage, settings["id"], retry_failed=args.retry_failed)
+    if is_done and not is_compared(args):
+        return _finished(args, storage)
     dataset = open_samples(settings["dataset"], settings.get("format"))
     if settings.get("limit") is not None:
         dataset = FirstSamples(dataset, settings["limit"])
@@ -146,13 +146,24 @@ def run(args: Namespace) -> int:
     )
     system_name = name_of(evaluator.system)
     settings.setdefault("id", new_evaluation_id(system_name, dataset.name, now()))
-    if args.resume is not None and evaluator.policy is not None:
-        evaluator.spent_before, settings["budgets"] = still_counted(storage, settings, evaluator.policy)
-    rule = stop_rule(settings, plan, storage)
+    rule = stop_rule(settings, plan, storage, is_told=not is_done)
+    if is_done:
+        refuse_another_run(evaluator, dataset, storage, settings["id"], survey, rule, is_read=True)
+        return _finished(args, storage)
     try:
         return _evaluate(args, settings, evaluator, dataset, storage, survey, rule)
     except StopNow as stop:  # it came while what is left was put away
         return 128 + int(stop.args[0])
+
+
+def _finished(args: Namespace, storage: EvaluationResultsStorage) -> int:
+    """Say that a run is finished, and end as it did."""
+    sinks = span_sinks(args)
+    say_complete(storage, args.id)
+    if args.json:
+        echo.say_json(storage.load_results(args.id))
+    deliver_spans(args, sinks, storage, args.id)
+    return exit_code_of_finished(storage, args.id, args.min_coverage)
 
 
 def _evaluate(
@@ -171,7 +182,7 @@ def _evaluate(
     from ..runs.system_identity import identity_of
 
     sinks, moments = span_sinks(args), Moments.none()
-    identity = identity_of(evaluator.system, begun_in=str(Path.cwd()), budgets=settings.get("budgets"))
+    identity = identity_of(evaluator.system, begun_in=str(Path.cwd()))
     if args.resume is not None:
         refuse_another_run(evaluator, dataset, storage, settings["id"], survey, rule, identity)
     shown = _Shown(evaluator, survey.size, moments if sinks else None, retry_failed=args.retry_failed)
@@ -271,26 +282,24 @@ _STORED = (
 
 def _settings(args: Namespace) -> dict[str, Any]:
     """Defaults, then the plan file, then the flags."""
-    from ..errors import DataError
     from ..io.config import load_config
     from .common import DEFAULT_OUT
 
-    before = {} if args.resume is None else begun(args, _STORED)
+    refuse_words(args)
     planned = load_config(args.config) if args.config else {}
+    if "out" in planned and args.out == DEFAULT_OUT:
+        args.out = planned["out"]
+    before = {}
+    if args.resume is not None:
+        before = begun(args, planned, _STORED)
+        planned = new_in_plan(args, planned, before) if planned else {}
     settings = {**_DEFAULTS, **before, **planned}
     flags = {name: value for name, value in vars(args).items() if value is not None}
-    if "out" in settings and flags["out"] == DEFAULT_OUT:
-        del flags["out"]
     settings.update(flags)
-    settings["given"] = {*planned, *flags}
     settings.setdefault("executor", "threads" if settings["concurrency"] > 1 else "serial")
     if settings.get("id") is None:
         settings.pop("id", None)
-    for name in ("dataset", "system"):
-        if not settings.get(name):
-            raise DataError(
-                f"--{name}", "is missing.", fix="Give the flag, or put it into the plan (--config)."
-            )
+    refuse_missing(settings, resumes=args.resume is not None)
     for name in ("dataset", "prompt", "cache"):
         if name in planned and name not in flags and settings[name] != "demo":
             # A path in a plan is meant from where the plan lies.

@@ -47,9 +47,13 @@ def add_stop_flags(parser: ArgumentParser) -> None:
 
 
 def stop_rule(
-    settings: Mapping[str, Any], plan: EvaluationPlan, storage: EvaluationResultsStorage
+    settings: Mapping[str, Any],
+    plan: EvaluationPlan,
+    storage: EvaluationResultsStorage,
+    *,
+    is_told: bool = True,
 ) -> StopRule | None:
-    """When the run may stop; None if it is to ask all samples."""
+    """When the run may stop, told to the user if it is to be run; None if it is to ask all samples."""
     from ..errors import PlanError
     from ..runs.stopping import StopRule
 
@@ -68,6 +72,8 @@ def stop_rule(
         None if baseline is None else storage.load_scores(baseline),
     )
     asked = ", ".join(f"{goal.metric} {_in_words(goal)}" for goal in rule.goals)
+    if not is_told:
+        return rule
     echo.note(
         f"samples are asked in random order (seed {settings['seed']}), those of a cluster together, until it "
         f"is clear: {asked}?"

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import out_flag
-from .span_flags import span_words
+from .resuming import line_to_resume
 
 if TYPE_CHECKING:
     from ..runs.storage import EvaluationResultsStorage
@@ -26,7 +25,7 @@ def say_stopped(
             "stopped": without_secrets(str(reason)).removeprefix("stopped: "),
             "kept": _kept(storage, name),
             "samples": size,
-            "resume": f"auepora run --resume {name}{out_flag(settings['out'])}{span_words(settings)}",
+            "resume": line_to_resume(settings),
         }
     )
 

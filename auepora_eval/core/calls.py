@@ -14,13 +14,14 @@ import msgspec
 
 from ..errors import DataError, RunStoppedError
 from .blinding import as_shown
-from .executor import awaited, within
+from .call_records import ATTEMPTS, attempts_of, with_its_own_names
+from .executor import awaited, within, within_async
 from .fingerprint import plain
-from .limits import Gate, Limits, attempts_of
+from .limits import Gate, Limits
 from .policy import CallPolicy, kind_of
 from .rag_interface import RAGSystemProtocol, as_outputs
 from .redaction import without_secrets
-from .types import EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs
+from .types import EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs, times_told
 
 
 class SystemCall:
@@ -112,17 +113,10 @@ class SystemCall:
         return awaited(raw) if inspect.isawaitable(raw) else raw
 
     async def _asked_async(self, sample: EvaluationSample) -> Any:
-        run: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+        run: Any = self.system.run
         if self._timeout is None:
-            return await run
-        clock = asyncio.timeout(self._timeout)
-        try:
-            async with clock:
-                return await run
-        except TimeoutError:
-            if clock.expired():
-                raise TimeoutError(f"no answer within {self._timeout:g} s") from None
-            raise
+            return await run(as_shown(sample), top_k=self.top_k)
+        return await within_async(self._timeout, lambda: run(as_shown(sample), top_k=self.top_k))
 
 
 def _ended_at_once(call: Coroutine[Any, Any, SystemOutputs]) -> SystemOutputs:
@@ -146,7 +140,7 @@ class _Trial:
         self._limits.answered(output)
         if not self._records:
             return output
-        return replace(output, extra={**output.extra, "attempts": self._records})
+        return replace(output, extra={**output.extra, ATTEMPTS: self._records})
 
     def failed(self, error: BaseException, seconds: float) -> float | None:
         """Note a failed attempt; the seconds to wait for the next one, None if there is to be none.
@@ -161,6 +155,8 @@ class _Trial:
             "message": _message(error),
             "seconds": seconds,
         }
+        if self._limits.policy.names(error):
+            record["named"] = True  # somebody says that it may pass, also when the run is gone on with
         self._records.append(record)
         attempt = len(self._records)
         if not self._limits.policy.tries_again(error, attempt):
@@ -175,7 +171,7 @@ class _Trial:
         """The output of a sample that failed for good."""
         output = failed_output(error, seconds)
         self._limits.failed(f"{type(error).__name__}: {_message(error)[:200]}")
-        return replace(output, extra={"attempts": self._records})
+        return replace(output, extra={ATTEMPTS: self._records})
 
 
 def _message(error: BaseException) -> str:
@@ -205,13 +201,16 @@ def checked_output(raw: Any, seconds: float) -> SystemOutputs:
         )
     for name, value in output.timings.items():
         is_number = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
-        if not is_number or not 0 <= value < float("inf"):
+        if not is_number:
             raise DataError(f"timings[{name!r}]", f"is not a number of seconds: {value!r:.60}.")
     # A copy: the system may hand out the same object again.
+    times, odd = times_told({"end_to_end": seconds, **output.timings})
+    own = with_its_own_names(output.extra)
     checked = replace(
         output,
         retrieved=sorted(hits, key=lambda hit: hit.rank),
-        timings={"end_to_end": seconds, **{name: float(value) for name, value in output.timings.items()}},
+        timings=times,
+        extra={**own, **odd} if odd else own,
     )
     _refuse_unstorable(checked)
     return checked

@@ -15,6 +15,7 @@ from .event_loop import new_event_loop
 Item = TypeVar("Item")
 
 MOST_LEFT_BEHIND = 512
+_CLEAN_UP_SECONDS = 0.5  # for a coroutine that is cancelled; then nobody waits for it any more
 
 
 class Executor(Protocol):
@@ -44,6 +45,13 @@ class SerialExecutor:
             if isinstance(result, RunStoppedError):
                 raise result
             yield place, result
+
+
+def executor_name(executor: Any) -> str:
+    """The name of an executor's class, be it wrapped in one that warms it up or looks at its calls."""
+    while (inner := getattr(executor, "executor", None)) is not None:
+        executor = inner
+    return type(executor).__name__
 
 
 def window(concurrency: int) -> int:
@@ -116,20 +124,37 @@ def awaited(awaitable: Awaitable[Any]) -> Any:
 def background_loop() -> asyncio.AbstractEventLoop:
     """One event loop in a thread of its own: works inside notebooks, and clients keep their connections."""
     loop = new_event_loop()
-    threading.Thread(target=loop.run_forever, name="auepora-loop", daemon=True).start()
+    given = (loop, _left_behind.tasks)
+    threading.Thread(target=_run_for_ever, args=given, name="auepora-loop", daemon=True).start()
     return loop
 
 
+def _run_for_ever(loop: asyncio.AbstractEventLoop, kept: set[asyncio.Task[Any]]) -> None:
+    # `kept` is held by this frame, which the interpreter never clears: at its end it would throw an exception
+    # into each task that is left behind, and one that swallows everything would go on for ever.
+    loop.run_forever()
+
+
 class _LeftBehind:
-    """How many threads still work on calls that nobody waits for any more."""
+    """How many threads and tasks still work on calls that nobody waits for any more."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._count = 0
+        self.tasks: set[asyncio.Task[Any]] = set()  # a loop alone does not keep them
 
     def add(self, change: int) -> None:
         with self._lock:
             self._count += change
+
+    def add_task(self, task: asyncio.Task[Any]) -> None:
+        self.add(1)
+        self.tasks.add(task)
+        task.add_done_callback(self._task_is_done)
+
+    def _task_is_done(self, task: asyncio.Task[Any]) -> None:
+        self.add(-1)
+        self.tasks.discard(task)
 
     def __int__(self) -> int:
         return self._count
@@ -139,17 +164,21 @@ _left_behind = _LeftBehind()
 
 
 def threads_left_behind() -> int:
-    """The number of hung calls whose threads are still there."""
+    """The number of hung calls whose threads, or tasks, are still there."""
     return int(_left_behind)
+
+
+def _refuse_if_too_many_hang() -> None:
+    if threads_left_behind() >= MOST_LEFT_BEHIND:
+        raise RunStoppedError(
+            f"stopped: {MOST_LEFT_BEHIND} calls hang and have not come back; each holds a thread or a task. "
+            "Give the system a timeout of its own, or use the executor `processes`, which ends them."
+        )
 
 
 def within(seconds: float, function: Callable[[], Any]) -> Any:
     """Call a function in a thread that can be left behind: a hung call must not hold the run."""
-    if threads_left_behind() >= MOST_LEFT_BEHIND:
-        raise RunStoppedError(
-            f"stopped: {MOST_LEFT_BEHIND} calls hang and have not come back; each holds a thread. "
-            "Give the system a timeout of its own, or use the executor `processes`, which ends them."
-        )
+    _refuse_if_too_many_hang()
     lock = threading.Lock()
     box: list[tuple[bool, Any]] = []
     abandoned = False
@@ -176,3 +205,37 @@ def within(seconds: float, function: Callable[[], Any]) -> Any:
     if succeeded:
         return value
     raise value
+
+
+async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> Any:
+    """The same for a coroutine: when the time is up it is cancelled, and left behind if it does not end."""
+    _refuse_if_too_many_hang()
+    task = asyncio.ensure_future(_settled(start))
+    try:
+        await asyncio.wait([task], timeout=seconds)
+        is_late = not task.done()
+        if is_late:
+            task.cancel()
+            await asyncio.wait([task], timeout=_CLEAN_UP_SECONDS)
+    finally:
+        if not task.done():
+            task.cancel()
+            _left_behind.add_task(task)
+    if is_late:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    if task.cancelled():
+        raise asyncio.CancelledError
+    value, error = task.result()
+    if error is not None:
+        raise error
+    return value
+
+
+async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    # A task that ended with SystemExit would end the loop; and nobody asks for the error of one left behind.
+    try:
+        return await start(), None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again for who waits
+        return None, error

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
 
 from ..errors import RunStoppedError
 from .alarm import Alarm
 from .policy import PUSHED_BACK, CallPolicy, kind_of
-from .resources import ApiUsage
+from .spent import Spent, UncountedUsageWarning
 from .types import SystemOutputs
+
+T = TypeVar("T")
 
 
 class Limits:
@@ -21,9 +26,11 @@ class Limits:
     def __init__(self, policy: CallPolicy) -> None:
         self.policy = policy
         self.gate = Gate(policy.adaptive) if policy.adaptive else None
-        self.calls = 0
+        self.spent = Spent()
+        self._warm_up_calls = 0  # of those
+        self._warms_up = False
+        self._told_of_warm_up: Callable[[Spent], None] | None = None
         self._lock = threading.Lock()
-        self._usage = ApiUsage()
         self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
         self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
@@ -79,34 +86,36 @@ class Limits:
         """Count a call and say in how many seconds it may be made; RunStoppedError if it may not."""
         with self._lock:
             self._refuse_if_spent()
-            self.calls += 1
+            self.spent.calls += 1
             if not self._paced:
                 return 0.0
             now = self.policy.clock.now()
             return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self._usual_tokens()))
 
-    def check(self) -> None:
-        """RunStoppedError if no further call may be made."""
+    def check(self, under_way: int = 0) -> None:
+        """RunStoppedError if no further call may be made, beside so many that are not counted yet."""
+        most = self.policy.max_calls
         with self._lock:
             self._refuse_if_spent()
+            if most is not None and under_way and self._made() + under_way >= most:
+                raise RunStoppedError(self._refused(self._calls_are_spent(most)))
 
     def answered(self, output: SystemOutputs, *, calls: int = 0) -> None:
         """Note a sample that was answered; `calls` that were made elsewhere are counted too."""
         with self._lock:
-            self.calls += calls
+            self.spent.calls += calls
             self._failures_in_a_row = 0
-            if not self._paced:
-                self._usage.add(output)
-                return
-            usual = self._usual_tokens()
-            before = self._usage.sums["total_tokens"]
-            self._usage.add(output)
-            self._tokens.correct(self._usage.sums["total_tokens"] - before - usual)
+            usual = self._usual_tokens() if self._paced else 0.0
+            tokens = self.spent.add(output, self.policy)
+            if self._paced:
+                self._tokens.correct(tokens - usual)
 
     def failed(self, words: str, *, calls: int = 0) -> None:
         """Note a sample that failed for good."""
         with self._lock:
-            self.calls += calls
+            self.spent.calls += calls
+            if self._warms_up:
+                return  # a model that was still loading is not down
             self._failures_in_a_row += 1
             limit = self.policy.breaker_after
             if limit is not None and self._failures_in_a_row >= limit:
@@ -118,20 +127,16 @@ class Limits:
         policy = self.policy
         if not self._stopped:
             before = self._before.get
-            if (
-                policy.max_calls is not None
-                and (made := int(self.calls + before("max_calls", 0))) >= policy.max_calls
-            ):
-                more = "" if made == policy.max_calls else f" ({made:,} were made)"
-                self._stopped = f"the budget of {policy.max_calls:,} calls is spent{more}"
+            if policy.max_calls is not None and self._made() >= policy.max_calls:
+                self._stopped = self._calls_are_spent(policy.max_calls)
             elif (
                 policy.max_tokens is not None
-                and (used := self._usage.sums["total_tokens"] + before("max_tokens", 0)) >= policy.max_tokens
+                and (used := self.spent.tokens + before("max_tokens", 0)) >= policy.max_tokens
             ):
                 self._stopped = f"{used:,} tokens were used, of a budget of {policy.max_tokens:,}"
             elif (
                 policy.max_cost is not None
-                and (cost := self._cost() + before("max_cost", 0.0)) >= policy.max_cost
+                and (cost := self.spent.cost(policy) + before("max_cost", 0.0)) >= policy.max_cost
             ):
                 self._stopped = f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
         if self._stopped:
@@ -144,21 +149,82 @@ class Limits:
 
     def refusal(self) -> RunStoppedError:
         """What a call that may not be made ends with."""
-        return RunStoppedError(f"stopped: {self._stopped}. What is finished is kept.")
+        return RunStoppedError(self._refused(self._stopped))
 
-    def _cost(self) -> float:
-        return cost_of(self._usage, self.policy)
+    @staticmethod
+    def _refused(reason: str) -> str:
+        return f"stopped: {reason}. What is finished is kept."
+
+    def _made(self) -> int:
+        """The run's calls, in this session and before."""
+        return int(self.spent.calls + self._before.get("max_calls", 0))
+
+    def _calls_are_spent(self, most: int) -> str:
+        made = self._made()
+        warm = f", {self._warm_up_calls:,} of them by the warm-up" if self._warm_up_calls else ""
+        more = f" ({made:,} were made)" if made > most else ""
+        return f"the budget of {most:,} calls is spent{warm}{more}"
 
     def _usual_tokens(self) -> float:
         """What a call has used so far, on average: nobody knows before it is made."""
-        told = self._usage.told["total_tokens"]
-        return float(self._usage.sums["total_tokens"] / told) if told else 0.0
+        return self.spent.tokens / self.spent.telling if self.spent.telling else 0.0
 
+    def when_warmed_up(self, tell: Callable[[Spent], None]) -> None:
+        """Call this with what a warm-up cost: no output of the run tells it."""
+        self._told_of_warm_up = tell
 
-def cost_of(usage: ApiUsage, policy: CallPolicy) -> float:
-    """What the tokens cost at the policy's prices, in US dollars."""
-    sent = usage.sums["input_tokens"] * (policy.price_input or 0.0)
-    return float(sent + usage.sums["output_tokens"] * (policy.price_output or 0.0)) / 1000
+    @contextmanager
+    def warming_up(self) -> Iterator[None]:
+        """The calls within the block cost what they cost, and say nothing of the system."""
+        before = replace(self.spent)
+        self._warms_up = True
+        try:
+            yield
+        finally:
+            self._warms_up = False
+            self._note_warm_up(self.spent.less(before))
+
+    def reserve_warm_up(self, calls: int, under_way: int = 0) -> int:
+        """How many of these calls a worker elsewhere may make to warm up; they count as made."""
+        most = self.policy.max_calls
+        with self._lock:
+            if most is not None:
+                calls = max(0, min(calls, most - self._made() - under_way))
+            self.spent.calls += calls
+        self._note_warm_up(Spent(calls))
+        return calls
+
+    def warmed_up_elsewhere(self, spent: Spent, *, reserved: int = 0) -> None:
+        """Count what a worker's warm-up cost, apart from the calls that were reserved for it."""
+        more = replace(spent, calls=max(0, spent.calls - reserved))
+        with self._lock:
+            self.spent.add_sums(more.sums())
+        self._note_warm_up(more)
+
+    def _note_warm_up(self, spent: Spent) -> None:
+        self._warm_up_calls += spent.calls
+        if self._told_of_warm_up is not None and (spent.calls or spent.tokens):
+            self._told_of_warm_up(spent)
+
+    def told_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
+        """The same results; where answers do not tell what a limit needs, a warning now and at the end."""
+        told = 0
+        stop: RunStoppedError | None = None
+        try:
+            for result in results:
+                if self.spent.uncounted and not told:
+                    told = self.spent.uncounted
+                    self._warn(self.spent.in_words(self.policy))
+                yield result
+        except RunStoppedError as error:
+            stop = error
+        if self.spent.uncounted > 1:
+            self._warn(self.spent.summary(self.policy))
+        if stop is not None:
+            raise stop
+
+    def _warn(self, words: str) -> None:
+        warnings.warn(words, UncountedUsageWarning, stacklevel=4)
 
 
 class Pace:
@@ -234,10 +300,3 @@ def _open(admitted: list[tuple[Future[int], int]]) -> None:
     # Outside the lock: whoever waits may run at once, in this thread.
     for ticket, epoch in admitted:
         ticket.set_result(epoch)
-
-
-def attempts_of(output: SystemOutputs) -> int:
-    """How many calls an output took, by its own records."""
-    records: Any = output.extra.get("attempts")
-    failed = len(records) if isinstance(records, list) else 0
-    return failed + (output.error is None)

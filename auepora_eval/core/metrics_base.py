@@ -18,7 +18,7 @@ from ..stats.intervals import Interval, bootstrap_interval, mean_interval
 from .batch import Batch, shared_or_none
 from .redaction import without_secrets
 from .registry import Registry
-from .scores import Note, Scores
+from .scores import Note, Scores, equally_wide
 from .types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class Metric(ABC):
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult: ...
 
 
+_LARGEST = 1e150  # of a score: the sum of its squares over any number of samples is still a number
+
+
 class SampleMetric(Metric):
     """A metric that scores each sample by itself and then aggregates the scores."""
 
@@ -52,6 +55,7 @@ class SampleMetric(Metric):
     asks_a_model: ClassVar[bool] = False  # each worker would keep a pace of its own: scored by the driver
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
+    scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
     not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
 
     @abstractmethod
@@ -67,11 +71,20 @@ class SampleMetric(Metric):
         """The highest or the lowest that a failed sample could have scored: a bound of the metric."""
         return SampleScore(self.bounds[high])
 
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        """What a failed sample counts as in a comparison: the worst, of no more weight than an answer has.
+
+        `usual` holds the parts of another system's answer to it, or where there is none the mean of all
+        answers' parts; it is empty where nothing tells.
+        """
+        return self.score_if_failed(sample, high=not self.higher_is_better)
+
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
         """The 95% interval of the aggregate, or None where the data cannot give one."""
         if type(self).aggregate is SampleMetric.aggregate:
             return mean_interval(rows[:, 0], clusters=clusters, bounds=self.bounds, seed=seed)
-        return bootstrap_interval(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums, seed=seed)
+        found = bootstrap_interval(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums, seed=seed)
+        return found and found.within(*self.bounds)
 
     def signature(self) -> dict[str, Any]:
         """What beside the name decides whether two values may be compared."""
@@ -120,9 +133,11 @@ class SampleMetric(Metric):
             scores.notes |= dict.fromkeys(range(len(batch)), Note(self.not_measured))
         scores.notes |= self.unscorable(batch)
         scores.values[list(scores.notes)] = math.nan
-        for place in np.flatnonzero(~np.isfinite(scores.values)).tolist():
+        for place in np.flatnonzero(~(np.abs(scores.values) <= _LARGEST)).tolist():
             if place not in scores.notes:
-                text = f"the metric returned {scores.values[place]}, which is not a number to average"
+                value = float(scores.values[place])
+                what = "too large" if math.isfinite(value) else "not a number"
+                text = f"the metric returned {value}, which is {what} to average"
                 scores.notes[place] = Note(text, failed=True)
                 scores.values[place] = math.nan
         failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
@@ -148,8 +163,10 @@ class SampleMetric(Metric):
             rows = scores.rows()
             value = float(self.aggregate(rows))
             interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()), seed=seed)
-        details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
-        details["interval_method"] = "not estimable" if interval is None else interval.method
+        limits = None if interval is None else interval.limits
+        details["confidence_interval"] = None if limits is None else list(limits)
+        method = "not estimable" if interval is None else interval.method
+        details["interval_method"] = "all resamples equal" if interval and limits is None else method
         details["bounds_if_failed"] = self._bounds_if_failed(scores)
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
@@ -168,7 +185,9 @@ class SampleMetric(Metric):
         if scores.if_failed is None:
             return None
         known = scores.rows()
-        filled = [np.concatenate([known, rows]) if len(known) else rows for rows in scores.if_failed]
+        filled = [
+            np.concatenate(equally_wide(known, rows)) if len(known) else rows for rows in scores.if_failed
+        ]
         if not all(map(len, filled)):  # no failed sample could have been scored
             return None
         values = [float(self.aggregate(rows)) for rows in filled]

@@ -10,9 +10,9 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import CallError, DataError, RunStoppedError
+from .foreign_errors import asked_pause, foreign_kind
 
 # The kinds of failure that another attempt may mend.
 PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
@@ -39,12 +39,14 @@ class CallPolicy:
 
     `timeout` is for each attempt. A failure whose kind (or whose exception's class) `retry_on` names is tried
     again up to `retries` times, after a random wait of up to `backoff`, twice that, and so on, or after
-    what the server asks for. A DataError is never tried again: the same call gives the same error.
+    what the server asks for; and anew when the run is gone on with. `retry_on=(*PASSING, "ModelLoading")`
+    adds a class. A DataError is never tried again: the same call gives the same error.
 
     `max_calls` (attempts), `max_tokens` and `max_cost` end the run when they are used up; tokens are those
-    that outputs tell (`input_tokens`, `output_tokens`, `total_tokens` in `extra`). `breaker_after` ends it
-    after so many failed samples in a row. `adaptive` is the number of calls at a time to begin with: it is
-    halved when the endpoint pushes back, and grows again while it answers (executors threads and async).
+    that outputs tell (`input_tokens`, `output_tokens`, `total_tokens` in `extra`); where they do not, a
+    warning says so and the run goes on. `breaker_after` ends it after so many failed samples in a row.
+    `adaptive` is the number of calls at a time to begin with: it is halved when the endpoint pushes back, and
+    grows again while it answers (executors threads and async).
     """
 
     timeout: float | None = None
@@ -85,12 +87,17 @@ class CallPolicy:
             return False
         if isinstance(error, CallError) and error.lasting:
             return False
-        names = {kind_of(error), *(kind.__name__ for kind in type(error).__mro__)}
-        return bool(names & set(self.retry_on))
+        return kind_of(error) in self.retry_on or self.names(error)
+
+    def names(self, error: BaseException) -> bool:
+        """Whether `retry_on` names the class of an error, or one that it is derived from."""
+        if isinstance(error, DataError | RunStoppedError):
+            return False
+        return any(kind.__name__ in self.retry_on for kind in type(error).__mro__)
 
     def wait(self, error: BaseException, attempt: int) -> float:
         """Seconds until the next attempt: full jitter, or what the server asked for and a little more."""
-        asked = _retry_after(error)
+        asked = asked_pause(error)
         if asked is not None:
             return min(asked, self.longest_retry_after) + self.clock.chance() * self.backoff
         longest: float = min(self.longest_wait, self.backoff * 2.0 ** min(attempt - 1, 30))
@@ -105,26 +112,6 @@ def kind_of(error: BaseException) -> str:
     """
     if isinstance(error, CallError):
         return error.kind
-    status = getattr(error, "status_code", None)  # what clients of HTTP call it
-    if isinstance(status, int) and status in (408, 429):
-        return "rate_limited" if status == 429 else "timeout"
-    if isinstance(status, int) and status >= 400:
-        return "http_5xx" if status >= 500 else "http_4xx"
-    if isinstance(error, TimeoutError):
-        return "timeout"
-    if isinstance(error, ConnectionError):
-        return "connection"
-    return "data" if isinstance(error, DataError) else "system_exception"
-
-
-def _retry_after(error: BaseException) -> float | None:
-    """The pause that a server asked for, where the exception tells it."""
-    asked: Any = getattr(error, "retry_after", None)
-    if asked is None:
-        headers: Any = getattr(getattr(error, "response", None), "headers", None)
-        asked = headers.get("retry-after") if hasattr(headers, "get") else None
-    try:
-        seconds = float(asked)
-    except (TypeError, ValueError):
-        return None
-    return seconds if 0 <= seconds < float("inf") else None
+    if isinstance(error, DataError):
+        return "data"
+    return foreign_kind(error) or "system_exception"

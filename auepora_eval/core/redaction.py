@@ -6,7 +6,9 @@ import base64
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
+from .secret_texts import without_told_secrets
 from .secret_values import compiled, secrets_in_environment
 
 _SHORTEST = 8  # a shorter one would be found in ordinary words
@@ -36,6 +38,16 @@ class Redactor:
     def __call__(self, text: str) -> str:
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
+    def within(self, document: Any) -> Any:
+        """The same for every text in what was read from JSON: escapes hide a secret until then."""
+        if isinstance(document, str):
+            return self(document)
+        if isinstance(document, list):
+            return [self.within(each) for each in document]
+        if isinstance(document, dict):
+            return {self(name): self.within(value) for name, value in document.items()}
+        return document
+
     def __repr__(self) -> str:
         return "Redactor(***)"
 
@@ -45,7 +57,7 @@ class Redactor:
 
 def without_secrets(text: str) -> str:
     """A text without the values of environment variables that are named like keys, and without what else
-    looks like a secret: `Authorization: Bearer ...`, passwords and keys in URLs.
+    looks like a secret: `Authorization: Bearer ...`, passwords and keys in URLs, `api_key='...'`.
 
     For what other people's code says when it fails: clients like to print the request that went wrong.
     """
@@ -58,7 +70,7 @@ def without_secrets(text: str) -> str:
     lowered = text.lower()  # looking for words takes a tenth of looking for the pattern
     if any(word in lowered for word in _BEFORE_CREDENTIALS):
         text = compiled(_CREDENTIAL).sub(rf"\1{_MASK}", text)
-    return text
+    return without_told_secrets(text)
 
 
 @lru_cache(maxsize=32)

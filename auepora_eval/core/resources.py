@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from numbers import Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,7 @@ class ApiUsage:
         """Count what one output says of itself."""
         if not output.extra and not output.response.metadata:
             return
-        counts = {name: count for name in COUNTS if (count := _count(output, name)) is not None}
+        counts = {name: count for name in COUNTS if (count := told_count(output, name)) is not None}
         if counts:
             counts.setdefault("requests", 1)
             if "input_tokens" in counts and "output_tokens" in counts:
@@ -159,6 +160,9 @@ class ApiUsage:
             None if sums[name] is None or prices.get(price) is None else sums[name] * prices[price] / 1000
             for name, price in zip(COUNTS, PRICES, strict=False)
         ]
+        each, other = (prices.get(price) for price in PRICES)
+        if sums["input_tokens"] is sums["output_tokens"] is None and each is not None and each == other:
+            parts = [None if sums["total_tokens"] is None else sums["total_tokens"] * each / 1000]
         return {
             "total_tokens": sums["total_tokens"],
             "total_requests": sums["requests"],
@@ -178,9 +182,11 @@ def checked_prices(price_input: float | None, price_output: float | None) -> dic
     return {name: float(price) for name, price in prices.items() if price is not None}
 
 
-def _count(output: SystemOutputs, name: str) -> int | float | None:
+def told_count(output: SystemOutputs, name: str) -> int | float | None:
+    """A count that an output tells, be it Python's number or NumPy's; None if it tells none."""
     for place in (output.extra, output.response.metadata):
-        count = place.get(name)
-        if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < math.inf:
-            return int(count) if count == int(count) else count
+        count: Any = place.get(name)
+        is_number = isinstance(count, Real) and not isinstance(count, bool)
+        if is_number and 0 <= count < math.inf:
+            return int(count) if count == int(count) else float(count)
     return None

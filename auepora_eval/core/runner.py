@@ -13,13 +13,14 @@ from typing import Any, Protocol
 from ..errors import RunStoppedError, TooManyFailuresError
 from .calls import SystemCall, failed_output
 from .dataset import EvaluationDataset, checked_samples
-from .executor import Executor, SerialExecutor
+from .executor import Executor, SerialExecutor, executor_name
 from .limits import Limits
 from .plan import EvaluationPlan
 from .policy import CallPolicy
 from .rag_interface import RAGSystemProtocol, as_system
 from .resources import ResourceMonitor, checked_prices
 from .scoring import now, scored_run, utc_text
+from .spent import Spent
 from .types import (
     EvaluationRun,
     EvaluationSample,
@@ -38,6 +39,8 @@ class OutputJournal(Protocol):
     def durable(self) -> int: ...
 
     def submit(self, sample_id: str, output: SystemOutputs) -> int: ...
+
+    def note_warm_up(self, spent: Spent) -> None: ...
 
     def wait(self, number: int) -> None: ...
 
@@ -100,7 +103,10 @@ class AueporaEvaluator:
         self._limits: Limits | None = None
 
     def stop(self) -> None:
-        """Start no further call; what is under way is finished. For signal handlers and other threads."""
+        """Start no further call; what is under way is finished. For signal handlers and other threads.
+
+        It ends one run: the one under way, or the next if there is none. The evaluator can be used again.
+        """
         self._stopping.set()
         if self._limits is not None:
             self._limits.halt()
@@ -123,10 +129,17 @@ class AueporaEvaluator:
         outputs are then not in the returned run (`storage.load_run` reads them). `resume` goes on with the
         run of that `evaluation_id`, if it was begun.
         """
-        if storage is not None:
-            return storage.evaluate(self, dataset, evaluation_id=evaluation_id, resume=resume)
-        if resume:
+        if resume and storage is None:
             raise ValueError("resume needs the storage that the run was begun in, and its evaluation_id")
+        try:
+            if storage is not None:
+                return storage.evaluate(self, dataset, evaluation_id=evaluation_id, resume=resume)
+            return self._run(dataset, evaluation_id)
+        finally:
+            self._stopping.clear()  # also one that came too late: it was for this run
+
+    def _run(self, dataset: EvaluationDataset, evaluation_id: str | None) -> EvaluationRun:
+        """The run of an evaluator that keeps nothing on the disk."""
         started, clock = now(), perf_counter()
         samples = checked_samples(dataset.name, dataset)
         # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
@@ -158,7 +171,7 @@ class AueporaEvaluator:
     def settings(self) -> dict[str, Any]:
         """How the calls are made, as far as it is known, and what else is stored with the run."""
         settings = {
-            "executor": type(self.executor).__name__,
+            "executor": executor_name(self.executor),
             "concurrency": getattr(self.executor, "concurrency", None),
             "timeout": getattr(self.executor, "timeout", None),
             "max_failures": self.max_failures,
@@ -184,7 +197,10 @@ class AueporaEvaluator:
         """
         failures = done = 0
         under_way: dict[int, EvaluationSample] = {}
-        calls = self.executor.map(self._call(), self._taken(samples, under_way))
+        call = self._call()
+        if journal is not None:
+            call.limits.when_warmed_up(journal.note_warm_up)
+        calls = call.limits.told_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
         for sample, output in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
             done += 1
             if self.on_output is not None:
@@ -200,6 +216,7 @@ class AueporaEvaluator:
                     f"{output.error.type}: {output.error.message}"
                 )
         if self._stopping.is_set():
+            self._stopping.clear()
             raise InterruptedRunError(f"stopped as asked, after {done} samples.")
 
     def _until_stopped(
@@ -236,7 +253,7 @@ class AueporaEvaluator:
             warnings.warn(
                 f"{', '.join(beyond)}: the system is asked for only {self.top_k} documents (top_k), "
                 "so the ranks below count as misses. Raise top_k to measure them.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -163,3 +163,15 @@ class Scores(Sequence[SampleScore]):
 def as_columns(scores: Sequence[SampleScore]) -> Scores:
     """Scores as columns, whichever way they are there."""
     return scores if isinstance(scores, Scores) else Scores.of(scores)
+
+
+def equally_wide(a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """Two arrays of rows; the narrower gets parts of 0: a failed answer may have parts of its own."""
+    import numpy as np
+
+    width = max(a.shape[1], b.shape[1])
+    wide_a, wide_b = (
+        array if array.shape[1] == width else np.pad(array, ((0, 0), (0, width - array.shape[1])))
+        for array in (a, b)
+    )
+    return wide_a, wide_b

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -17,6 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .batch import Batch
+from .call_records import failed_attempts, is_from_cache
 from .dataset import checked_samples
 from .fingerprint import dataset_fingerprint
 from .metrics_base import SampleMetric
@@ -31,6 +33,7 @@ from .types import (
     MetricResult,
     SystemOutputs,
     TargetCategory,
+    is_time,
     names_documents,
 )
 
@@ -194,18 +197,16 @@ class Tally:
             self._add_attempts(output)
             if output.error is not None:
                 self.failures[output.error.type, output.error.message] += 1
-            elif "end_to_end" in output.timings:
-                self.seconds.append(output.timings["end_to_end"])
+            elif is_time(seconds := output.timings.get("end_to_end", math.nan)):
+                self.seconds.append(seconds)
         return self
 
     def _add_attempts(self, output: SystemOutputs) -> None:
-        attempts = output.extra.get("attempts")
-        if not isinstance(attempts, list) or "cached" in output.extra:
+        if not output.extra or is_from_cache(output):
             return  # an answer from a cache was made by another run
-        kinds = [record.get("kind") for record in attempts if isinstance(record, dict)]
-        told = [kind for kind in kinds if isinstance(kind, str)]
-        self.failed_attempts.update(told)
-        self.recovered += bool(told) and output.error is None
+        kinds = [record["kind"] for record in failed_attempts(output.extra)]
+        self.failed_attempts.update(kinds)
+        self.recovered += bool(kinds) and output.error is None
 
     @property
     def failed(self) -> int:

@@ -22,6 +22,7 @@ _ABOUT = frozenset(
     " SIZE COUNT LIMIT TTL EXPIRY TIMEOUT HEADER PREFIX VERSION REGION PROVIDER SCOPE SCOPES REALM ISSUER"
     " ALGORITHM ENABLED DISABLED REQUIRED PARALLELISM ENV".split()
 )
+_BY_LOOKS = ("SK", "SID")  # secret keys and session ids, but also countries and databases
 _OUR_FOLDER = ("PWD", "OLDPWD")
 
 _PARTS = r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])"
@@ -29,6 +30,10 @@ _PATH = r"~|\.{0,2}/|[A-Za-z]:[\\/]"
 _IN_ADDRESS = r"://[^\s/?#@:]*:([^\s/?#]+)@"
 _IN_QUERY = r"[?&](?i:(?:api[_-]?)?key|(?:access_)?token|sig|secret|password)=([^&#\s]+)"
 _IN_PAIRS = r"(?:^|[;\s])(?i:password|pwd|(?:account|sharedaccess|access|secret)key)\s?=\s?([^;\s]+)"
+# Who knows the address of a webhook can post there; most hold a token.
+_WEBHOOK_PATH = r"(?<=[^/:])/(?!/).*"
+_IN_PATH = r"://[^/]+/(?:.*/)?(?=[\w-]*[0-9])[\w-]{8,}(?:$|[/?])"
+_OF_NO_WORDS = r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}"
 _LONG_LINE = 16  # of a key of several lines
 
 
@@ -55,6 +60,8 @@ def _found(name: str, value: str) -> Iterator[str]:
         if "\n" in value:
             lines = (line.strip() for line in value.splitlines())
             yield from (line for line in lines if len(line) >= _LONG_LINE and not line.startswith("-----"))
+        if (path := compiled(_WEBHOOK_PATH).search(value)) is not None and "WEBHOOK" in name.upper():
+            yield path[0]  # errors of a connection name the host and the path apart
     if "://" in value:
         for password in compiled(_IN_ADDRESS).findall(value):
             yield password
@@ -69,7 +76,13 @@ def _is_secret(name: str, value: str) -> bool:
         return False
     parts = [part.rstrip("0123456789") for part in compiled(_PARTS).split(name)]
     words = [part.upper() for part in parts if part]
-    if not words or words[-1] in _ABOUT:
+    if not words:
+        return False
+    if words[-1] in _BY_LOOKS:
+        return compiled(_OF_NO_WORDS).fullmatch(value) is not None
+    if any(word.endswith("WEBHOOK") for word in words):
+        return compiled(_IN_PATH).search(value) is not None
+    if words[-1] in _ABOUT:
         return False
     is_sure = any(word in _SURE or word.endswith(_GLUED) for word in words)
     is_sure = is_sure or ("CONNECTION" in words and not {"STRING", "STRINGS"}.isdisjoint(words))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from ..errors import ScoringError
 from .stopping import Stopping
 
 
@@ -100,6 +101,39 @@ class SystemOutputs:
 
 
 DOCUMENTS_MISSING = "documents_missing"
+TIMES_LEFT_OUT = "times_left_out"  # in `extra`: what a system told as times and is none, by its name
+LONGEST_TIME = 1e9  # seconds; what is said to take more than thirty years was not measured
+
+
+def is_time(seconds: float) -> bool:
+    """Whether a number can be how long something took: sums of such numbers stay numbers."""
+    return 0 <= seconds <= LONGEST_TIME
+
+
+def times_told(told: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """What was told as times: those that can be some, and for `extra` a note of those that cannot."""
+    times = {name: float(seconds) for name, seconds in told.items() if is_time(seconds)}
+    odd = {name: _shown(seconds) for name, seconds in told.items() if name not in times}
+    return times, {TIMES_LEFT_OUT: odd} if odd else {}
+
+
+def _shown(number: Any) -> str:
+    try:
+        return f"{float(number):.3g}"
+    except OverflowError:
+        return "beyond every clock"
+
+
+def seconds_of(output: SystemOutputs, name: str) -> float | None:
+    """A time of an output; None where it tells none, ScoringError where what it tells is no time."""
+    seconds: Any = output.timings.get(name)
+    if seconds is not None and is_time(seconds):
+        return float(seconds)
+    left_out = output.extra.get(TIMES_LEFT_OUT)
+    told = left_out.get(name) if seconds is None and isinstance(left_out, dict) else seconds
+    if told is None:
+        return None
+    raise ScoringError(f"the timing {name!r} is no time: {told!s:.40}")
 
 
 def names_documents(output: SystemOutputs) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from ..errors import PlanError, RunStoppedError
@@ -32,12 +33,23 @@ class CrewElsewhere(ABC, Generic[Item]):
         self._sent = share(workers) if share else call  # what a worker gets
         self._todo: deque[tuple[int, Item]] = deque()
         self._done: deque[tuple[int, Any]] = deque()
+        self._under_way = 0  # taken on, and not counted yet
 
     def _leave_the_rest(self) -> None:
-        """Do not hand out what is still here when the run is asked to stop."""
-        if self._todo and self._limits is not None and self._limits.stopped:
+        """Do not hand out what is still here when the run is to stop, or its budget is spent meanwhile."""
+        if not self._todo or self._limits is None:
+            return
+        with suppress(RunStoppedError):
+            self._limits.check()
+        if self._limits.stopped:
             self._not_asked(self._todo)
             self._todo.clear()
+
+    def _warm_up_calls(self, first: list[Item]) -> list[Item]:
+        """Those of a worker's warm-up calls for which there is a budget; they count as made."""
+        if not first or self._limits is None:
+            return first
+        return first[: self._limits.reserve_warm_up(len(first), self._under_way)]
 
     def _not_asked(self, given: Iterable[tuple[int, Item]]) -> None:
         """Note items whose calls are not made any more."""
@@ -52,10 +64,11 @@ class CrewElsewhere(ABC, Generic[Item]):
         """Take on an item; a call whose run is to stop gets no further ones."""
         try:
             if self._limits is not None:
-                self._limits.check()
+                self._limits.check(self._under_way)
         except RunStoppedError as error:
             self._done.append((place, error))
             return
+        self._under_way += 1
         self._todo.append((place, item))
         self._hand_out()
 
@@ -64,8 +77,10 @@ class CrewElsewhere(ABC, Generic[Item]):
         while not self._done:
             self._listen()
         place, result = self._done.popleft()
-        if self._note is not None and not isinstance(result, RunStoppedError):
-            self._note(result)
+        if not isinstance(result, RunStoppedError):
+            self._under_way -= 1
+            if self._note is not None:
+                self._note(result)
         return place, result
 
     @abstractmethod

@@ -229,11 +229,10 @@ class HttpSystem:
         return self._endpoint.post(asked, self._read).value
 
     def _read(self, body: bytes) -> SystemOutputs:
-        # A server that echoes its request must not get the key on record.
-        text = self._endpoint.redacted(body.decode("utf-8", "replace"))
         try:
-            reply = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError) as error:
+            # A server that echoes its request must not get the key on record.
+            reply = self._endpoint.redacted.within(msgspec.json.decode(body))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadReplyError(f"it is not JSON ({error})") from None
         names = self._fields
         answer = _get(reply, names.answer)
@@ -246,6 +245,7 @@ class HttpSystem:
         extra: dict[str, Any] = _usage(_get(reply, names.usage))
         if documents is None:
             extra[DOCUMENTS_MISSING] = True
+        # Which of them can be times is asked of whatever a system tells.
         return SystemOutputs(hits, Response(answer), _numbers(_get(reply, names.timings)), extra)
 
     def _hit(self, found: Any, rank: int) -> RetrievedDocument:
@@ -267,7 +267,7 @@ _USAGE = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 def _usage(told: Any) -> dict[str, Any]:
     """Token counts by the names that a run knows them by."""
-    return {_USAGE.get(name, name): value for name, value in _numbers(told).items()}
+    return {_USAGE.get(name, name): value for name, value in _numbers(told).items() if value >= 0}
 
 
 def _numbers(told: Any) -> dict[str, float]:
@@ -275,7 +275,7 @@ def _numbers(told: Any) -> dict[str, float]:
     if not isinstance(told, dict):
         return {}
     found = {name: _number(value) for name, value in told.items()}
-    return {name: value for name, value in found.items() if value is not None and value >= 0}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _number(value: Any) -> float | None:

@@ -7,6 +7,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..core.executor import (
@@ -17,6 +18,7 @@ from ..core.executor import (
     outcome,
     through_a_window,
     window,
+    within_async,
 )
 from ..core.registry import Registry
 
@@ -83,18 +85,17 @@ class AsyncExecutor:
     async def outcome(self, call: Callable[[Item], Any], item: Item) -> Any:
         """The result of a call, or the exception that it ended with."""
         # A synchronous call would block the loop: it is made in a thread that can be left behind.
+        start = call if is_async(call) else partial(_in_thread, call)
         try:
-            work = call(item) if is_async(call) else _in_thread(call, item)
             if self.timeout is None:
-                return await work
+                return await start(item)
+            return await within_async(self.timeout, lambda: start(item))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - that sample's outcome
             return error
-        clock = asyncio.timeout(self.timeout)
-        try:
-            async with clock:
-                return await work
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - that sample's outcome
-            return TimeoutError(f"no answer within {self.timeout:g} s") if clock.expired() else error
+        except asyncio.CancelledError:
+            if _is_dismissed():
+                raise
+            return RuntimeError("the system has cancelled the call itself")
 
 
 class _Crew(Generic[Item]):
@@ -187,6 +188,12 @@ def outcome_in_thread(call: Callable[[Item], Any], item: Item, timeout: float | 
         return outcome(call, item, timeout)
     except BaseException as error:  # noqa: BLE001
         return error
+
+
+def _is_dismissed() -> bool:
+    """Whether it was us who cancelled the task: what a system cancels must not end its worker."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:

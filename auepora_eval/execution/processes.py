@@ -16,10 +16,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from ..core.executor import outcome, through_a_window
+from ..core.lasting_streams import Lasting
+from ..core.spent import Spent
 from ..errors import PlanError, RunStoppedError, WorkerLostError
 from .elsewhere import CrewElsewhere
 from .local import positive
@@ -64,6 +66,8 @@ class _Worker(Generic[Item]):
 
     process: Any
     wire: Connection
+    first: list[Item]
+    warming: int | None = None  # which of the first calls it is at, while it is not ready
     ready: bool = False
     since: float = field(default_factory=time.monotonic)
     given: deque[tuple[int, Item]] = field(default_factory=deque)
@@ -108,7 +112,8 @@ class _Crew(CrewElsewhere[Item]):
 
     def _started(self) -> _Worker[Item]:
         ours, theirs = self._context.Pipe()
-        given = (theirs, self._sent, self._first, self._halted)
+        first = self._warm_up_calls(self._first)
+        given = (theirs, self._sent, first, self._halted)
         process = self._context.Process(target=_work, args=given, daemon=True)
         try:
             with _deaf_children():
@@ -121,13 +126,14 @@ class _Crew(CrewElsewhere[Item]):
             ) from error
         finally:
             theirs.close()
-        return _Worker(process, ours)
+        return _Worker(process, ours, first)
 
     def _hand_out(self) -> None:
         self._leave_the_rest()
-        under_way = len(self._todo) + sum(len(worker.given) for worker in self._workers)
-        while len(self._workers) < min(self._size, under_way):
+        given = sum(len(worker.given) for worker in self._workers)
+        while len(self._workers) < min(self._size, len(self._todo) + given):
             self._workers.append(self._started())
+            self._leave_the_rest()  # a warm-up may have been all that the budget allows
         for ahead in range(_AHEAD):  # one for each worker before anyone gets a second
             for worker in self._workers:
                 if self._todo and len(worker.given) <= ahead:
@@ -176,7 +182,7 @@ class _Crew(CrewElsewhere[Item]):
 
     def _limit(self, worker: _Worker[Item]) -> float | None:
         """When a worker will have taken too long; None if it may take for ever."""
-        if not worker.ready:
+        if not worker.ready and worker.warming is None:
             return worker.since + _START_SECONDS
         return None if self._timeout is None else worker.since + self._timeout
 
@@ -191,9 +197,14 @@ class _Crew(CrewElsewhere[Item]):
             self._lost(worker)
             return
         worker.since = time.monotonic()
-        if said is None:
+        self._failed_starts = 0
+        if said is None or isinstance(said, Spent):
             worker.ready = True
-            self._failed_starts = 0
+            if said is not None and self._limits is not None:
+                self._limits.warmed_up_elsewhere(said, reserved=len(worker.first))
+            return
+        if isinstance(said, int):
+            worker.warming = said
             return
         worker.given.popleft()
         self._settle(*said)
@@ -207,7 +218,10 @@ class _Crew(CrewElsewhere[Item]):
     def _lost(self, worker: _Worker[Item], *, blame: bool = True) -> None:
         """A worker is gone: another takes its place, and what it had is done again."""
         self._end(worker)
-        if not worker.ready:
+        if not worker.ready and worker.warming is not None:
+            # It hung or killed its worker, which is no sample's failure: the next ones go without that call.
+            self._first = [item for item in self._first if item is not worker.first[worker.warming]]
+        elif not worker.ready:
             self._refuse_to_start(worker)
         elif worker.given and blame:
             place = worker.given[0][0]
@@ -243,11 +257,14 @@ def _pickling_error() -> type[Exception]:
     return error
 
 
+_OF_THE_TERMINAL = {signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
+
+
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Start processes that do not hear Ctrl-C, which reaches the whole group: the parent decides.
+    """Start processes that hear neither Ctrl-C nor the end of the terminal, which reach the whole group.
 
-    They ignore it as soon as they can; until then, while they import, it is held back.
+    The parent decides. They ignore both as soon as they can; while they import, the two are held back.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -255,7 +272,7 @@ def _deaf_children() -> Iterator[None]:
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # its start would let the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_TERMINAL)
     try:
         yield
     finally:
@@ -264,10 +281,12 @@ def _deaf_children() -> Iterator[None]:
 
 def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted: Any) -> None:
     """What a worker does: call after call, until nobody sends any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _OF_THE_TERMINAL:
+        signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    sys.stdout = sys.stderr  # what a system prints is not a result
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_THE_TERMINAL)
+    # What a system prints is not a result, and that nobody reads it is no failure.
+    sys.stdout = sys.stderr = cast(TextIO, Lasting(sys.stderr)) if sys.stderr is not None else sys.stderr
     given: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
     limits: Any = getattr(call, "limits", None)
 
@@ -289,9 +308,10 @@ def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted
     threading.Thread(target=read, daemon=True).start()
     if limits is not None:
         threading.Thread(target=watch, daemon=True).start()
-    for item in first:
+    for turn, item in enumerate(first):
+        wire.send(turn)
         outcome(call, item, None)
-    wire.send(None)
+    wire.send(replace(limits.spent) if first and limits is not None else None)
     while True:
         place, item = given.get()
         result = RunStoppedError("stopped as asked.") if halted.value else outcome(call, item, None)

@@ -3,7 +3,8 @@
 A task makes a chunk of calls, several at a time if the concurrency is above the number of processors, and
 returns their outputs; chunks grow until one takes a quarter of a second, so that little is lost with a driver
 that is killed. A task whose worker or node dies is run again elsewhere; if that happens time after time, its
-samples are tried one by one, so that the one which kills its worker is found and no other is lost.
+samples are tried one by one when the others are done: so the one which kills its worker is found, no other is
+lost, and a storm in which many workers die has passed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ import queue
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from functools import lru_cache
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from ..core.executor import Executor, is_async, outcome, through_a_window
+from ..core.spent import Spent
 from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError
 from .elsewhere import CrewElsewhere
+from .held_stops import held_back, started, undisturbed
 from .local import AsyncExecutor, ThreadExecutor, positive
 
 Item = TypeVar("Item")
@@ -35,6 +40,7 @@ _MOST_ROUNDS = 16  # calls that a thread of a worker makes in one task
 _TASKS_AHEAD = 2  # for each processor: the next one lies ready when one is done, if they are quick
 _SYSTEMS_KEPT = 2
 _LOOK_SECONDS = 0.1  # between two looks whether the run is to stop
+_warm_ups: list[Spent] = []  # of this worker, not reported yet
 
 
 class RayExecutor:
@@ -64,7 +70,7 @@ class RayExecutor:
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         ray = connected(self.address, self.concurrency)
-        crew = _Crew(ray, call, self)
+        crew = undisturbed(_Crew[Item], ray, call, self)
         try:
             yield from through_a_window(items, crew.window, crew.send, crew.receive)
         finally:
@@ -85,30 +91,35 @@ def connected(address: str | None, processors: int) -> Any:
         # One try, of some twenty seconds: Ray would go on for more than ten minutes if nobody is there.
         os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
         os.environ.setdefault("RAY_py_gcs_connect_timeout_s", "10")
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingDependencyError(
-            "the executor `ray` needs Ray: pip install 'auepora-eval[ray]'."
-        ) from error
-    if ray.is_initialized():
-        return ray
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         options["include_dashboard"] = False
         options["num_cpus"] = min(processors, os.cpu_count() or 1)
     else:
         options["address"] = address
+    loaded: Any = sys.modules.get("ray")
     try:
-        with _own_signals():
-            ray.init(**options)
-        atexit.register(_shut_down, ray)  # before Ray's own: what is registered last comes first
+        if loaded is None or not loaded.is_initialized():
+            started(lambda: _initialised(options), "Ray")
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the executor `ray` needs Ray: pip install 'auepora-eval[ray]'."
+        ) from error
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PlanError(
             f"the Ray cluster {address or 'of this machine'} cannot be reached: {error}. "
             "Is it running (ray status), and does --address name it?"
         ) from error
-    return ray
+    return sys.modules["ray"]
+
+
+def _initialised(options: dict[str, Any]) -> None:
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it says that a thread cannot take SIGTERM for itself
+    if not ray.is_initialized():
+        ray.init(**options)
+        atexit.register(_shut_down, ray)  # before Ray's own: what is registered last comes first
 
 
 def _shut_down(ray: Any) -> None:
@@ -117,19 +128,6 @@ def _shut_down(ray: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
     ray.shutdown()
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself when it starts: a run that is asked to stop would just end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
 
 
 class _Crew(CrewElsewhere[Item]):
@@ -149,6 +147,8 @@ class _Crew(CrewElsewhere[Item]):
         self._shipped = [_in_the_store(ray, (self._sent, executor._first))]
         self._options = (self._threads, executor.timeout)
         self._running: dict[Any, list[tuple[int, Item]]] = {}
+        self._lost: deque[tuple[int, Item]] = deque()  # with their chunk, each time: to be tried alone
+        self._alone: set[int] = set()  # places of those that are
         self._told = False  # the workers know that the run is to stop
 
     def window(self) -> int:
@@ -157,8 +157,9 @@ class _Crew(CrewElsewhere[Item]):
 
     def dismiss(self) -> None:
         """Cancel what is under way."""
-        for task in self._running:
-            self._ray.cancel(task, force=True)
+        with held_back():
+            for task in self._running:
+                self._ray.cancel(task, force=True)
         self._running.clear()
 
     def _hand_out(self) -> None:
@@ -171,7 +172,7 @@ class _Crew(CrewElsewhere[Item]):
         self._submit(chunk)
 
     def _submit(self, chunk: list[tuple[int, Item]]) -> None:
-        self._running[self._task(self._shipped, chunk, *self._options)] = chunk
+        self._running[undisturbed(self._task, self._shipped, chunk, *self._options)] = chunk
 
     def _listen(self) -> None:
         self._leave_the_rest()
@@ -180,12 +181,26 @@ class _Crew(CrewElsewhere[Item]):
         # Nothing more comes, or nobody works: what there is, is a chunk.
         while self._todo and len(self._running) < self._workers:
             self._start()
+        if not self._running:
+            self._try_alone()
+        if self._done:
+            return
         ready: list[Any] = []
         while not ready:
             self._tell_of_halt()
-            ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=_LOOK_SECONDS)
+            tasks = list(self._running)
+            ready, _ = undisturbed(self._ray.wait, tasks, num_returns=1, timeout=_LOOK_SECONDS)
         self._collect(ready[0])
         self._hand_out()
+
+    def _try_alone(self) -> None:
+        if self._is_halted:
+            self._not_asked(self._lost)
+            self._lost.clear()
+        while self._lost and len(self._running) < self._workers:
+            pair = self._lost.popleft()
+            self._alone.add(pair[0])
+            self._submit([pair])
 
     def _tell_of_halt(self) -> None:
         """Have the workers start no further call; what they have under way they finish and return."""
@@ -193,30 +208,34 @@ class _Crew(CrewElsewhere[Item]):
             return
         self._told = True
         for task in self._running:
-            self._ray.cancel(task, force=False)
+            undisturbed(self._ray.cancel, task, force=False)
 
     def _collect(self, task: Any) -> None:
         from ray.exceptions import RayError, RayTaskError
 
         chunk = self._running.pop(task)
         try:
-            seconds, results = self._ray.get(task)
+            seconds, results, warm_up = undisturbed(self._ray.get, task)
         except PlanError as error:  # as Ray brings it: with the worker's whole traceback
             raise PlanError(str(getattr(error, "cause", error))) from None
         except RayError as error:
             if self._is_halted:  # taken back before it had begun, or lost: another try would be a call too
                 self._not_asked(chunk)
                 return
-            if len(chunk) > 1:
-                for pair in chunk:  # one by one: the others of the chunk are not to blame
-                    self._submit([pair])
+            place, nobody_died = chunk[0][0], isinstance(error, RayTaskError)
+            if len(chunk) > 1 or not (nobody_died or place in self._alone):
+                self._lost.extend(chunk)
                 return
-            if isinstance(error, RayTaskError):  # nobody died: what was given or returned cannot be sent
-                result: Exception = TypeError(f"it cannot leave its process: {_in_a_line(error.cause)}")
+            if nobody_died:  # what was given or returned cannot be sent
+                result: Exception = TypeError(
+                    f"it cannot leave its process: {_in_a_line(getattr(error, 'cause', error))}"
+                )
             else:
                 result = WorkerLostError(f"the task was lost every time: {_in_a_line(error)}")
-            self._done.append((chunk[0][0], result))
+            self._done.append((place, result))
             return
+        if warm_up is not None and self._limits is not None:
+            self._limits.warmed_up_elsewhere(warm_up)
         self._done.extend(results)
         # A task that waits at a busy worker cannot be taken back: slow ones are handed out one by one, so
         # that a run which is asked to stop starts no more of them.
@@ -240,14 +259,15 @@ def _in_a_line(error: Any) -> str:
 
 def _run_chunk(
     shipped: list[Any], chunk: list[tuple[int, Any]], threads: int, timeout: float | None
-) -> tuple[float, list[tuple[int, Any]]]:
-    """What a task does: the calls, and the seconds that they took."""
+) -> tuple[float, list[tuple[int, Any]], Spent | None]:
+    """What a task does: the calls, the seconds that they took, and what a warm-up before them cost."""
     with redirect_stdout(sys.stderr):  # what a system prints is not a result
-        call = _loaded(shipped[0])
+        call = _loaded(shipped[0], timeout)
         start = perf_counter()
         executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads, timeout=timeout)
         results = _unless_halted(call, lambda: _results(executor, call, [item for _, item in chunk]))
-    return perf_counter() - start, [(place, results[turn]) for turn, (place, _) in enumerate(chunk)]
+    warm_up = _warm_ups.pop() if _warm_ups else None
+    return perf_counter() - start, [(place, results[turn]) for turn, (place, _) in enumerate(chunk)], warm_up
 
 
 def _results(executor: Executor, call: Callable[[Any], Any], items: list[Any]) -> dict[int, Any]:
@@ -295,7 +315,7 @@ def _unless_halted(call: Callable[[Any], Any], work: Callable[[], T]) -> T:
 
 
 @lru_cache(maxsize=_SYSTEMS_KEPT)
-def _loaded(shipped: Any) -> Callable[[Any], Any]:
+def _loaded(shipped: Any, timeout: float | None) -> Callable[[Any], Any]:
     """The call, loaded once by each worker and warmed up."""
     import ray
     from ray.exceptions import RaySystemError
@@ -308,7 +328,9 @@ def _loaded(shipped: Any) -> Callable[[Any], Any]:
             "on every node, or in the working directory of the job?"
         ) from error
     for item in first:
-        outcome(call, item, None)
+        outcome(call, item, timeout)
+    if first and hasattr(call, "limits"):
+        _warm_ups.append(replace(call.limits.spent))
     loaded: Callable[[Any], Any] = call
     return loaded
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ Item = TypeVar("Item")
 class WarmedUp:
     """An executor that calls the first items once beforehand, and forgets what came of it.
 
-    They are called again when it is their turn: every sample has an output, and none has a cold one.
+    They are called again when it is their turn: every sample has an output, and none has a cold one. What the
+    calls cost counts for a budget; whether they fail counts for nothing.
     """
 
     def __init__(self, executor: Executor, calls: int) -> None:
@@ -34,6 +36,8 @@ class WarmedUp:
         if warm is not None:  # workers come and go there: each warms up for itself
             warm(first)
         else:
-            for _ in self.executor.map(call, first):
-                pass
+            limits: Any = getattr(call, "limits", None)
+            with nullcontext() if limits is None else limits.warming_up():
+                for _ in self.executor.map(call, first):
+                    pass
         yield from self.executor.map(call, chain(first, source))

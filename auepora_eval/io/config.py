@@ -36,6 +36,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "price_input": (int, float),
     "price_output": (int, float),
     "retries": (int,),
+    "retry_on": (list, str),
     "rpm": (int,),
     "tpm": (int,),
     "budget_calls": (int,),
@@ -125,7 +126,7 @@ def refuse_wrong_config(settings: Any, where: str) -> None:
         raise DataError(where, "a plan is a list of 'key: value' lines.", fix="Begin with 'dataset: FILE'.")
     for key, value in settings.items():
         if key not in BLOCKS:
-            refuse_wrong_setting(f"{where}: {key:.80}", key, value)
+            refuse_wrong_setting(f"{where}: {' '.join(key.split()) or repr(key):.80}", key, value)
     refuse_errors(config_form_errors(settings), where)
 
 

@@ -43,7 +43,7 @@ def experiment_errors(
     told = {error.partition(": ")[0] for error in errors}
     more = list(_plan_errors(document, told))
     if not found:
-        what = "there is no experiment in it. Write experiment_id, variants and traffic_allocation."
+        what = "there is no experiment in it. Write experiment_id and variants."
         more.append(SchemaError("$.ab_testing", what))
     more += _block_errors(found, wrong_metric, wrong_rail)
     more += _source_errors(found, document)
@@ -173,6 +173,9 @@ def _variants_errors(steps: Steps, block: Mapping[str, Any]) -> Iterator[SchemaE
             yield from _name_errors((*steps, "variants", place, "variant_id"), variant.get("variant_id"))
             yield from _variant_errors((*steps, "variants", place), variant)
     shares = block.get("traffic_allocation")
+    if block.get("assignment") == SPLIT and "traffic_allocation" not in block:
+        what = "samples that are split need the share of each variant. Add it."
+        yield SchemaError(json_path((*steps, "traffic_allocation")), what)
     if block.get("assignment") == SPLIT and isinstance(shares, dict):
         for name in (name for name, share in shares.items() if share == 0):
             what = "no sample would go to it. Give it a share, or remove the variant."

@@ -6,7 +6,6 @@
       variants:
         - {variant_id: small, system: "my_rag.py:build", config_overrides: {chunk_size: 256}}
         - {variant_id: large, system: "my_rag.py:build", config_overrides: {chunk_size: 800}}
-      traffic_allocation: {small: 0.5, large: 0.5}
       primary_metric: ndcg@5
 
 Everything that is wrong with it is told at once, each with its place.
@@ -29,7 +28,7 @@ RAIL_KINDS = ("min", "max", "max_increase", "margin")
 # How a system is called. Any other name under config_overrides is the system's own business, even if a plan
 # has a setting of that name (alpha, min).
 OF_CALLS = frozenset(
-    "system outputs top_k executor concurrency timeout max_failures retries rpm tpm budget_calls "
+    "system outputs top_k executor concurrency timeout max_failures retries retry_on rpm tpm budget_calls "
     "budget_tokens budget_cost breaker warm_up longest_wait adaptive plain_http api_key_env prompt http "
     "address price_input price_output".split()
 )
@@ -115,7 +114,7 @@ def load_experiment(
         raise DataError(
             path.name,
             "there is no experiment in it.",
-            fix="Put it under 'ab_testing:', with experiment_id, variants and traffic_allocation.",
+            fix="Put it under 'ab_testing:', with experiment_id and variants.",
         )
     refuse_errors(experiment_errors(document, wrong_metric, wrong_rail), path.name)
     found = dict(experiments_of(document["ab_testing"]))
@@ -141,7 +140,9 @@ def experiments_of(block: Any) -> Iterator[tuple[Steps, dict[str, Any]]]:
 
 
 def _experiment(block: Mapping[str, Any], plan: Mapping[str, Any]) -> Experiment:
-    shares = block["traffic_allocation"]
+    # Paired samples have no shares: every variant is asked all of them.
+    ids = [one["variant_id"] for one in block["variants"]]
+    shares = block.get("traffic_allocation", dict.fromkeys(ids, 1 / len(ids)))
     rails = [
         GuardRail(rail["metric"], kind, float(rail[kind]))
         for rail in block.get("guard_rails", ())

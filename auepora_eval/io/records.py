@@ -19,7 +19,9 @@ from ..core.types import (
     Response,
     RetrievedDocument,
     SystemOutputs,
+    is_time,
     known_score,
+    times_told,
 )
 from ..errors import DataError
 from .type_words import wrong_record
@@ -169,14 +171,19 @@ def prediction_of(raw: RawPrediction, where: str) -> tuple[str, SystemOutputs]:
             )
     error = RawFailure("error", raw.error) if isinstance(raw.error, str) else raw.error
     missing = {DOCUMENTS_MISSING: True} if raw.retrieved is None and error is None else {}
+    times, odd = times_told(raw.timings or {})
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
         response=_response(answer or ""),
-        timings=raw.timings or {},
-        extra={**(raw.extra or {}), **missing},
-        error=None if error is None else Failure(error.type, error.message, error.seconds),
+        timings=times,
+        extra={**(raw.extra or {}), **missing, **odd},
+        error=None if error is None else Failure(error.type, error.message, _time(error.seconds)),
     )
     return raw.sample_id, output
+
+
+def _time(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and is_time(seconds) else None
 
 
 def prediction_record(sample_id: str, output: SystemOutputs) -> Record:

@@ -4,12 +4,14 @@
 - One span a line (or a JSON list of them, or a Parquet file), as Phoenix and OpenTelemetry's SDK write them:
   `context.trace_id` or `{"context": {"trace_id": ...}}`, attributes nested or as columns
   (`attributes.input.value`).
+- Indented spans one after the other, as the SDK's ConsoleSpanExporter prints them.
 
 Attributes come out flat, whatever form they had: `retrieval.documents.0.document.id`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ from typing import Any
 from ..errors import DataError
 from .document_file import read_content
 from .json_text import parse_document
-from .jsonl import BYTE_ORDER_MARK, opened, parse_line, read_lines
+from .jsonl import BYTE_ORDER_MARK, encode, opened, parse_line, read_lines
 from .otlp import Span, SpanEvent, is_otlp, otlp_spans
 from .parquet import parquet_rows
 
@@ -29,6 +31,9 @@ _MOST_ATTRIBUTES = 20_000  # of one span
 _MOST_EVENTS = 1_000  # of one span
 _DEEPEST = 12
 _FIX = "Export spans as OTLP JSON, or one a line as Phoenix does."
+# Between two indented objects: a brace at the beginning of a line is inside no text.
+_NEXT = re.compile(rb"(?m)^\}[ \t\r]*\n\s*(?=\{)")
+_VALUES = ("input.value", "output.value")
 _NOT_READ = ("embedding.", "llm.tools", "llm.invocation_parameters", "exception.stacktrace")
 
 
@@ -118,12 +123,28 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DataError]]:
 
 
 def _whole(path: Path) -> Iterator[tuple[str, dict[str, Any] | DataError]]:
-    """A file that is one document: OTLP, or a list of spans."""
-    document = parse_document(read_content(path), path.name)
+    """A file that is one document, OTLP or a list of spans; or several, indented, one after the other."""
+    content = read_content(path)
+    if _NEXT.search(content):
+        yield from _one_after_the_other(content, path.name)
+        return
+    document = parse_document(content, path.name)
     records = document if isinstance(document, list) else [document]
     for number, record in enumerate(records):
         where = f"{path.name}: $[{number}]" if isinstance(document, list) else path.name
         yield where, record if isinstance(record, dict) else DataError(where, "this is no span.", fix=_FIX)
+
+
+def _one_after_the_other(content: bytes, name: str) -> Iterator[tuple[str, dict[str, Any] | DataError]]:
+    line, start = 1, 0
+    ends = [match.end() for match in _NEXT.finditer(content)]
+    for end in [*ends, len(content)]:
+        where, piece = f"{name}:{line}", content[start:end]
+        try:
+            yield where, parse_document(piece, where)
+        except DataError as error:
+            yield where, error
+        line, start = line + piece.count(b"\n"), end
 
 
 def _ids(record: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -181,7 +202,9 @@ def _flatten(value: Any, name: str, into: dict[str, Any], depth: int) -> None:
     """Names joined by dots: {"a": [{"b": 1}]} and {"a.0.b": 1} are the same."""
     if value is None or name.startswith(_NOT_READ) or len(into) >= _MOST_ATTRIBUTES or depth > _DEEPEST:
         return
-    if isinstance(value, dict):
+    if name in _VALUES and isinstance(value, dict | list):
+        into[name] = encode(value).decode()  # as most tools write it: the text of a document
+    elif isinstance(value, dict):
         for key, inner in value.items():
             _flatten(inner, f"{name}.{key}" if name else str(key), into, depth + 1)
     elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):

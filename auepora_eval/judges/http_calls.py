@@ -22,9 +22,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from ..core.foreign_errors import retry_after
 from ..errors import CallError, DataError
-from .retries import Clock, Patience, message_in, retry_after, tidy
+from .retries import Clock, Patience, message_in, tidy
 from .secrets import Redactor, Secret
+from .servers import OF_A_MODEL, Hints, in_utf8, is_loopback
 
 T = TypeVar("T")
 _AT_ONCE = 65_536
@@ -77,19 +79,20 @@ class Endpoint:
     plain_http: bool = False
     private: bool = False  # what is sent must not cross the network unencrypted, with a key or without
     headers: Mapping[str, Secret] = field(default_factory=dict)  # further ones; their values are keys
+    hints: Hints = field(default_factory=lambda: OF_A_MODEL, repr=False)
 
     def __post_init__(self) -> None:
         parts = _checked(self.url)
         self._tls = parts.scheme == "https"
         self._host, self._port = cast(str, parts.hostname), parts.port or (443 if self._tls else 80)
-        open_wire = not self._tls and not _is_loopback(self._host) and not self.plain_http
+        open_wire = not self._tls and not is_loopback(self._host) and not self.plain_http
         secret = [each.reveal() for each in (self.api_key, *self.headers.values()) if each]
         if open_wire and (secret or self.private):
             what = "an API key" if secret else "every question"
             raise DataError(
                 f"{parts.scheme}://{self._host}",
                 f"{what} would cross the network unencrypted.",
-                fix="Use https, or allow plain HTTP if this network is yours (plain_http).",
+                fix=self.hints["plain_http"],
             )
         shown = f"[{self._host}]" if ":" in self._host else self._host
         self.name = f"{parts.scheme}://{shown}{f':{parts.port}' if parts.port else ''}{parts.path}"
@@ -198,6 +201,9 @@ class Endpoint:
             _send(wire, self._head(len(body)) + body, deadline)
             with HTTPResponse(cast(socket.socket, _Timed(wire, deadline)), method="POST") as response:
                 response.begin()
+                while 100 < response.status < 200 and response.status != 101:  # hints; the reply is to come
+                    response.headers = None  # type: ignore[assignment]  # else it counts as begun
+                    response.begin()
                 content = self._content(response)
                 keep = not response.will_close
             return content
@@ -233,6 +239,7 @@ class Endpoint:
             raise too_large
         if response.length:
             raise _Trouble("connection", f"the reply broke off: {response.length} bytes are missing")
+        content = in_utf8(content, response.getheader("Content-Type"))
         if not 200 <= response.status < 300:
             raise self._refusal(response, content)
         return content
@@ -256,7 +263,7 @@ class Endpoint:
             place = self._quoted(response.getheader("Location") or "nowhere")
             what = f"{status}: it sends us to {place}, and redirects are not followed"
             return _Trouble("redirect", what, status=status, again=False, fix="Give the final URL.")
-        return _Trouble("http_4xx", what, status=status, again=False, fix=_FIXES.get(status, ""))
+        return _Trouble("http_4xx", what, status=status, again=False, fix=self.hints.get(status, ""))
 
     def _connected(self, deadline: _Deadline) -> socket.socket:
         found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
@@ -288,12 +295,6 @@ class Endpoint:
 
 
 _NO_PROXY = "Proxies named in the environment are not used."
-_FIXES = {
-    400: "Does the server know this model, and these parameters?",
-    401: "Is the API key right? Name the environment variable that holds it.",
-    403: "Is the API key right, and is it allowed to use this model?",
-    404: "Check the URL (it usually ends in /v1) and the model's name.",
-}
 
 
 class _Deadline:
@@ -376,13 +377,6 @@ def _checked(url: str) -> Any:
 
 
 _URL_FIX = "Write, for example, http://127.0.0.1:8000/v1."
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.rstrip(".").lower() == "localhost"
 
 
 def _refuse_link_local(address: str, host: str) -> None:

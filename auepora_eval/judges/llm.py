@@ -37,7 +37,7 @@ class Reply:
 
 
 class _Said(msgspec.Struct):
-    content: str | None = None
+    content: str | list[Any] | None = None
     refusal: str | None = None
 
 
@@ -138,7 +138,8 @@ class ChatModel:
         answer = self._endpoint.post(document, _read)
         said, choice = answer.value, answer.value.choices[0]
         redacted = self._endpoint.redacted  # a server that echoes its request must not get the key on record
-        if choice.message.content is None:
+        text = _text_in(choice.message.content)
+        if text is None:
             why = f": {tidy(redacted(choice.message.refusal))}" if choice.message.refusal else ""
             raise CallError(
                 f"{self._endpoint.name}: the model gave no text{why}.",
@@ -146,13 +147,13 @@ class ChatModel:
                 attempts=answer.attempts,
             )
         return Reply(
-            redacted(choice.message.content),
+            redacted(text),
             _count(said.usage, "prompt_tokens"),
             _count(said.usage, "completion_tokens"),
             redacted(said.model or self.model),
             answer.attempts,
             answer.seconds,
-            choice.finish_reason,
+            redacted(choice.finish_reason) if choice.finish_reason else None,
         )
 
 
@@ -189,6 +190,18 @@ def _read(body: bytes) -> _Completion:
     if not said.choices:
         raise BadReplyError("it has no choices")
     return said
+
+
+def _text_in(content: str | list[Any] | None) -> str | None:
+    """The text of a message, be it in one piece or in parts; None if none of them is a text."""
+    if not isinstance(content, list):
+        return content
+    said = [
+        part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part
+        for part in content
+    ]
+    texts = [text for text in said if isinstance(text, str)]
+    return "".join(texts) if texts else None
 
 
 def _count(usage: Any, name: str) -> int | None:

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 import msgspec
 
@@ -46,20 +45,6 @@ class Patience:
         if asked is not None:
             return min(asked, self.longest_retry_after) + chance * self.first_wait
         return chance * min(self.longest_wait, self.first_wait * 2.0 ** min(attempt - 1, 30))
-
-
-def retry_after(value: str | None, now: float) -> float | None:
-    """The seconds that a Retry-After header asks for, be it a number or a date; None if it says neither.
-
-    >>> retry_after("7", 0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 45.0), retry_after("soon", 0)
-    (7.0, 15.0, None)
-    """
-    text = (value or "").strip()
-    try:
-        seconds = float(text) if text[:1].isdigit() else parsedate_to_datetime(text).timestamp() - now
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return max(0.0, seconds) if seconds < float("inf") else None
 
 
 def tidy(text: object, limit: int = 300) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core.metrics_base import METRICS, SampleMetric, skip
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
 from ..stats.intervals import Interval, quantile_interval
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class TimingMetric(SampleMetric):
     bounds = (0.0, math.inf)
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        seconds = output.timings.get(self.timing_key)
-        return skip(f"no timing {self.timing_key!r}") if seconds is None else SampleScore(float(seconds))
+        seconds = seconds_of(output, self.timing_key)
+        return skip(f"no timing {self.timing_key!r}") if seconds is None else SampleScore(seconds)
 
 
 @METRICS.add("mean_latency")

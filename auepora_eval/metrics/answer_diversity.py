@@ -93,6 +93,11 @@ class DistinctNCorpus(SampleMetric):
         # An answer without end, of nothing new or of new things only.
         return SampleScore(float(high), parts=(float("inf") if high else 0.0, float("inf")))
 
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        if len(usual) < 2:
+            return self.score_if_failed(sample, high=False)
+        return SampleScore(0.0, parts=(0.0, usual[1]))  # as long as usual, and nothing in it is new
+
 
 @METRICS.add("self_bleu")
 @dataclass
@@ -111,6 +116,7 @@ class SelfBleu(SampleMetric):
     higher_is_better = False
     bounds = (0.0, 100.0)
     whole_batch = True
+    scored_by_others = True
     oracle = "sacrebleu 2.6 sentence_bleu"
 
     def __post_init__(self) -> None:

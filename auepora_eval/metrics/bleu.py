@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..core.scores import Rows
 
 ORDERS = 4
+_PARTS = 2 * ORDERS + 2
 
 
 @METRICS.add("bleu")
@@ -31,7 +32,8 @@ class Bleu(SampleMetric):
     answers: not the mean of the samples' values. A sample's own value is its sentence BLEU. Of several
     references each n-gram counts as often as the one that has it most often, and the nearest length
     counts. 13a leaves Chinese and Japanese uncut: use chrf there. NLTK's and other tools' BLEU differ by
-    tokens and smoothing. A failed answer is bounded by silence and by the reference.
+    tokens and smoothing. A failed answer is bounded by the reference, and by silence or an answer of its
+    length without any match, whichever is worse for the whole.
     """
 
     target = TargetCategory.GENERATION_CORRECTNESS
@@ -66,13 +68,40 @@ class Bleu(SampleMetric):
         try:
             golds = references(sample)
         except ScoringError as error:  # the sample failed for its references: nothing can be said
-            return SampleScore(None, str(error), parts=(0.0,) * (2 * ORDERS + 2))
-        return self._scored(golds[0] if high else "", golds)
+            return SampleScore(None, str(error), parts=(0.0,) * (_PARTS if high else _PARTS + ORDERS + 1))
+        return self._scored(golds[0], golds) if high else self._without_a_match(golds, ())
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        try:
+            return self._without_a_match(references(sample), usual)
+        except ScoringError:
+            return self.score_if_failed(sample, high=False)
+
+    @staticmethod
+    def _without_a_match(golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+        """An answer as long as the longest reference, or as usual, that shares nothing with any.
+
+        Its words lower the precisions, but pay for the brevity of other answers, and silence does it the
+        other way round. Which is worse depends on the others: so they are parts of their own.
+        """
+        longest = max(len(tokens_13a(gold.rstrip())) for gold in golds)
+        words = [float(max(longest - n, 0)) for n in (*range(ORDERS), 0)]
+        if usual:
+            words = [max(pair) for pair in zip(words, usual[ORDERS : 2 * ORDERS + 1], strict=True)]
+        return SampleScore(0.0, parts=(*[0.0] * (2 * ORDERS + 1), float(longest), *words))
 
     def aggregate(self, rows: Rows) -> Rows:
         import numpy as np
 
-        return bleu(rows[..., 1:].sum(axis=-2)) if rows.shape[-2] else np.full(rows.shape[:-2], np.nan)
+        if not rows.shape[-2]:
+            return np.full(rows.shape[:-2], np.nan)
+        sums = rows[..., 1:].sum(axis=-2)
+        silent, words = sums[..., :_PARTS], sums[..., _PARTS:]
+        if not words.shape[-1]:
+            return bleu(silent)
+        spoken = silent.copy()
+        spoken[..., ORDERS : 2 * ORDERS + 1] += words
+        return np.minimum(bleu(silent), bleu(spoken))  # the worse of the two, of answers that failed
 
     def signature(self) -> dict[str, Any]:
         return {

@@ -66,7 +66,23 @@ class CharacterF(SampleMetric):
             golds = references(sample)
         except ScoringError as error:  # the sample failed for its references: nothing can be said
             return SampleScore(None, str(error), parts=(0.0,) * 3 * (CHARACTER_ORDERS + self.word_orders))
-        return self._scored(golds[0] if high else "", golds)
+        return self._scored(golds[0], golds) if high else self._without_a_match(golds, ())
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        try:
+            return self._without_a_match(references(sample), usual)
+        except ScoringError:
+            return self.score_if_failed(sample, high=False)
+
+    def _without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+        """As long as the longest reference, or as usual: silence would leave the precision as it is."""
+        right = chrf_statistics("", max(golds, key=len), self.word_orders)
+        parts: list[float] = []
+        for order in range(0, len(right), 3):
+            given = max(right[order + 1], usual[order]) if usual else right[order + 1]
+            # Of an order that the reference does not have, nothing is counted.
+            parts += [given if right[order + 1] else 0.0, right[order + 1], 0.0]
+        return SampleScore(0.0, parts=tuple(parts))
 
     def aggregate(self, rows: Rows) -> Rows:
         import numpy as np
@@ -95,7 +111,7 @@ class ChrF(CharacterF):
     texts have, then 5PR / (4P + R): recall counts double (beta = 2). The corpus value comes from counts
     that are summed over all answers; of several references the one with the best value counts. Tools
     that smooth with an epsilon (NLTK, chrF++.py) print other values for short texts. A failed answer is
-    bounded by silence and by the reference.
+    bounded by the reference, and by one of its length without any match.
     """
 
     word_orders = 0

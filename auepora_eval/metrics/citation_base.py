@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.batch import Batch
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.7  # from this support on, a claim is borne out
 # A failed answer's number of claims or citations is not known; its bounds are those of one with this many.
+# In a comparison it has as many as another answer to the question, or as usual.
 _IF_FAILED = 20.0
 
 
@@ -79,6 +80,12 @@ class CitationShare(CitationMetric):
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         return share(self.bounds[high] * (whole := self.whole_if_failed(sample)), whole, "nothing to count")
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        if len(usual) < 2 or not usual[1] or not self.whole_if_failed(sample):
+            return super().counted_if_failed(sample, usual)
+        worst = self.bounds[not self.higher_is_better]
+        return share(worst * usual[1], usual[1], "nothing to count")
 
     def whole_if_failed(self, sample: EvaluationSample) -> float:
         """How much there would have been to count in an answer that failed."""

@@ -199,7 +199,11 @@ class _OfTable(_Labelled):
         return (true == predicted).astype(float), np.eye(len(LABELS) ** 2)[true * len(LABELS) + predicted]
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
-        return SampleScore(1.0, parts=_right_cell(true))  # the true label is all that is known of it
+        return SampleScore(float(high), parts=_cell(true, true if high else self.wrong_label(true)))
+
+    def wrong_label(self, true: str) -> str:
+        """What a failed sample of this label counts as: an error that went unseen, or a false alarm."""
+        return LABELS[1] if true == LABELS[0] else LABELS[0]
 
     def aggregate(self, rows: Rows) -> Rows:
         sums = rows[..., 1:].sum(axis=-2)
@@ -217,7 +221,8 @@ class _OfTable(_Labelled):
             return None
         rows = scores.rows()
         known = rows[:, 1:].sum(axis=0).reshape(_SHAPE) if len(rows) else np.zeros(_SHAPE)
-        failed = np.diagonal(scores.if_failed[0][:, 1:].sum(axis=0).reshape(_SHAPE))
+        # At their best they are on the diagonal, which tells their true labels: the worst follows from these.
+        failed = np.diagonal(scores.if_failed[1][:, 1:].sum(axis=0).reshape(_SHAPE))
         return list(self.bounds_with(known, failed))
 
     def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
@@ -267,6 +272,9 @@ class LabelF1(_OfClass, _OfCounts):
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
         found: Rows = classification.f1(counts)[..., LABELS.index(self.label)]
         return found
+
+    def wrong_label(self, true: str) -> str:
+        return super().wrong_label(true) if true == self.label else self.label
 
 
 @METRICS.add("label_macro_f1")
@@ -332,9 +340,9 @@ class LabelMatthews(_OfTable):
         return classification.matthews(tables)
 
 
-def _right_cell(label: str) -> tuple[float, ...]:
-    """A sample of this label that was predicted, as its cell of the flattened confusion table."""
-    place = LABELS.index(label) * (len(LABELS) + 1)
+def _cell(true: str, predicted: str) -> tuple[float, ...]:
+    """A sample of one label with this one predicted, as its cell of the flattened confusion table."""
+    place = LABELS.index(true) * len(LABELS) + LABELS.index(predicted)
     return tuple(float(cell == place) for cell in range(len(LABELS) ** 2))
 
 

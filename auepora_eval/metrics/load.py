@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core.metrics_base import METRICS, SampleMetric, skip
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
 from ..errors import ScoringError
 from .additional import TimingMetric
 
 if TYPE_CHECKING:
     from ..core.scores import Rows
+
+_SHORTEST = 1e-12  # seconds; below it a rate is beyond all numbers, and no clock shows it
+_MOST = 2**53  # tokens; whole numbers above it are not told apart
 
 
 class AmountPerSecond(SampleMetric):
@@ -34,12 +37,12 @@ class AmountPerSecond(SampleMetric):
         raise NotImplementedError
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        amount, seconds = self.amount(output), output.timings.get(self.timing_key)
+        amount, seconds = self.amount(output), seconds_of(output, self.timing_key)
         if seconds is None:
             return skip(f"no timing {self.timing_key!r}")
         if amount is None:
             return skip("the output does not say how many output_tokens it has")
-        if seconds <= 0:
+        if seconds < _SHORTEST:
             raise ScoringError(f"the timing {self.timing_key!r} is {seconds}: nothing takes no time")
         return SampleScore(amount / seconds, parts=(amount, seconds))
 
@@ -124,15 +127,15 @@ class TimePerOutputToken(SampleMetric):
         self.name = "time_per_output_token"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        for key in ("end_to_end", "ttft"):
-            if output.timings.get(key) is None:
-                return skip(f"no timing {key!r}")
+        whole, first = (seconds_of(output, key) for key in ("end_to_end", "ttft"))
+        if whole is None or first is None:
+            return skip(f"no timing {'end_to_end' if whole is None else 'ttft'!r}")
         tokens = output_tokens(output)
         if tokens is None:
             return skip("the output does not say how many output_tokens it has")
         if tokens < 2:
             return skip("the answer has fewer than two tokens")
-        streaming = output.timings["end_to_end"] - output.timings["ttft"]
+        streaming = whole - first
         if streaming < 0:
             raise ScoringError("the first token came after the end: ttft is larger than end_to_end")
         return streaming / (tokens - 1)
@@ -199,7 +202,7 @@ class SloShare(CallRate):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if output.error is not None:
             return 0.0
-        seconds = output.timings.get(self.timing_key)
+        seconds = seconds_of(output, self.timing_key)
         return skip(f"no timing {self.timing_key!r}") if seconds is None else float(seconds <= self.seconds)
 
 
@@ -209,7 +212,7 @@ def output_tokens(output: SystemOutputs) -> float | None:
         count = place.get("output_tokens")
         if count is None:
             continue
-        if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < math.inf:
+        if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= _MOST:
             raise ScoringError(f"output_tokens is {count!r:.60}, not a count")
         return float(count)
     return None

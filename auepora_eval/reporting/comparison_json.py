@@ -7,7 +7,6 @@ from typing import Any
 
 from ..runs.compare import Comparison
 from ..runs.ranking import Ranking
-from .interval_notes import shown_interval
 
 
 def statistical_analysis(comparison: Comparison) -> dict[str, Any]:
@@ -28,7 +27,7 @@ def statistical_analysis(comparison: Comparison) -> dict[str, Any]:
             for metric in comparison.metrics
         },
         "confidence_intervals": {
-            **{metric.name: shown_interval(metric) for metric in comparison.metrics},
+            **{metric.name: metric.interval for metric in comparison.metrics},
             "confidence_level": 0.95,
         },
     }

@@ -15,7 +15,7 @@ from .run_names import compared_names
 from .tables import COMPARISON_HEADINGS, comparison_in_words, comparison_rows
 
 SIZE_HEADINGS = ("Metric", "Baseline", "Candidate", "Effect", "Won/tied/lost", "Detectable", "If all known")
-SLICE_HEADINGS = ("Slice", "Metric", "Pairs", "Baseline", "Candidate", "Change", "p (BH)", "Verdict")
+SLICE_HEADINGS = ("Slice", "Metric", "Size", "Baseline", "Candidate", "Change", "p (BH)", "Verdict")
 LOST_HEADINGS = ("Sample", "Baseline", "Candidate", "Question", "Baseline gave", "Candidate gave")
 _NONE = "-"
 _DOCUMENTS = 5  # of a loser, by their ids
@@ -38,12 +38,12 @@ def size_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 def slice_rows(slices: Sequence[SliceComparison]) -> list[tuple[str, ...]]:
-    """The cells of slices, in the order of SLICE_HEADINGS; a star marks those of few samples."""
+    """The cells of slices, in the order of SLICE_HEADINGS: the size is in questions, a star marks few."""
     return [
         (
             f"{one.field}={one.value}",
             one.metric,
-            f"{one.pairs}{'*' if one.few else ''}",
+            f"{one.questions}{'*' if one.few else ''}",
             value_text(one.baseline, one.unit),
             value_text(one.candidate, one.unit),
             value_text(one.difference, one.unit, signed=True),
@@ -62,7 +62,7 @@ def slices_in_words(slices: Sequence[SliceComparison]) -> str:
     words = f"Worse in {len(_distinct(lost))} of {len(_distinct(slices))} slices"
     words += f": {', '.join(worse[:5])}{more}." if worse else "."
     few = len(_distinct([one for one in slices if one.few]))
-    return f"{words} {few} marked * stand on fewer than 20 samples." if few else words
+    return f"{words} {few} marked * stand on fewer than 20 questions." if few else words
 
 
 def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:

@@ -6,7 +6,7 @@ from ..metrics.parse import parse_metric
 from ..runs.experiment import Outcome
 from ..runs.experiment_tests import PairTest
 from ..runs.experiment_verdict import NOBODY
-from .number_texts import interval_text, value_text
+from .number_texts import interval_text, p_cell, value_text
 
 TEST_HEADINGS = ("Metric", "Pair", "Difference", "95% interval", "p (Holm)", "d", "Better")
 RAIL_HEADINGS = ("Guard rail", "Variant", "Holds", "Found")
@@ -51,16 +51,10 @@ def _test_row(test: PairTest) -> list[str]:
         f"{test.second} - {test.first}",
         value_text(test.difference + 0.0, unit, signed=True),  # no -0
         interval_text(test.interval, unit, signed=True),
-        _p_text(test),
+        p_cell(test.p_adjusted),
         "-" if test.effect_size is None else f"{test.effect_size + 0.0:+.2f}",
         test.better or _why_neither(test),
     ]
-
-
-def _p_text(test: PairTest) -> str:
-    if not test.tested:
-        return "-"
-    return "<0.001" if test.p_adjusted < 0.001 else f"{test.p_adjusted:.3f}"
 
 
 def _why_neither(test: PairTest) -> str:

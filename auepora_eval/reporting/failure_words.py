@@ -13,23 +13,22 @@ def failures_in_words(comparison: Comparison) -> list[str]:
     scored = [one for one in comparison.metrics if one.target is not TargetCategory.LATENCY]
     a, b = compared_names(comparison)
     told = [
-        *_failed(b, [(one.failed_candidate, one) for one in scored]),
-        *_failed(a, [(one.failed_baseline, one) for one in scored]),
+        *_failed(b, [(one.failed_candidate, one.calls_candidate, one.name) for one in scored]),
+        *_failed(a, [(one.failed_baseline, one.calls_baseline, one.name) for one in scored]),
     ]
     if not told:
         return []
     return [f"{listed(told)}; each counts as wrong.{_resting(scored)}"]
 
 
-def _failed(name: str, counts: list[tuple[int, MetricComparison]]) -> list[str]:
-    most, metric = max(counts, key=lambda each: each[0], default=(0, None))
-    if not most or metric is None:
+def _failed(name: str, counts: list[tuple[int, int, str]]) -> list[str]:
+    most, calls, metric = max(counts, key=lambda each: each[0], default=(0, 0, ""))
+    if not most:
         return []
-    of = metric.pairs + metric.unmatched
     # A call that fails, fails for every metric; a judge fails for its own.
-    if all(count for count, _ in counts):
-        return [f"{most} of {of} calls of {name} failed"]
-    return [f"{most} of {of} scores of {name} failed ({metric.name})"]
+    if all(count for count, _, _ in counts):
+        return [f"{most} of {calls} calls of {name} failed"]
+    return [f"{most} of {calls} scores of {name} failed ({metric})"]
 
 
 def _resting(metrics: list[MetricComparison]) -> str:

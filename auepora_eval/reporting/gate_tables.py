@@ -16,7 +16,6 @@ from ..runs.gate_verdict import (
     UNCLEAR,
     GateReport,
     Verdict,
-    has_no_spread,
     shown,
 )
 from .markdown_text import safe_table, safe_text
@@ -105,7 +104,8 @@ def pass_words(report: GateReport) -> list[str]:
 def _needs_words(one: Verdict) -> bool:
     if one.gain is None:
         return one.failed > 0
-    leaves_out_zero = one.change_interval is not None and one.change_interval[0] * one.change_interval[1] > 0
+    limits = one.change_interval
+    leaves_out_zero = limits is None or limits[0] * limits[1] > 0
     return leaves_out_zero and one.gain < 0
 
 
@@ -217,7 +217,5 @@ def _found(one: Verdict) -> str:
 
 def _interval(one: Verdict) -> str:
     if one.rule.kind in ("margin", "no_regression"):
-        limits = one.change_interval
-        alike = limits is not None and has_no_spread(limits)
-        return interval_text(None if alike else limits, one.unit, signed=True)
+        return interval_text(one.change_interval, one.unit, signed=True)
     return interval_text(one.interval, one.unit)

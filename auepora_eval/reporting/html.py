@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..runs.compare import Comparison
 from ..runs.ranking import Ranking
 from .interval_notes import interval_notes
+from .markdown_text import visible
 from .number_texts import interval_text, listed, value_text
 from .plain_words import comparison_in_plain_words
 from .ranking_tables import (
@@ -55,6 +56,11 @@ def report_html(
     ]
     page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
     return page.replace("{{title}}", escape(title)).replace("{{body}}", "\n".join(filter(None, parts)))
+
+
+def escape(text: str) -> str:
+    """Text that a page only shows, in the direction in which it is written."""
+    return html.escape(visible(text))
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:
@@ -231,7 +237,8 @@ def _table(headings: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 def _cell(text: str, *, numeric: bool = False, badge: bool = False) -> str:
     if badge:
-        return f"<td><b class='{escape(text.replace(' ', '-'))}'>{escape(text)}</b></td>"
+        kind = text.partition(",")[0].replace(" ", "-")
+        return f"<td><b class='{escape(kind)}'>{escape(text)}</b></td>"
     return f"<td{' class=n' if numeric else ''}>{escape(_short(text))}</td>"
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-
 from ..runs.compare import Comparison, MetricComparison
 from .number_texts import listed, p_text, value_text
 
 _SURE = 0.95
 
 
-def shown_interval(metric: MetricComparison) -> tuple[float, float] | None:
-    """The interval of the difference; None where all samples differ by the same, which has no spread."""
-    return None if _all_alike(metric) else metric.interval
-
-
 def interval_notes(comparison: Comparison) -> list[str]:
     """Sentences for the metrics whose interval and verdict seem to disagree, or have no interval."""
-    unclear = [one for one in comparison.with_verdict("cannot tell") if _leaves_out_zero(shown_interval(one))]
+    unclear = [one for one in comparison.with_verdict("cannot tell") if _leaves_out_zero(one.interval)]
     by_holm = [metric for metric in unclear if _below(metric.p_value, comparison.alpha)]
-    by_test = [metric for metric in unclear if metric.p_value is not None and metric not in by_holm]
+    rest = [metric for metric in unclear if metric.p_value is not None and metric not in by_holm]
+    # The interval is of 95% whatever alpha is: a test that agrees with it can still be stricter.
+    by_alpha = [metric for metric in rest if _below(metric.p_value, 1 - _SURE)]
+    by_test = [metric for metric in rest if metric not in by_alpha]
     notes = []
     if by_holm:
         tests = sum(metric.p_adjusted is not None for metric in comparison.metrics)
@@ -28,11 +24,20 @@ def interval_notes(comparison: Comparison) -> list[str]:
             f"{listed(told)}: the interval leaves out 0, but {tests} metrics were compared, and among so "
             "many one may do so by chance."
         )
-    if by_test:
-        told = [f"{one.name} ({p_text(one.p_value)})" for one in by_test]
+    if by_alpha:
+        told = [f"{one.name} ({p_text(one.p_value)})" for one in by_alpha]
         notes.append(
-            f"{listed(told)}: the interval leaves out 0, but too few samples differ for the test to be sure."
+            f"{listed(told)}: the interval, which is of 95%, leaves out 0, but alpha asks for p below "
+            f"{comparison.alpha:g}."
         )
+    for unit in ("samples", "clusters"):
+        found = [one for one in by_test if (one.clusters is None) == (unit == "samples")]
+        if found:
+            told = [f"{one.name} ({p_text(one.p_value)})" for one in found]
+            notes.append(
+                f"{listed(told)}: the interval leaves out 0, but too few {unit} differ for the test to be "
+                "sure."
+            )
     return notes + [_alike_note(metric) for metric in comparison.metrics if _all_alike(metric)]
 
 
@@ -52,10 +57,7 @@ def _too_few(metric: MetricComparison) -> str:
 
 
 def _all_alike(metric: MetricComparison) -> bool:
-    if metric.interval is None or not metric.pairs or not metric.difference:
-        return False
-    low, high = metric.interval
-    return math.isclose(low, high, rel_tol=1e-9) and metric.pairs in (metric.wins, metric.losses)
+    return metric.no_spread and bool(metric.difference) and metric.pairs in (metric.wins, metric.losses)
 
 
 def _leaves_out_zero(interval: tuple[float, float] | None) -> bool:

@@ -21,8 +21,11 @@ def value_text(value: float | None, unit: str = "", *, signed: bool = False) -> 
 
 
 def interval_text(interval: Sequence[float] | None, unit: str = "", *, signed: bool = False) -> str:
-    """The limits, in one decimal less than a value: they are not known better than that."""
-    if not interval:
+    """The limits, in one decimal less than a value: they are not known better than that.
+
+    Without width it is none: samples that are all alike tell nothing of others.
+    """
+    if not interval or interval[0] == interval[-1]:
         return "-"
     sign = "+" if signed else ""
     if unit != "s":

@@ -15,6 +15,7 @@ from ..runs.compare import Comparison, MetricComparison
 from .failure_words import failures_in_words
 from .number_texts import listed, p_text, value_text
 from .run_names import compared_names
+from .verdict_words import margin_kept
 
 
 class _Topic(NamedTuple):
@@ -77,6 +78,19 @@ _SAID_OF_THE_FIRST = {  # where k is 1
 }
 _SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average instead of {before}"}
 
+_FIRST_MARGIN = {
+    "": "",
+    "yes": ", though by less than the margin",
+    "no": ", which is more than the margin",
+    "perhaps": ", perhaps more than the margin",
+}
+_OTHER_MARGINS = {
+    "": "",
+    "yes": " (by less than its margin)",
+    "no": " (by more than its margin)",
+    "perhaps": " (perhaps by more than its margin)",
+}
+
 Grouped = dict[_Topic, list[MetricComparison]]
 
 
@@ -111,13 +125,12 @@ def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricCompari
         if not found:
             continue
         first = _most_telling(found)
-        others = [metric.name for metric in found if metric is not first]
+        others = [_with_margin(metric) for metric in found if metric is not first]
         if first.unit == "s":
             what = what.partition(" or ")[0]  # a time tells of speed alone
         too = f" {listed(others)} {'say' if len(others) > 1 else 'says'} so too." if others else ""
-        within = ", though by less than the margin" if verdict == "worse" and first.within_margin else ""
         sentences.append(
-            f"{compared_names(comparison)[1]} {what}: {_said(first)}{within}. "
+            f"{compared_names(comparison)[1]} {what}: {_said(first)}{_FIRST_MARGIN[margin_kept(first)]}. "
             f"That is more than chance explains ({p_text(first.p_adjusted)}).{too}"
         )
     return sentences
@@ -134,6 +147,7 @@ def _no_worse(comparison: Comparison) -> list[str]:
 def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
     """Topics on which nothing is sure, and how many questions more would tell."""
     needed: dict[str, int | None] = {}
+    in_all: dict[str, int] = {}
     nearest: dict[str, MetricComparison] = {}
     for topic, members in topics.items():
         verdicts = {metric.verdict for metric in members}
@@ -144,13 +158,23 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
             continue
         # The first that needs no explanation, and not the one that looks best: that would be picking.
         best = min(unclear, key=lambda metric: _template(metric) is None)
-        nearest[topic.name], needed[topic.name] = best, _more_questions(best, comparison.repeats)
-    if not needed:
+        # Another metric of the topic may be no worse: then it is this one alone that cannot be told.
+        name = f"{topic.name} ({best.name})" if "no worse" in verdicts else topic.name
+        nearest[name] = best
+        if best.samples_for_margin is None:
+            needed[name] = _more_questions(best, comparison.repeats)
+        else:
+            in_all[name] = best.samples_for_margin
+    if not nearest:
         return []
+    more = f"{_telling(needed)}{_ruling_out(in_all, len(nearest))}"
     if len(nearest) == 1:
         ((name, metric),) = nearest.items()
-        return [f"On {name} we cannot tell: {_said(metric)}, which may be chance.{_telling(needed)}"]
-    return [f"We cannot tell about {listed(list(needed))}: what differs may be chance.{_telling(needed)}"]
+        if _is_even(metric):
+            gone = f"{metric.wins:,} gained and {metric.losses:,} lost"
+            return [f"On {name} there is no difference: {_said(metric)}; {gone}.{more}"]
+        return [f"On {name} we cannot tell: {_said(metric)}, which may be chance.{more}"]
+    return [f"We cannot tell about {listed(list(nearest))}: what differs may be chance.{more}"]
 
 
 def _untested(comparison: Comparison) -> list[str]:
@@ -177,6 +201,19 @@ def _telling(needed: Mapping[str, int | None]) -> str:
     return f"{', '.join([more, *near[1:]])}{rest}."
 
 
+def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
+    """ " About 149 questions in all would rule out a loss of the margin, if there is no difference." """
+    if not in_all:
+        return ""
+    counts = [f"{count:,}" for count in in_all.values()]
+    if topics > 1:
+        counts = [f"{count} in {name}" for count, name in zip(counts, in_all, strict=True)]
+    first = counts[0].replace(" in ", " questions in all would rule out a loss of the margin in ", 1)
+    if topics == 1:
+        first = f"{counts[0]} questions in all would rule out a loss of the margin"
+    return f" About {', '.join([first, *counts[1:]])}, if there is no difference."
+
+
 def _about(name: str, needed: Mapping[str, int | None]) -> str:
     return f" about {name}" if len(needed) > 1 else ""
 
@@ -196,8 +233,21 @@ def _same(topics: Grouped) -> list[str]:
 
 
 def _most_telling(metrics: Sequence[MetricComparison]) -> MetricComparison:
-    """One that can be said without its name if there is one, and of those the surest."""
-    return min(metrics, key=lambda metric: (_template(metric) is None, metric.p_adjusted or 0.0))
+    """One that can be said without its name if there is one, and of those the surest; no loss that is allowed
+    stands for one that is not."""
+    return min(
+        metrics,
+        key=lambda metric: (
+            margin_kept(metric) == "yes",
+            _template(metric) is None,
+            metric.p_adjusted or 0.0,
+        ),
+    )
+
+
+def _with_margin(metric: MetricComparison) -> str:
+    """A metric that lost, and whether that is more than it may lose."""
+    return f"{metric.name}{_OTHER_MARGINS[margin_kept(metric)]}"
 
 
 def _template(metric: MetricComparison) -> str | None:
@@ -208,26 +258,30 @@ def _template(metric: MetricComparison) -> str | None:
 
 
 def _said(metric: MetricComparison) -> str:
-    template = _template(metric)
-    if template is None or metric.unit == "s":
+    template, known = "{name} is {now} instead of {before}", _template(metric)
+    if known is None or metric.unit == "s":
+        template = known or template
         now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
-        return (
-            f"{metric.name} is {now} instead of {before}"
-            if template is None
-            else template.format(now=now, before=before)
-        )
-    now, before = _of_100(metric.candidate, metric.baseline)
-    words = template.format(now=now, before=before, k=metric.name.partition("@")[2])
-    return f"{words} ({metric.name})"
+    else:
+        template = f"{known} ({{name}})"
+        now, before = _of_100(metric.candidate, metric.baseline)
+    if _is_even(metric):
+        template = template.replace(" instead of {before}", ", as before")
+    return template.format(name=metric.name, now=now, before=before, k=metric.name.partition("@")[2])
+
+
+def _is_even(metric: MetricComparison) -> bool:
+    """Whether what some samples gained, others lost, to the last digit."""
+    return math.isclose(metric.candidate, metric.baseline, rel_tol=1e-12, abs_tol=1e-12)
 
 
 def _of_100(now: float, before: float) -> tuple[str, str]:
-    digits = next((d for d in (0, 1) if f"{100 * now:.{d}f}" != f"{100 * before:.{d}f}"), 2)
+    digits = next((d for d in range(7) if f"{100 * now:.{d}f}" != f"{100 * before:.{d}f}"), 0)
     return f"{100 * now:.{digits}f}", f"{100 * before:.{digits}f}"
 
 
 def _told_apart(now: float, before: float, unit: str) -> tuple[str, str]:
     if unit == "s":
         return value_text(now, unit), value_text(before, unit)
-    digits = next((d for d in (2, 3) if f"{now:.{d}f}" != f"{before:.{d}f}"), 4)
+    digits = next((d for d in range(2, 9) if f"{now:.{d}f}" != f"{before:.{d}f}"), 2)
     return f"{now:.{digits}f}", f"{before:.{digits}f}"

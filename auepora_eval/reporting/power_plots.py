@@ -103,7 +103,7 @@ def _draw(
     steps = [span[0] * (span[1] / span[0]) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
     keys: list[LegendEntry] = []
     for same, style in ((True, "-"), (False, "--")):
-        if not same and (not alone or metric.other_sd is None):
+        if not same and (not alone or not metric.other_is_known):
             continue
         sizes = [report.detectable(metric, n, same=same) for n in steps]
         values = [math.nan if size is None else size for size in sizes]

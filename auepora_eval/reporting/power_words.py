@@ -36,7 +36,7 @@ def power_rows(report: PowerReport) -> list[list[str]]:
         if _tells_detectable(report):
             row.append(_count(metric.samples))
             row += [_seen(metric.detectable_same, metric, metric.is_known)]
-            row += [_seen(metric.detectable_other, metric, metric.other_sd is not None)]
+            row += [_seen(metric.detectable_other, metric, metric.other_is_known)]
         if report.effect is not None:
             row += [_count(metric.needed_same), _count(metric.needed_other)]
         rows.append(row)

@@ -7,13 +7,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..core.types import MetricResult, TargetCategory
-from ..runs.compare import Comparison
+from ..runs.compare import Comparison, MetricComparison
 from .comparison_json import statistical_analysis
-from .interval_notes import interval_notes, shown_interval
-from .markdown_text import markdown_table, safe_table, safe_text
+from .interval_notes import interval_notes
+from .markdown_text import safe_table, safe_text
 from .number_texts import bounds_text, interval_text, listed, p_cell, p_text, value_text
 from .plain_words import comparison_in_plain_words
 from .run_names import compared_names
+from .verdict_words import margin_kept, verdict_text
 
 
 def results_to_dict(results: list[MetricResult]) -> dict[str, dict[str, float | None]]:
@@ -32,7 +33,7 @@ def results_to_dict(results: list[MetricResult]) -> dict[str, dict[str, float | 
 
 def results_to_markdown(results: list[MetricResult]) -> str:
     """A Markdown table: value, 95% interval, how many samples it stands on, and what became of the rest."""
-    return markdown_table(HEADINGS, (row(result) for result in results))
+    return safe_table(HEADINGS, (row(result) for result in results))
 
 
 def comparison_to_markdown(comparison: Comparison) -> str:
@@ -63,7 +64,7 @@ def comparison_in_words(comparison: Comparison) -> str:
     for verdict in ("better", "worse"):
         found = [
             f"{m.name} ({value_text(m.difference, m.unit, signed=True)}, {p_text(m.p_adjusted)})"
-            f"{', though by less than the margin' if verdict == 'worse' and m.within_margin else ''}"
+            f"{_MARGINS.get(margin_kept(m), '')}"
             for m in comparison.with_verdict(verdict)
         ]
         if found:
@@ -71,7 +72,7 @@ def comparison_in_words(comparison: Comparison) -> str:
     no_worse = [f"{m.name} ({value_text(m.margin, m.unit)})" for m in comparison.with_verdict("no worse")]
     if no_worse:
         sentences.append(f"{b} is no worse than {a}, within the margin, on {listed(no_worse)}.")
-    unclear = [f"{m.name}{_samples_text(m.samples_needed)}" for m in comparison.with_verdict("cannot tell")]
+    unclear = [f"{m.name}{_samples_text(m)}" for m in comparison.with_verdict("cannot tell")]
     if unclear:
         sentences.append(f"These data cannot tell them apart on {listed(unclear)}.")
     same = [m.name for m in comparison.with_verdict("same")]
@@ -80,6 +81,7 @@ def comparison_in_words(comparison: Comparison) -> str:
     return " ".join(sentences) or "The runs have no metric in common."
 
 
+_MARGINS = {"yes": ", though by less than the margin", "no": ", which is more than the margin"}
 _LOSERS = 5  # of each metric in a JSON document
 HEADINGS = ("Target", "Metric", "Value", "95% interval", "Scored", "Skipped", "Failed", "If failed")
 COMPARISON_HEADINGS = ("Metric", "Baseline", "Candidate", "Difference", "95% interval", "p (Holm)", "Verdict")
@@ -108,9 +110,9 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             value_text(metric.baseline, metric.unit) + _failed_note(metric.failed_baseline),
             value_text(metric.candidate, metric.unit) + _failed_note(metric.failed_candidate),
             value_text(metric.difference, metric.unit, signed=True),
-            interval_text(shown_interval(metric), metric.unit, signed=True),
+            interval_text(metric.interval, metric.unit, signed=True),
             p_cell(metric.p_adjusted),
-            metric.verdict,
+            verdict_text(metric),
         )
         for metric in comparison.metrics
     ]
@@ -134,8 +136,10 @@ def count_text(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
-def _samples_text(needed: int | None) -> str:
-    if needed is None:
+def _samples_text(metric: MetricComparison) -> str:
+    if metric.samples_for_margin is not None:
+        return f" (about {metric.samples_for_margin:,} samples would rule the margin out)"
+    if (needed := metric.samples_needed) is None:
         return ""
     return " (over a million samples would)" if needed > 1_000_000 else f" (about {needed:,} samples would)"
 

@@ -17,6 +17,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from ..core.scoring import utc_text
+from ..core.types import is_time
 from ..errors import DataError
 from ..io.benchmark_json import load_benchmark
 from .journal import JOURNAL
@@ -138,7 +139,8 @@ def _of_timings(
         failed += record.get("error") is not None
         timings = record.get("timings") if record.get("error") is None else None
         for name, value in (timings or {}).items():
-            seconds.setdefault(name, []).append(float(value))
+            if is_time(value):
+                seconds.setdefault(name, []).append(float(value))
     if failed and failed == total:
         seconds = {_END_TO_END: []}
     return [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..core.call_records import CACHED, is_from_cache
 from ..core.fingerprint import canonical_json
 from ..core.types import EvaluationSample, SystemOutputs
 from ..errors import StorageError
@@ -63,12 +64,12 @@ class OutputCache:
             return None
         self.used += 1
         output = read_prediction(record["output"] | {"sample_id": sample.sample_id}, path.name)[1]
-        output.extra["cached"] = True
+        output.extra[CACHED] = True
         return output
 
     def add(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Keep an answer; a failure is not kept."""
-        if output.error is not None or "cached" in output.extra:
+        if output.error is not None or is_from_cache(output):
             return
         record = {"key": self._key(sample).hex(), "output": prediction_record(sample.sample_id, output)}
         try:
@@ -76,8 +77,15 @@ class OutputCache:
                 name = f"{os.getpid()}-{os.urandom(6).hex()}{_SUFFIX}"
                 self._file = (self._folder / name).open("xb")
             self._file.write(journal_line(record, _KEY))
+            self._file.flush()  # it is in the journal by now: a kill must not lose it here
         except OSError as error:
             raise self._unwritable(error) from error
+
+    def add_all(self, pairs: Iterable[tuple[EvaluationSample, SystemOutputs]]) -> None:
+        """Keep those of the answers that are not there yet."""
+        for sample, output in pairs:
+            if self._key(sample) not in self._places:
+                self.add(sample, output)
 
     def _unwritable(self, error: OSError) -> StorageError:
         return StorageError(f"{self._folder} cannot be written: {error.strerror or error}.")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..core.types import EvaluationRun, EvaluationSample, TargetCategory
 from ..errors import PlanError
 from ..stats.effect_size import cliffs_delta, cohens_dz, odds_ratio
+from .cluster_notes import cluster_notes
 from .mismatch import (
     data_mismatches,
     refuse_other_data,
@@ -22,7 +23,7 @@ from .mismatch import (
 )
 from .paired_tests import RESAMPLES, Tested, family_p, is_of_time, tested_all
 from .pairing import Pairing
-from .repeats import RunToRun, each_repeated, pooled, run_to_run, times_by_run
+from .repeats import RunToRun, each_repeated, pooled, question_of, run_to_run, times_by_run
 from .slices import SliceComparison, slice_comparisons
 
 __all__ = ["Comparison", "Loser", "MetricComparison", "compare_runs", "refuse_other_data"]
@@ -35,7 +36,11 @@ Limits = tuple[float, float]
 
 @dataclass(frozen=True)
 class Loser:
-    """A sample on which the candidate lost: its two scores, the worst one for a failed answer."""
+    """A sample on which the candidate lost: its two scores, the worst one for a failed answer.
+
+    Of a question that was asked several times, the scores are the means, and the id is that of the repeat
+    that lost most.
+    """
 
     sample_id: str
     baseline: float
@@ -50,7 +55,11 @@ class MetricComparison:
     badly, or as well, as the metric allows. `detectable` is the smallest difference that the test shows four
     times in five on so many samples; None with `too_few` where not even the largest would be. Effect sizes
     point like the difference: `effect_size` is Cohen's d_z. `untold` says why nothing was tested, where
-    nothing was; the p-values are then None.
+    nothing was; the p-values are then None. `questions_lost` counts a question once, however often asked.
+    `samples_for_margin` is how many samples would rule out a loss of the margin, were there no difference;
+    `samples_needed` how many would show a difference of the size that was seen. `clusters` is how many there
+    are, where samples come in clusters, and `clusters_worth` how many of equal size would tell as much.
+    `no_spread` says that there is no interval because all resamples give the same difference.
     """
 
     name: str
@@ -86,6 +95,13 @@ class MetricComparison:
     losers: tuple[Loser, ...] = ()
     run_to_run: RunToRun | None = None
     untold: str = ""
+    questions_lost: int = 0
+    samples_for_margin: int | None = None
+    clusters: int | None = None
+    clusters_worth: float | None = None
+    no_spread: bool = False
+    calls_baseline: int = 0
+    calls_candidate: int = 0
 
     @property
     def pairs(self) -> int:
@@ -144,10 +160,13 @@ def compare_runs(
         metric_comparison(one, p, alpha, tests, margins.get(one.pairing.a.name), spread, resamples)
         for one, p in zip(tested, adjusted, strict=True)
     ]
-    known = a.samples if samples is None else each_repeated(samples, len(_listed(baseline)))
+    repeats = len(_listed(baseline))
+    known = a.samples if samples is None else each_repeated(samples, repeats)
     sliced = [one for one in pairings if not is_of_time(one.known)]
-    slices, notes = slice_comparisons(sliced, by, known, alpha=alpha, seed=seed, resamples=resamples)
-    notes = [*untold_notes(metrics), *notes]
+    slices, notes = slice_comparisons(
+        sliced, by, known, alpha=alpha, seed=seed, resamples=resamples, repeats=repeats
+    )
+    notes = [*untold_notes(metrics), *cluster_notes(metrics, alpha, repeats), *notes]
     return Comparison(
         a.evaluation_id,
         b.evaluation_id,
@@ -159,7 +178,7 @@ def compare_runs(
         [*snapshot_notes(a, b), *stopping_notes(*_listed(baseline), *_listed(candidate)), *notes],
         slices,
         mismatches,
-        len(_listed(baseline)),
+        repeats,
     )
 
 
@@ -200,13 +219,14 @@ def metric_comparison(
     gains = pairing.differences()[pairing.both] * (1 if metric.higher_is_better else -1)
     wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
     within = None if margin is None else margin[1] < alpha
-    verdict = _verdict(tested, p_adjusted, alpha, differs=bool(wins or losses), within=bool(within))
-    rows_a, rows_b, _ = pairing.used()
+    verdict = _verdict(tested, p_adjusted, alpha, differs=pairing.differs(), within=bool(within))
+    rows_a, rows_b, clusters = pairing.used()
     binary = pairing.is_binary()
     level, name = alpha / max(1, tests), pairing.a.name
     seen = tested.detectable(level, resamples)
     moved = (spread or {}).get(name)
     repeats = 1 if moved is None else len(moved.baseline)
+    lost = _losers(pairing, repeats)
     return MetricComparison(
         name=name,
         target=pairing.a.target,
@@ -240,9 +260,18 @@ def metric_comparison(
         margin_p=None if margin is None or tested.untold else margin[1],
         within_margin=within,
         test="" if tested.untold else tested.test.method,
-        losers=_losers(pairing),
+        losers=tuple(lost[:LOSERS]),
+        questions_lost=len(lost),
+        samples_for_margin=None
+        if margin is None or verdict != "cannot tell"
+        else _samples_for_margin(tested, margin[0], alpha, repeats),
+        clusters=None if clusters is None else tested.units,
+        clusters_worth=tested.clusters_worth,
+        no_spread=tested.no_spread,
         run_to_run=moved,
         untold=tested.untold,
+        calls_baseline=len(pairing.a.scores),
+        calls_candidate=len(pairing.b.scores),
     )
 
 
@@ -297,15 +326,36 @@ def margin_tests(tested: Sequence[Tested], margin: Margin) -> dict[str, tuple[fl
     }
 
 
-def _losers(pairing: Pairing) -> tuple[Loser, ...]:
-    """The samples that lost most, the worst first."""
+def _losers(pairing: Pairing, repeats: int) -> list[Loser]:
+    """The questions that lost, the worst first, each by the mean of its repeats."""
     import numpy as np
 
     losses = pairing.differences() * (-1 if pairing.known.higher_is_better else 1)
-    losses = np.where(losses > 0, losses, -1.0)  # NaN, no pair, is no loss
-    most = np.argsort(-losses, kind="stable")[:LOSERS].tolist()
-    ids, a, b = pairing.sample_ids, pairing.rows_a, pairing.rows_b
-    return tuple(Loser(ids[n], float(a[n, 0]), float(b[n, 0])) for n in most if losses[n] > 0)
+    ids, a, b = pairing.sample_ids, pairing.rows_a[:, 0], pairing.rows_b[:, 0]
+    if repeats == 1:
+        losses = np.where(losses > 0, losses, -1.0)  # NaN, no pair, is no loss
+        order = np.argsort(-losses, kind="stable").tolist()
+        return [Loser(ids[n], float(a[n]), float(b[n])) for n in order if losses[n] > 0]
+    asked: dict[str, list[int]] = {}
+    for place in np.flatnonzero(pairing.both).tolist():
+        asked.setdefault(question_of(ids[place], repeats), []).append(place)
+    found = [
+        (float(losses[places].mean()), max(places, key=lambda place: float(losses[place])), places)
+        for places in asked.values()
+    ]
+    return [
+        Loser(ids[worst], float(a[places].mean()), float(b[places].mean()))
+        for loss, worst, places in sorted(found, key=lambda each: -each[0])
+        if loss > 0
+    ]
+
+
+def _samples_for_margin(tested: Tested, margin: float, alpha: float, repeats: int) -> int | None:
+    """None where more samples would not help: the loss itself stands in the way."""
+    gain = tested.difference if tested.pairing.known.higher_is_better else -tested.difference
+    needed = None if gain <= -margin else tested.samples_to_rule_out(margin, alpha, repeats)
+    asked = int(tested.pairing.both.sum()) / repeats
+    return None if needed is None or needed <= asked else needed
 
 
 def _limits(interval: tuple[float, float, str] | None) -> Limits | None:

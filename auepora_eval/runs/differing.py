@@ -1,4 +1,4 @@
-"""Which samples of two runs differ, and by how much: what decides the smallest change that could be seen."""
+"""How much runs vary, and which samples of two differ: what decides which changes could be seen."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from ..stats.drawing import summed_by_unit
+from ..stats.few_clusters import errors_wide
+from ..stats.intervals import bootstrap_interval
 from ..stats.paired_power import Differing
 from ..stats.significance import DRAWS_UP_TO
+from ..stats.standard_error import careful_error
 
 if TYPE_CHECKING:
+    from ..core.scores import Rows
     from .pairing import Pairing
 
 _OF_SWAPS = 1 / 2_001  # the smallest p-value of the test for any aggregate
@@ -44,3 +48,35 @@ def differing_units(pairing: Pairing, error: float, *, resamples: int) -> Differ
         return Differing(counted=counted, least_p=least) if binary else None
     size = float(np.abs(sums).sum()) / (lost + won) * units_there / len(gains)
     return Differing(size, min(lost, won) / units_there, counted, least_p=least)
+
+
+def side_error(pairing: Pairing, rows: Rows) -> tuple[float, int]:
+    """The standard error of one run's value, and how many independent units it stands on."""
+    clusters = pairing.used()[2]
+    units = len(rows) if clusters is None else len(set(clusters))
+    if pairing.is_mean:
+        return careful_error(rows[:, 0], clusters=clusters), units
+    interval = pairing.known.interval(rows, clusters)
+    return math.nan if interval is None else (interval.high - interval.low) / (
+        2 * errors_wide(clusters)
+    ), units
+
+
+def difference_error(pairing: Pairing) -> tuple[float, int]:
+    """The standard error of the difference of two runs on the same samples."""
+    import numpy as np
+
+    rows_a, rows_b, clusters = pairing.used()
+    units = len(rows_a) if clusters is None else len(set(clusters))
+    if pairing.is_mean:
+        return careful_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters), units
+    metric, width = pairing.known, rows_a.shape[-1]
+    interval = bootstrap_interval(
+        np.concatenate([rows_a, rows_b], axis=-1),
+        lambda rows: metric.aggregate(rows[..., width:]) - metric.aggregate(rows[..., :width]),
+        clusters=clusters,
+        of_sums=metric.of_sums,
+    )
+    return math.nan if interval is None else (interval.high - interval.low) / (
+        2 * errors_wide(clusters)
+    ), units

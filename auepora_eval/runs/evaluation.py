@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,10 @@ from ..core.runner import name_of
 from ..core.scoring import Tally, environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
-from .journal import Journal, read_header, stored_places
+from .budgets import counted_and_given, first_budgets
+from .journal import HEADER, Journal, read_header, stored_places
 from .run_log import RunLog, logged
-from .same_run import refuse_other
+from .same_run import changed_since, facts_of_results, refuse_other
 from .scoring import Survey
 from .stopping_results import sequence_results
 from .system_identity import SystemIdentity, identity_of
@@ -99,11 +100,11 @@ def evaluate_and_store(
     evaluator.plan.validate_counts(survey.counts, survey.size)
     evaluator.warn_of_cutoffs_beyond_top_k()
     watch = None if stop_rule is None else stop_rule.watch(evaluator, dataset, survey.sha256)
-    facts = _facts(evaluator, dataset, survey, stop_rule, identity or identity_of(evaluator.system))
+    identity = _with_budgets(identity or identity_of(evaluator.system), evaluator, folder, resume=resume)
     header = {
         "evaluation_id": evaluation_id,
         "begun_at": utc_text(started),
-        **facts,
+        **_facts(evaluator, dataset, survey, stop_rule, identity),
     }
     clock = perf_counter()
     journal = _opened(storage, header, resume=resume, force=force)
@@ -118,7 +119,13 @@ def evaluate_and_store(
                 storage.forget_results(evaluation_id)  # they are of outputs that are gone
             with ResourceMonitor() as monitor:
                 called = _answer(
-                    evaluator, dataset, journal, retry_failed=retry_failed, cache=cache, watch=watch
+                    evaluator,
+                    dataset,
+                    journal,
+                    retry_failed=retry_failed,
+                    cache=cache,
+                    keeps=_is_of_one_program(journal, header),
+                    watch=watch,
                 )
             journal.refuse_if_lost()
             used = dataset if watch is None else watch.used(dataset)
@@ -174,14 +181,45 @@ def refuse_another_run(
     dataset: EvaluationDataset,
     storage: EvaluationResultsStorage,
     evaluation_id: str,
-    survey: Survey,
+    survey: Survey | None = None,
     stop_rule: StopRule | None = None,
     identity: SystemIdentity | None = None,
+    *,
+    is_read: bool = False,
 ) -> None:
-    """StorageError that says what differs, if the run of that id was begun as another one."""
+    """StorageError that says what differs, if the run of that id was begun as another one.
+
+    `is_read`: it is complete, and only read. Then a program that was changed since is told.
+    """
     folder = storage.run_folder(evaluation_id)
-    facts = _facts(evaluator, dataset, survey, stop_rule, identity)
-    refuse_other(read_header(folder), facts, folder)
+    survey = survey or Survey.of(dataset, evaluator.plan)
+    facts = _facts(evaluator, dataset, survey, stop_rule, identity or identity_of(evaluator.system))
+    if is_read and not (folder / HEADER).exists():  # it was scored, or made without a journal
+        before = facts_of_results(storage.load_results(evaluation_id), facts)
+    else:
+        before = read_header(folder)
+    refuse_other(before, facts, folder)
+    if is_read:
+        changed_since(before, facts)
+
+
+def _with_budgets(
+    identity: SystemIdentity, evaluator: AueporaEvaluator, folder: Path, *, resume: bool
+) -> SystemIdentity:
+    """The identity with the budgets that are new to the run; the others count what was spent before."""
+    evaluator.spent_before = {}
+    if resume and (folder / HEADER).exists():
+        counted, given = counted_and_given(folder, read_header(folder), evaluator.policy)
+        evaluator.spent_before = counted
+    else:
+        given = first_budgets(evaluator.policy, evaluator.settings())
+    return replace(identity, budgets=given or None)
+
+
+def _is_of_one_program(journal: Journal, header: Mapping[str, Any]) -> bool:
+    """Whether all answers in a journal are of the program of now: only those may go to its cache."""
+    others = set() if journal.places is None else journal.places.programs
+    return {journal.header.get("program_sha256"), *others} == {header.get("program_sha256")}
 
 
 def _facts(
@@ -231,10 +269,13 @@ def _answer(
     *,
     retry_failed: bool,
     cache: OutputCache | None,
+    keeps: bool,
     watch: Watch | None = None,
 ) -> int:
     """Ask the system for what the journal lacks; how many samples that was."""
     done = journal.places
+    if cache is not None and done is not None and keeps:
+        cache.add_all(done.pairs(sample for sample in dataset if sample.sample_id in done))
     if cache is not None and _reuse(evaluator, dataset, journal, cache, retry_failed=retry_failed):
         done = stored_places(journal.folder)
 

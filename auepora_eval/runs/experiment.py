@@ -134,6 +134,7 @@ def run_variant(
     *,
     seed: int = 0,
     resume: bool = False,
+    retry_failed: bool = False,
     force: bool = False,
     on_output: OnOutput | None = None,
     cache: OutputCache | None = None,
@@ -141,8 +142,8 @@ def run_variant(
     """Run one variant, or go on with it; False if no system had to be called.
 
     With `resume`, predictions are read once more, and metrics that a finished run lacks are scored on its
-    stored outputs. Samples that came to the dataset since are asked if there is a `cache`, which has the
-    answers to the others.
+    stored outputs; with `retry_failed` its failures are tried again. Samples that came to the dataset since
+    are asked if there is a `cache`, which has the answers to the others.
     """
     name, about = run_id(experiment, variant), {"experiment": identity(experiment, variant)}
     samples = samples_of(experiment, variant, dataset)
@@ -155,7 +156,8 @@ def run_variant(
     if state is not State.NOTHING and not resume and not force:
         what = "is there already. Go on with it (--resume), or begin again (--force)."
         raise StorageError(f"{storage.run_folder(name)} {what}")
-    if resume and state is State.FINISHED and calls:
+    mends = retry_failed and state is State.FINISHED and not storage.is_complete(name, retry_failed=True)
+    if resume and state is State.FINISHED and calls and not mends:
         return False
     again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS, State.OTHER_SAMPLES))
     if isinstance(source, AueporaEvaluator):
@@ -170,7 +172,8 @@ def run_variant(
             samples,
             storage,
             evaluation_id=name,
-            resume=resume and state is State.BEGUN,
+            resume=resume and (state is State.BEGUN or mends),
+            retry_failed=retry_failed,
             force=again,
             cache=cache,
             survey=survey,

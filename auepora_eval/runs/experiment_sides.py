@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.batch import shared_or_none
 from ..core.metrics_base import SampleMetric
-from ..core.scores import as_columns
+from ..core.scores import Scores, as_columns
 from ..core.types import EvaluationRun, SampleScore
 from ..errors import PlanError
 from ..io.predictions import MISSING_PREDICTION
 from .pairing import FilledRows, clusters_of_rows, metric_of
 
 if TYPE_CHECKING:
-    from ..core.scores import Rows, Scores
+    from ..core.scores import Rows
 
 
 class Side(NamedTuple):
@@ -51,16 +51,19 @@ class Side(NamedTuple):
         return len(self.rows) if self.clusters is None else len(set(self.clusters))
 
     def interval(self, seed: int = 0) -> tuple[float, float] | None:
-        """The 95% interval of the value."""
+        """The 95% interval of the value; None where it has no width, as of scores that are all alike."""
         found = self.metric.interval(self.rows, self.clusters, seed=seed) if len(self.rows) else None
-        return None if found is None else (found.low, found.high)
+        return None if found is None else found.limits
 
 
 def sides_of(runs: Mapping[str, EvaluationRun], name: str) -> dict[str, Side]:
-    """One metric of all variants. It takes all of them to know the slowest call."""
+    """One metric of all variants. It takes all of them to know the slowest call, and what answers weigh."""
     import numpy as np
 
-    found = {variant: _Counted(run, name) for variant, run in runs.items()}
+    found = {
+        variant: _Counted(run, name, [other for key, other in runs.items() if key != variant])
+        for variant, run in runs.items()
+    }
     measured = [one.rows[one.measured] for one in found.values() if one.measured.any()]
     if measured and any(one.endless for one in found.values()):
         width = max(rows.shape[1] for rows in measured)
@@ -74,7 +77,7 @@ def sides_of(runs: Mapping[str, EvaluationRun], name: str) -> dict[str, Side]:
 class _Counted:
     """The scores of one variant on the way to a side."""
 
-    def __init__(self, run: EvaluationRun, name: str) -> None:
+    def __init__(self, run: EvaluationRun, name: str, others: Sequence[EvaluationRun]) -> None:
         import numpy as np
 
         result = run.result(name)
@@ -83,7 +86,8 @@ class _Counted:
             raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
         self.metric, self.scores = metric, as_columns(result.scores)
         samples = {sample.sample_id: sample for sample in run.samples}
-        filled = FilledRows(metric, self.scores, samples)
+        beside = _largest_of(self.scores, [as_columns(other.result(name).scores) for other in others])
+        filled = FilledRows(metric, self.scores, samples, beside=beside)
         self.rows, self.there = filled.rows, filled.there
         self.measured = np.isfinite(self.scores.values)
         self.clusters = clusters_of_rows(self.scores, samples)
@@ -120,6 +124,26 @@ class _Counted:
         if clusters is None or self.clusters is None:
             return len(places)
         return len({self.clusters[place] for place in places})
+
+
+def _largest_of(scores: Scores, others: Sequence[Scores]) -> Scores | None:
+    """The parts of other variants' answers to the same samples, each part at its largest."""
+    import numpy as np
+
+    width = max((0 if other.parts is None else other.parts.shape[1] for other in others), default=0)
+    if not width or not scores.notes:
+        return None
+    values, parts = np.full(len(scores), math.nan), np.zeros((len(scores), width))
+    for other in others:
+        where = dict(zip(other.sample_ids, range(len(other)), strict=True))
+        for place, sample_id in enumerate(scores.sample_ids):
+            its = where.get(sample_id)
+            if its is not None and other.parts is not None and math.isfinite(other.values[its]):
+                values[place] = 0.0
+                parts[place, : other.parts.shape[1]] = np.maximum(
+                    parts[place, : other.parts.shape[1]], other.parts[its]
+                )
+    return Scores(scores.sample_ids, values, parts=parts)
 
 
 def _unpredicted(scores: Scores) -> list[int]:

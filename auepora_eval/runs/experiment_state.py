@@ -10,6 +10,7 @@ from ..core.dataset import EvaluationDataset
 from ..core.plan import EvaluationPlan
 from ..core.runner import AueporaEvaluator, name_of
 from ..errors import StorageError
+from .budgets import BUDGETS
 from .journal import HEADER, read_header, stored_places
 from .scoring import predictions_at, score_predictions
 from .storage import EvaluationResultsStorage, read_results
@@ -64,7 +65,7 @@ def stored_state(
             else "of its own"
         )
         raise OtherVariantError(f"{name} is a run {whose}. Choose another experiment_id or variant_id.")
-    if before != identity:
+    if _without_budgets(before) != _without_budgets(identity):
         return State.OTHER_SETTINGS
     return state if on == sha256 else State.OTHER_SAMPLES
 
@@ -103,6 +104,12 @@ def score_again(
         configuration=evaluator.settings(),
         force=True,
     )
+
+
+def _without_budgets(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides answers: a budget that is spent may be raised, and the run goes on."""
+    settings = _mapping(identity.get("settings"))
+    return {**identity, "settings": {key: value for key, value in settings.items() if key not in BUDGETS}}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

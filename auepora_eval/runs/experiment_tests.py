@@ -50,6 +50,7 @@ class PairTest:
 
     `effect_size` is Cohen's d, in standard deviations of the scores; `effect_size_paired` is d_z, in those of
     the differences. `samples_needed` is how many samples a variant takes to show a difference of this size.
+    The p-values are None where nothing was tested.
     """
 
     metric: str
@@ -57,8 +58,8 @@ class PairTest:
     second: str
     difference: float
     interval: tuple[float, float] | None
-    p_value: float
-    p_adjusted: float
+    p_value: float | None
+    p_adjusted: float | None
     effect_size: float | None
     effect_size_paired: float | None
     error: float
@@ -117,7 +118,7 @@ def pair_tests(
 
 def _corrected(family: Sequence[PairTest], experiment: Experiment) -> list[PairTest]:
     tested = [one for one in family if one.tested]
-    adjusted = holm([1.0 if math.isnan(one.p_value) else one.p_value for one in tested])
+    adjusted = holm([1.0 if one.p_value is None else one.p_value for one in tested])
     level = experiment.alpha / max(1, len(tested))
     return [
         *(
@@ -179,8 +180,8 @@ def _of_pairs(names: tuple[str, str], tested: Tested, *, by_t: bool) -> PairTest
         second=names[1],
         difference=tested.difference,
         interval=None if tested.interval is None else (tested.interval.low, tested.interval.high),
-        p_value=test.p_value,
-        p_adjusted=math.nan,
+        p_value=_finite(test.p_value),
+        p_adjusted=None,
         effect_size=_finite(cohens_d(a, b)) if pairing.is_mean else None,
         effect_size_paired=_finite(cohens_dz(b - a)) if pairing.is_mean else None,
         error=tested.error,
@@ -200,8 +201,8 @@ def _untested(names: tuple[str, str], a: Side, b: Side) -> PairTest:
         second=names[1],
         difference=b.value - a.value,
         interval=None,
-        p_value=math.nan,
-        p_adjusted=math.nan,
+        p_value=None,
+        p_adjusted=None,
         effect_size=None,
         effect_size_paired=None,
         error=math.nan,
@@ -234,15 +235,15 @@ def _of_sides(names: tuple[str, str], a: Side, b: Side, *, seed: int) -> PairTes
         test = welch_difference(a.rows[:, 0], b.rows[:, 0], clusters_a=a.clusters, clusters_b=b.clusters)
     else:
         test = _of_aggregates(a, b, seed)
-    known = math.isfinite(test.low) and math.isfinite(test.high)
+    known = math.isfinite(test.low) and math.isfinite(test.high) and test.low < test.high
     return PairTest(
         metric=metric.name,
         first=names[0],
         second=names[1],
         difference=test.difference,
         interval=(test.low, test.high) if known else None,
-        p_value=test.p_value,
-        p_adjusted=math.nan,
+        p_value=_finite(test.p_value),
+        p_adjusted=None,
         effect_size=_finite(cohens_d(a.rows[:, 0], b.rows[:, 0])) if is_mean else None,
         effect_size_paired=None,
         error=test.error,

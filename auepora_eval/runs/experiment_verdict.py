@@ -60,8 +60,8 @@ def verdict(
     fewest = min(samples, key=lambda name: samples[name])
     missing = max(0, experiment.min_sample_size - samples[fewest])
 
-    def nobody(reason: str) -> Verdict:
-        return Verdict(NOBODY, reason, leader, missing, rails)
+    def nobody(reason: str, beaten: str = "") -> Verdict:
+        return Verdict(NOBODY, f"{reason}{beaten}", leader, missing, rails)
 
     if leader is None:
         failed = sum(side.failed for side in sides.values())
@@ -81,11 +81,13 @@ def verdict(
             "Find out what before trusting any difference."
         )
     doubt = _doubt(experiment, leader, of_primary, primary)
+    beaten = _better_than_control(experiment, of_primary, rails)
     if doubt:
-        return nobody(doubt)
+        return nobody(doubt, beaten)
     broken = [check for check in rails if check.variant == leader and not check.holds]
     if broken:
-        return nobody(f"{leader} is best on {primary}, but {' And '.join(one.reason for one in broken)}")
+        reasons = " And ".join(one.reason for one in broken)
+        return nobody(f"{leader} is best on {primary}, but {reasons}", beaten)
     others = [name for name in sides if name != leader]
     told = " and ".join(f"{name} ({_told(_between(of_primary, leader, name), leader)})" for name in others)
     return Verdict(leader, f"{leader} is better on {primary} than {told}.", leader, 0, rails)
@@ -145,6 +147,23 @@ def _doubt(experiment: Experiment, leader: str, tests: Sequence[PairTest], prima
     return ""
 
 
+def _better_than_control(
+    experiment: Experiment, tests: Sequence[PairTest], rails: Sequence[RailCheck]
+) -> str:
+    """Who keeps to the guard rails and is surely better than the control, though nobody wins."""
+    control, least = experiment.variants[0].variant_id, minimum_lead(experiment)
+    broken = {check.variant for check in rails if not check.holds}
+    found = []
+    for name in (one.variant_id for one in experiment.variants[1:] if one.variant_id not in broken):
+        test = _between(tests, control, name)
+        if test is not None and test.better == name and abs(test.difference) >= least:
+            found.append(f"{name} ({_told(test, name)})")
+    if not found:
+        return ""
+    verb = "is" if len(found) == 1 else "are each"
+    return f" But {' and '.join(found)} {verb} better than {control}, the control."
+
+
 def needed_text(needed: int | None, before: str = "", after: str = "") -> str:
     """How many samples it would take, in words; nothing where that is not known."""
     if needed is None:
@@ -154,7 +173,7 @@ def needed_text(needed: int | None, before: str = "", after: str = "") -> str:
 
 
 def _told(test: PairTest | None, leader: str) -> str:
-    if test is None:
+    if test is None or test.p_adjusted is None:
         return "not compared"
     difference = test.difference if leader == test.second else -test.difference
     p = "p < 0.001" if test.p_adjusted < 0.001 else f"p = {test.p_adjusted:.3f}"

@@ -64,6 +64,8 @@ def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Ch
         why = f"{change}: of nothing no share can be lost"
         return _lost(rule, UNCLEAR, why, "Give a limit with --min or --max.", change, None)
     held = change.worst_loss if rule.on == "bound" and change.now != change.before else change.loss
+    if held is None and change.loss > (rule.limit or 0.0):
+        held = change.loss  # no interval is needed to see that
     if held is None:
         why = f"{change}, with no interval to hold it by"
         return _lost(rule, UNCLEAR, why, "Judge the value (on: value).", change, None)

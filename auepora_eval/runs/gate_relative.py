@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..stats.paired_margins import units_to_rule_out, unseen_loss
+from ..stats.paired_margins import unseen_loss
 from .compare import pairings_of
 from .gate_absolute import not_measured
 from .gate_figures import GatedRun, canonical
@@ -124,7 +124,7 @@ def _regression(
     p_value, tests = p_values[rule.name], len(p_values)
     told, least = _told(tested), _least(tested, paired, tests)
     if least >= alpha:
-        words = _unseen(tested) if not _differs(tested) else told
+        words = _unseen(tested) if not tested.pairing.differs() else told
         why = f"so few samples can show no loss, however large: {words}, {_p(least)} at best"
         # Of many metrics some stand on few samples. Unless they lost, they do not stop what the others show.
         others = any(_least(one, paired, tests) < alpha for one in paired.tested.values())
@@ -132,7 +132,7 @@ def _regression(
             return _verdict(rule, PASS, why, "", tested, p_value)
         return _verdict(rule, UNCLEAR, why, _enough_for_any(tests, alpha), tested, p_value)
     seen = tested.detectable(alpha / tests, paired.resamples)
-    if not _differs(tested):
+    if not tested.pairing.differs():
         return _verdict(rule, PASS, _unseen(tested), "", tested, p_value, seen)
     corrected = _p(p_value) + (f", Holm over {tests} metrics" if tests > 1 else "")
     if p_value < alpha and _gain(tested) < 0:
@@ -159,7 +159,7 @@ def _enough_for_any(tests: int, alpha: float) -> str:
 
 def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> Verdict:
     margin, told, unit = rule.limit or 0.0, _told(tested), tested.pairing.known.unit
-    p_value, differs = tested.margin_p(margin), _differs(tested)
+    p_value, differs = tested.margin_p(margin), tested.pairing.differs()
     told = told if differs else _unseen(tested)
     if p_value < alpha:
         why = f"a loss of {shown(margin, unit)} or more is ruled out: {told}, one-sided {_p(p_value)}"
@@ -184,17 +184,13 @@ def _surely_beyond(tested: Tested, margin: float) -> bool:
 
 def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
     """How many samples would rule the margin out, were there no difference."""
-    pairs, reach = int(tested.pairing.both.sum()), tested.reach(margin)
-    needed = tested.samples_needed(margin, min(2 * alpha, 0.79))  # one-sided
-    if math.isfinite(reach) and margin < reach:
-        # So many it takes where no sample differs at all.
-        units = units_to_rule_out(margin, reach, tested.lost_size, level=alpha)
-        needed = max(needed or 0, math.ceil(units * pairs / tested.units))
+    needed = tested.samples_to_rule_out(margin, alpha)
     if needed is None:
         return "Measure more samples, or allow a wider margin."
+    pairs = int(tested.pairing.both.sum())
     if needed <= pairs:  # there are enough samples; it is the loss that stands in the way
         return f"Allow a wider margin, or win it back. {hint}"
-    return f"About {needed:,} samples would tell, if there is no difference; or allow a wider margin."
+    return f"About {needed:,} samples would rule it out, if there is no difference; or allow a wider margin."
 
 
 def _not_paired(rule: Rule, paired: Paired) -> Verdict:
@@ -246,10 +242,16 @@ def _told(tested: Tested) -> str:
     unit, pairing = tested.pairing.known.unit, tested.pairing
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
     words = f"{shown(tested.difference, unit, signed=True)}{shown_interval(interval, unit)}"
-    words += f" on {int(pairing.both.sum())} pairs"
+    words += ", the same for all," if tested.no_spread and tested.difference else ""
+    words += f" on {_pairs(tested)}"
     if failed := _failed(tested):
         words += f" ({failed} failed, counted as the worst)"
     return words + (f" ({pairing.unmatched} without a partner)" if pairing.unmatched else "")
+
+
+def _pairs(tested: Tested) -> str:
+    count = int(tested.pairing.both.sum())
+    return f"{count} pair{'s' * (count != 1)}"
 
 
 def _failed(tested: Tested) -> int:
@@ -263,7 +265,7 @@ def _unseen(tested: Tested) -> str:
     """How large a loss could have gone unseen where no sample differs."""
     low, high = tested.pairing.known.bounds
     pairs, units = int(tested.pairing.both.sum()), tested.units
-    words = f"no sample differs among {pairs} pairs" + (f" in {units} clusters" if units < pairs else "")
+    words = f"no sample differs among {_pairs(tested)}" + (f" in {units} clusters" if units < pairs else "")
     if not math.isfinite(high - low):
         return words
     unseen = unseen_loss(units, high - low, tested.lost_size)
@@ -274,11 +276,6 @@ def _change(tested: Tested) -> Change:
     metric = tested.pairing.known
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
     return Change(tested.value_a, tested.value_b, metric.higher_is_better, metric.unit, interval)
-
-
-def _differs(tested: Tested) -> bool:
-    differences = tested.pairing.differences()[tested.pairing.both]
-    return bool((differences != 0).any())
 
 
 def _gain(tested: Tested) -> float:

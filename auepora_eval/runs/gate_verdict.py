@@ -84,11 +84,6 @@ class GateReport:
         return sorted(found, key=lambda one: (order[one.severity], one.outcome != FAIL))
 
 
-def has_no_spread(interval: Limits) -> bool:
-    """Whether all samples differ by the same, which tells nothing of how others would."""
-    return interval[0] != 0 and math.isclose(*interval, rel_tol=1e-9)
-
-
 def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:
     """A number in a sentence."""
     if value is None or not math.isfinite(value):
@@ -100,6 +95,4 @@ def shown_interval(interval: Limits | None, unit: str = "") -> str:
     """An interval in a sentence, in front of it a space; nothing where there is none."""
     if interval is None:
         return ""
-    if has_no_spread(interval):
-        return ", the same for all,"
     return f" [{interval[0]:+.3g}, {interval[1]:+.3g}]{' s' if unit == 's' else ''}"

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.spent import Spent
 from ..core.types import SystemOutputs
 from ..errors import DataError, StorageError
 from ..io.atomic import write_bytes
@@ -166,6 +167,10 @@ class Journal:
                 f"{self.path} was damaged while the run went on: {what} not what was written. " + _NOT_STORED
             )
         return places
+
+    def note_warm_up(self, spent: Spent) -> None:
+        """Write what calls cost whose outputs are nowhere: the budget is the run's."""
+        self._note("warm_up", **spent.sums())
 
     def append(self, sample_id: str, output: SystemOutputs) -> None:
         """Write an output and return when it is on the disk."""

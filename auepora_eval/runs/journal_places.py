@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..core.call_records import failed_attempts
 from ..core.policy import PASSING
 from ..core.seen import SeenIds, key_of
 from ..core.types import EvaluationSample, SystemOutputs
@@ -27,9 +28,9 @@ RETRYABLE = frozenset(
 
 def may_pass(output: Mapping[str, Any]) -> bool:
     """Whether a failure is of a kind that another call may mend, by its last attempt or else by its type."""
-    attempts = (output.get("extra") or {}).get("attempts")
-    if isinstance(attempts, list) and attempts and isinstance(attempts[-1], dict):
-        return attempts[-1].get("kind") in PASSING or output["error"].get("type") in RETRYABLE
+    attempts = failed_attempts(output.get("extra") or {})
+    if attempts and (attempts[-1]["kind"] in PASSING or attempts[-1].get("named") is True):
+        return True
     return output["error"].get("type") in RETRYABLE
 
 
@@ -44,6 +45,7 @@ class JournalPlaces:
     def __init__(self, path: Path, run_key: bytes, made: Callable[[str], bool] | None = None) -> None:
         self.path, self._run_key, self._made = path, run_key, made
         self.mended: set[str] = set()  # the notes that outputs follow: results of these are behind
+        self.programs: set[str] = set()  # sha256 of programs other than the first one, by the notes
         self.damage = Damage()
         self.last_number = 0  # the highest sequence number
         self.longest = 0  # documents retrieved for a sample, at the most
@@ -71,6 +73,8 @@ class JournalPlaces:
                 else:
                     self.last_number = number
                 if record.get("type") != "output":
+                    if isinstance(program := record.get("program_sha256"), str):
+                        self.programs.add(program)
                     if isinstance(mends := record.get("mends"), str):
                         noted.add(mends)
                         if self._made is not None and number < end and self._made(mends):

@@ -103,13 +103,27 @@ def _taken_away(path: Path, what: str) -> str:
     )
 
 
+def writer_of(folder: Path) -> str:
+    """Who writes to a run's folder, as far as the note tells; nothing if nobody does.
+
+    The lock itself is not tried: whoever comes for it in that moment would be refused.
+    """
+    note = _note_at(folder / "lock")
+    return _who(note) if note and _is_alive(note) else ""
+
+
 def _holder(path: Path) -> str:
+    note = _note_at(path)
+    return "somebody else" if note is None else _who(note)
+
+
+def _note_at(path: Path) -> dict[str, Any] | None:
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
-        return "somebody else"
+        return None
     try:
-        return _who(_note(file))
+        return _note(file)
     finally:
         os.close(file)
 

@@ -100,7 +100,7 @@ def lost_samples(
                 asked.right if asked else (),
                 ours.error if ours else None,
                 theirs.error if theirs else None,
-                metric.losses,
+                metric.questions_lost,
             )
         )
     return found

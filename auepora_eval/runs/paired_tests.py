@@ -8,23 +8,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..core.metrics_base import SampleMetric
 from ..core.types import TargetCategory
 from ..metrics.load import SloShare
 from ..stats.correction import holm
+from ..stats.few_clusters import clusters_worth, errors_wide
 from ..stats.intervals import Interval, bca_mean_intervals, bootstrap_interval
 from ..stats.paired_margins import (
     bounded_margin_p,
     lost_size,
     paired_margin_test,
     pseudo_gains,
+    units_to_rule_out,
     unseen_loss_p,
 )
-from ..stats.paired_power import detectable_change, units_needed
+from ..stats.paired_power import detectable_change, fewest_units, units_needed
 from ..stats.power import sample_size
 from ..stats.significance import (
     DRAWS_UP_TO,
@@ -33,7 +34,8 @@ from ..stats.significance import (
     paired_swap_test,
     sign_flip_tests,
 )
-from ..stats.standard_error import mean_error
+from ..stats.standard_error import careful_error
+from .cluster_notes import FEW_TO_COMPARE
 from .differing import differing_units
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from .pairing import Pairing
 
 RESAMPLES = 10_000
+FAILED_AND_BETTER = (
+    "answers are scored by each other, and some of the better run failed: answered, they might make it worse"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Tested:
     """One pairing with its values, the interval of their difference, and its test.
 
     `untold` says why no test can tell, where none can: the test that stands there is then not to be used.
+    `no_spread` says that all resamples give the same difference, as where all samples do: an interval of no
+    width would pass for certainty, so there is none.
     """
 
     pairing: Pairing
@@ -60,6 +67,7 @@ class Tested:
     error: float  # standard error of the difference; NaN where it is not known
     freedom: float | None = None  # degrees of freedom of the error, where whole runs were tested
     untold: str = ""
+    no_spread: bool = False
 
     @property
     def units(self) -> int:
@@ -120,6 +128,12 @@ class Tested:
         return max(seen, 2 * margin) if math.isfinite(seen) else math.inf
 
     @property
+    def clusters_worth(self) -> float | None:
+        """How many clusters of equal size would tell as much; None without clusters."""
+        clusters = self.pairing.used()[2]
+        return None if clusters is None else clusters_worth(list(Counter(clusters).values()))
+
+    @property
     def lost_size(self) -> float:
         """How many times the average cluster one is that may have been lost; 1 without clusters."""
         clusters = self.pairing.used()[2]
@@ -136,16 +150,20 @@ class Tested:
 
         None where not even the largest would be noticed, and where nothing is known of how samples differ.
         """
-        differing = self.differing(resamples)
-        if differing is None:
+        differing, worth = self.differing(resamples), self.clusters_worth
+        if differing is None or (worth is not None and worth < fewest_units(level)):
             return None
         low, high = self.pairing.known.bounds
         return detectable_change(self.units, self._sd, differing, alpha=level, reach=high - low)
 
     def samples_to_show(self, effect: float, level: float, repeats: int = 1) -> int | None:
-        """How many samples the test takes to show an effect of this size, each asked `repeats` times."""
+        """How many samples the test takes to show an effect of this size, each asked `repeats` times.
+
+        None of few clusters: how much these differ is itself hardly known.
+        """
         differing = self.differing()
-        if differing is None or not effect:
+        few = self.clusters_worth is not None and self.clusters_worth < FEW_TO_COMPARE
+        if differing is None or not effect or few:
             return None
         units = units_needed(effect, self._sd, differing, alpha=level)
         samples = int(self.pairing.both.sum()) / repeats
@@ -156,11 +174,19 @@ class Tested:
         """The standard deviation of a unit's difference."""
         return self.error * math.sqrt(self.units) if self.error > 0 else None
 
-    def samples_needed(self, effect: float, level: float, repeats: int = 1) -> int | None:
-        """About how many samples tell an effect of this size from none, by t: the plan of a margin's test."""
-        if not self.error > 0 or not effect or self.untold or self.freedom is not None or self.units < 2:
+    def samples_to_rule_out(self, margin: float, alpha: float, repeats: int = 1) -> int | None:
+        """About how many samples rule out a loss of the margin four times in five, were there no difference.
+
+        As many as a one-sided t-test takes, and no fewer than it takes where no sample differs at all.
+        """
+        if self.untold or self.freedom is not None or self.units < 2:
             return None
-        units = sample_size(effect, self.error * math.sqrt(self.units), alpha=level)
+        found, reach = [], self.reach(margin)
+        if self._sd is not None:
+            found.append(sample_size(margin, self._sd, alpha=min(2 * alpha, 0.79)))
+        if math.isfinite(reach) and margin < reach:
+            found.append(units_to_rule_out(margin, reach, self.lost_size, level=alpha))
+        units = max((one for one in found if one is not None), default=None)
         samples = int(self.pairing.both.sum()) / repeats
         return None if units is None else math.ceil(units * samples / self.units)
 
@@ -208,7 +234,16 @@ def tested_all(pairings: Sequence[Pairing], *, seed: int, resamples: int) -> lis
         )
         for place, test, interval in zip(group, tests, intervals, strict=True):
             found[place] = (_exact_if_binary(pairings[place], test), interval)
-    return [_tested(pairing, found.get(place), seed) for place, pairing in enumerate(pairings)]
+    tested = [_tested(pairing, found.get(place), seed) for place, pairing in enumerate(pairings)]
+    return [_no_gain_by_failing(one) for one in tested]
+
+
+def _no_gain_by_failing(tested: Tested) -> Tested:
+    """Nothing is told of a gain that failures may have made, by what they took from the other answers."""
+    if not tested.pairing.gains_by_failing:
+        return tested
+    test = PairedTest(1.0, tested.difference, tested.test.method)
+    return replace(tested, test=test, untold=FAILED_AND_BETTER)
 
 
 def _groups_of_means(pairings: Sequence[Pairing]) -> list[list[int]]:
@@ -241,8 +276,8 @@ def _tested(pairing: Pairing, known: tuple[PairedTest, Interval | None] | None, 
     side_a, side_b = (metric.interval(rows, clusters, seed=seed) for rows in (rows_a, rows_b))
     if known is not None:
         test, interval = known
-        error = mean_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters).error
-        return Tested(pairing, value_a, value_b, side_a, side_b, interval, test, error)
+        error = careful_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters)
+        return _shown(Tested(pairing, value_a, value_b, side_a, side_b, interval, test, error))
     import numpy as np
 
     width = rows_a.shape[-1]
@@ -258,5 +293,17 @@ def _tested(pairing: Pairing, known: tuple[PairedTest, Interval | None] | None, 
     )
     error = math.nan
     if interval is not None:
-        error = (interval.high - interval.low) / (2 * NormalDist().inv_cdf(0.975))
-    return Tested(pairing, value_a, value_b, side_a, side_b, interval, test, error)
+        error = (interval.high - interval.low) / (2 * errors_wide(clusters))
+    return _shown(Tested(pairing, value_a, value_b, side_a, side_b, interval, test, error))
+
+
+def _shown(tested: Tested) -> Tested:
+    """Without the intervals that have no width, and the others where a difference can be."""
+    kept = [
+        None if one is None or one.limits is None else one
+        for one in (tested.interval_a, tested.interval_b, tested.interval)
+    ]
+    no_spread = tested.interval is not None and kept[2] is None
+    low, high = tested.pairing.known.bounds
+    change = kept[2] and kept[2].within(low - high, high - low)
+    return replace(tested, interval_a=kept[0], interval_b=kept[1], interval=change, no_spread=no_spread)

@@ -8,15 +8,14 @@ comparison; name those that matter.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from ..core.types import EvaluationRun
 from ..errors import PlanError
-from ..stats.intervals import bootstrap_interval
-from ..stats.paired_power import Differing, detectable_change, units_needed
+from ..stats.few_clusters import clusters_worth
+from ..stats.paired_power import Differing, detectable_change, fewest_units, units_needed
 from ..stats.power import (
     POWER,
     cluster_design_effect,
@@ -24,21 +23,17 @@ from ..stats.power import (
     sample_size,
     sd_of_difference,
 )
-from ..stats.standard_error import mean_error
+from ..stats.share_power import detectable_drop, samples_for_drop
 from .compare import Runs, pairings_of
-from .differing import differing_units
+from .differing import difference_error, differing_units, side_error
 from .mismatch import data_mismatches
 from .paired_tests import RESAMPLES, is_of_time
 from .pairing import Pairing
 from .repeats import pooled, within_question_variance
 
-if TYPE_CHECKING:
-    from ..core.scores import Rows
-
 # Scores of two systems on the same questions correlate by 0.3 to 0.7 (Miller 2024, "Adding error bars to
 # evals"); in the middle a difference varies as much as one system's scores do.
 CORRELATION = 0.5
-_Z95 = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -46,10 +41,11 @@ class MetricPower:
     """What can be seen of one metric, where both systems are asked the same samples and where they are not.
 
     `same_sd` and `other_sd` are standard deviations of the difference of one unit: a cluster of `per_unit`
-    samples, or a sample. `differing` tells how many units differ where the test counts them; `reach` is how
-    far apart two values can be, if there is an end to it. `detectable` is the smallest change that `samples`
-    show with the power, `needed` how many samples (of each system) the effect takes. None is not known, not
-    asked, or that no change, or no number of samples, would do.
+    samples, or a sample. `differing` tells how many units differ where the test counts them. Of 0/1 scores
+    `other_rate` is the larger share, and `other_design` how many samples tell as much as one by itself;
+    `reach` is how far apart two values can be, if there is an end to it. `detectable` is the smallest change
+    that `samples` show with the power, `needed` how many samples (of each system) the effect takes. None is
+    not known, not asked, or that no change, or no number of samples, would do.
     """
 
     name: str
@@ -66,6 +62,14 @@ class MetricPower:
     needed_other: int | None = None
     differing: Differing | None = None
     reach: float | None = None
+    other_rate: float | None = None
+    other_design: float = 1.0
+    unit_worth: float = 1.0  # of clusters of different size, how many of equal size one stands for
+
+    @property
+    def other_is_known(self) -> bool:
+        """Whether anything is known of how two systems' scores of other samples differ."""
+        return self.other_sd is not None or self.other_rate is not None
 
     @property
     def is_known(self) -> bool:
@@ -104,9 +108,18 @@ class PowerReport:
         units, reach = samples / metric.per_unit, math.inf if metric.reach is None else metric.reach
         if same:
             whole, sd = math.floor(units + 1e-6), metric.same_sd
+            if whole * metric.unit_worth < fewest_units(self.level):
+                return None
             return detectable_change(
                 whole, sd, metric.differing, alpha=self.level, power=self.power, reach=reach
             )
+        if metric.other_rate is not None:
+            alone = math.floor(samples / metric.other_design + 1e-6)
+            drop = detectable_drop(metric.other_rate, alone, alpha=self.level, power=self.power)
+            if drop is None or not self._same_tells_more(metric):
+                return drop
+            least = self.detectable(metric, samples)
+            return None if least is None else max(drop, least)
         if metric.other_sd is None or units < 2:
             return None
         found = minimum_detectable_effect(
@@ -116,14 +129,30 @@ class PowerReport:
 
     def needed(self, metric: MetricPower, effect: float, *, same: bool = True) -> int | None:
         """How many samples show a change of that size; None where no number does, or nothing is known."""
+        units: int | None
         if same:
             sd, differing = metric.same_sd, metric.differing
             units = units_needed(effect, sd, differing, alpha=self.level, power=self.power)
+        elif metric.other_rate is not None:
+            units = samples_for_drop(effect, metric.other_rate, alpha=self.level, power=self.power)
+            alone = None if units is None else math.ceil(units * metric.other_design)
+            if alone is None or not self._same_tells_more(metric):
+                return alone
+            least = self.needed(metric, effect)
+            return None if least is None else max(alone, least)
         elif metric.other_sd is None:
             return None
         else:
             units = sample_size(effect, metric.other_sd, alpha=self.level, power=self.power, groups=2)
         return None if units is None else math.ceil(units * metric.per_unit)
+
+    def _same_tells_more(self, metric: MetricPower) -> bool:
+        """Whether the same samples can only help: scores go together, and how these differ is known.
+
+        The exact test of few pairs is more careful than Welch's; still, no more is promised of other samples.
+        """
+        together = metric.correlation if metric.correlation is not None else self.assumed_correlation
+        return metric.is_known and (together or 0.0) >= 0
 
 
 def power_from_numbers(
@@ -157,18 +186,21 @@ def power_from_numbers(
         same, other = sd, None
     else:
         same, other = _sd_of_rate(rate or 0.0, effect, correlation)
+    design = cluster_design_effect(cluster_size, cluster_correlation)
+    alone = other
     if per_question is not None:
         if within_sd is None:
             raise PlanError(_NO_WITHIN)
         less = 2 * within_sd**2 * (1 - 1 / per_question)
         same, other = _with_less(same, less), None if other is None else _with_less(other, less)
     # A cluster's mean varies less than one of its samples, but more than the mean of unrelated ones.
-    shrunk = math.sqrt(cluster_design_effect(cluster_size, cluster_correlation) / cluster_size)
-    apart = None if other is None else other * shrunk
-    metric = MetricPower(name, "", same * shrunk, apart, n, cluster_size)
-    if rate is not None:
-        alone = cluster_size == 1 and per_question in (None, 1)
-        metric = replace(metric, differing=_of_rate(rate, correlation) if alone else None, reach=1.0)
+    shrunk = math.sqrt(design / cluster_size)
+    metric = MetricPower(name, "", same * shrunk, None, n, cluster_size)
+    if rate is not None and alone and other is not None:
+        design_other = design * (other / alone) ** 2
+        metric = replace(metric, other_rate=max(rate, 1 - rate), other_design=design_other, reach=1.0)
+        if per_question in (None, 1):  # as many samples as the clusters are worth, each by itself
+            metric = replace(metric, same_sd=same, per_unit=design, differing=_of_rate(rate, correlation))
     assumed = correlation if rate is not None else None
     report = PowerReport(alpha, alpha, power, [metric], effect, (), assumed, per_question)
     return _filled(report)
@@ -211,7 +243,7 @@ def power_from_runs(
             less = _saved(pairing.a.name, first, second or first, per_question)
         one = _metric_power(pairing, guess, less, repeats=len(first))
         found.append(one if n is None else replace(one, samples=n))
-    if not any(one.is_known or one.other_sd for one in found):
+    if not any(one.is_known or one.other_is_known for one in found):
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     names = tuple(one.evaluation_id for one in everything)
     left_out = [f"{', '.join(times)}: {_TIMES}"] if times else []
@@ -250,11 +282,11 @@ def _filled(report: PowerReport) -> PowerReport:
 def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats: int) -> MetricPower:
     """How much the differences of a metric vary; `guess` is the correlation, where there is one run only."""
     rows_a, rows_b, clusters = pairing.used()
-    error_a, error_b = (_side_error(pairing, rows) for rows in (rows_a, rows_b))
+    error_a, error_b = (side_error(pairing, rows) for rows in (rows_a, rows_b))
     other = math.hypot(error_a[0], error_b[0])
     value_a, value_b = (float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b))
     if guess is None:
-        same, units = _difference_error(pairing)
+        same, units = difference_error(pairing)
         spread = error_a[0] * error_b[0]
         known = (other**2 - same**2) / (2 * spread) if spread > 0 else math.nan
         share, differing = 1.0, differing_units(pairing, same, resamples=RESAMPLES)
@@ -262,6 +294,7 @@ def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats
         same, units, known = other * math.sqrt(1 - guess), error_a[1], guess
         share, counted = 1 - guess, pairing.is_mean and pairing.is_binary() and clusters is None
         differing = _of_rate(value_a, guess) if counted else None
+    is_share = pairing.is_mean and pairing.is_binary() and not less
     questions = len(rows_a) / repeats
     per_unit = questions / units
     low, high = pairing.known.bounds
@@ -277,7 +310,17 @@ def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats
         # With more answers to a question other units would differ, and by less.
         differing=None if less else differing,
         reach=high - low if math.isfinite(high - low) else None,
+        other_rate=max(value_a, 1 - value_a) if is_share else None,
+        other_design=_design(value_a, error_a[0], questions, per_unit),
+        unit_worth=1.0 if clusters is None else clusters_worth(list(Counter(clusters).values())) / units,
     )
+
+
+def _design(share: float, error: float, questions: float, per_unit: float) -> float:
+    """How many samples of a run tell as much of its share as one by itself would."""
+    if not error > 0:
+        return per_unit
+    return questions / (share * (1 - share) / error**2 + 1)
 
 
 def _sd_of_unit(error: float, units: int, less: float) -> float | None:
@@ -289,34 +332,6 @@ def _sd_of_unit(error: float, units: int, less: float) -> float | None:
 def _of_rate(rate: float, correlation: float) -> Differing:
     """How samples differ whose scores are 0 or 1, for the direction that takes more: towards a half."""
     return Differing(counted=True, rate=max(rate, 1 - rate), correlation=correlation)
-
-
-def _side_error(pairing: Pairing, rows: Rows) -> tuple[float, int]:
-    """The standard error of one run's value, and how many independent units it stands on."""
-    clusters = pairing.used()[2]
-    units = len(rows) if clusters is None else len(set(clusters))
-    if pairing.is_mean:
-        return mean_error(rows[:, 0], clusters=clusters).error, units
-    interval = pairing.known.interval(rows, clusters)
-    return math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95), units
-
-
-def _difference_error(pairing: Pairing) -> tuple[float, int]:
-    """The standard error of the difference of two runs on the same samples."""
-    import numpy as np
-
-    rows_a, rows_b, clusters = pairing.used()
-    units = len(rows_a) if clusters is None else len(set(clusters))
-    if pairing.is_mean:
-        return mean_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters).error, units
-    metric, width = pairing.known, rows_a.shape[-1]
-    interval = bootstrap_interval(
-        np.concatenate([rows_a, rows_b], axis=-1),
-        lambda rows: metric.aggregate(rows[..., width:]) - metric.aggregate(rows[..., :width]),
-        clusters=clusters,
-        of_sums=metric.of_sums,
-    )
-    return math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95), units
 
 
 _TIMES = (

@@ -19,6 +19,7 @@ from .compare import Comparison, Margin, margin_tests, metric_comparison, pairin
 from .losers import quality_first
 from .mismatch import data_mismatches, snapshot_notes, stopping_notes
 from .paired_tests import RESAMPLES, Tested, family_p, tested_all
+from .pairing import Pairing
 from .repeats import times_by_run
 
 _RANK_DRAWS = 2_000
@@ -75,16 +76,18 @@ def rank_runs(
     resamples: int = RESAMPLES,
     allow_mismatch: bool = False,
 ) -> Ranking:
-    """Compare each run with each other one, and rank them on every metric that all have."""
+    """Compare each run with each other one, and rank them on every metric that all have.
+
+    A metric that one of them lacks is left out, and does not make the others prove more.
+    """
     if len(runs) < 2:
         raise PlanError("a ranking needs two runs or more.")
     mismatches = data_mismatches(runs, allowed=allow_mismatch)
-    by_pair: dict[tuple[int, int], list[Tested]] = {}
-    left_out: dict[tuple[int, int], dict[str, str]] = {}
-    for pair in combinations(range(len(runs)), 2):
-        a, b = (runs[place] for place in pair)
-        pairings, left_out[pair] = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
-        by_pair[pair] = times_by_run(tested_all(pairings, seed=seed, resamples=resamples), [a], [b])
+    pairings, left_out = _shared_pairings(runs, mismatches, allow_mismatch=allow_mismatch)
+    by_pair = {
+        (x, y): times_by_run(tested_all(each, seed=seed, resamples=resamples), [runs[x]], [runs[y]])
+        for (x, y), each in pairings.items()
+    }
     everything = [(pair, one) for pair, tests in by_pair.items() for one in tests]
     adjusted = family_p([one for _, one in everything])
     tests = sum(p is not None for p in adjusted)
@@ -98,7 +101,7 @@ def rank_runs(
         ]
         names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
         notes = [*untold_notes(metrics), *snapshot_notes(runs[x], runs[y])]
-        compared[x, y] = Comparison(*names, alpha, metrics, left_out[x, y], notes)
+        compared[x, y] = Comparison(*names, alpha, metrics, left_out, notes)
     return Ranking(
         [run.evaluation_id for run in runs],
         _names(runs),
@@ -106,9 +109,42 @@ def rank_runs(
         _rankings(len(runs), by_pair, compared, seed),
         list(compared.values()),
         # What holds for several pairs is said once.
-        list(dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)])),
+        [
+            *dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)]),
+            *_left_out_notes(left_out),
+        ],
         sorted(set(mismatches)),
     )
+
+
+def _shared_pairings(
+    runs: Sequence[EvaluationRun], mismatches: list[str], *, allow_mismatch: bool
+) -> tuple[dict[tuple[int, int], list[Pairing]], dict[str, str]]:
+    """Of each pair of runs the metrics that every pair can be compared on; and why not the others."""
+    found: dict[tuple[int, int], list[Pairing]] = {}
+    why: dict[str, str] = {}
+    for pair in combinations(range(len(runs)), 2):
+        a, b = (runs[place] for place in pair)
+        found[pair], reasons = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+        names = f"({a.evaluation_id} and {b.evaluation_id})"
+        why |= {name: f"{reason} {names}" for name, reason in reasons.items() if name not in why}
+    for name in why:
+        lacking = [run.evaluation_id for run in runs if name not in {result.name for result in run.results}]
+        if lacking:
+            why[name] = f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not have it"
+    shared = {pair: [one for one in each if one.a.name not in why] for pair, each in found.items()}
+    return shared, why
+
+
+def _left_out_notes(left_out: Mapping[str, str]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        names.setdefault(reason, []).append(name)
+    return [
+        f"{', '.join(each)} {'is' if len(each) == 1 else 'are'} not compared: "
+        f"{why if len(each) == 1 else why.replace('have it', 'have them')}"
+        for why, each in names.items()
+    ]
 
 
 def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int, str | None]:
@@ -135,9 +171,9 @@ def _rankings(
     seed: int,
 ) -> list[MetricRanking]:
     by_name = [{one.pairing.a.name: one for one in tests} for tests in by_pair.values()]
-    shared = [name for name in by_name[0] if all(name in tests for tests in by_name)]  # no run lacks it
     against_first = {
-        name: [by_name[place][name] for place, pair in enumerate(by_pair) if pair[0] == 0] for name in shared
+        name: [by_name[place][name] for place, pair in enumerate(by_pair) if pair[0] == 0]
+        for name in by_name[0]
     }
     limits = _rank_intervals(against_first, seed)
     found = []

@@ -44,11 +44,22 @@ class RunToRun:
 def run_to_run(
     baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
 ) -> dict[str, RunToRun]:
-    """What the repeats of either system scored, by metric; nothing where there are none."""
-    if len(baselines) == len(candidates) == 1:
+    """What the repeats of either system scored, by metric; nothing where there are none.
+
+    Failed answers count as they do in the comparison of one repeat with the other system's.
+    """
+    if len(baselines) == len(candidates) == 1 or len(baselines) != len(candidates):
         return {}
-    a, b = _values(baselines), _values(candidates)
-    return {name: RunToRun(a[name], b[name]) for name in a if name in b}
+    runs = [*baselines, *candidates]
+    samples = {sample.sample_id: sample for run in runs for sample in run.samples}
+    tables = [_by_name(run) for run in runs]
+    found = {}
+    for name in tables[0]:
+        if all(name in table for table in tables):
+            pairs = zip(tables[: len(baselines)], tables[len(baselines) :], strict=True)
+            values = [_values(samples, a[name], b[name]) for a, b in pairs]
+            found[name] = RunToRun(tuple(a for a, _ in values), tuple(b for _, b in values))
+    return found
 
 
 def pooled(
@@ -82,13 +93,14 @@ def _by_run(
 ) -> Tested:
     if len(baselines) < 2:
         return replace(tested, interval=None, error=math.nan, untold=ONE_RUN_EACH)
-    metric, name = tested.pairing.known, tested.pairing.a.name
+    name = tested.pairing.a.name
     values: tuple[list[float], list[float]] = ([], [])
     for a, b in zip(baselines, candidates, strict=True):
-        pairing = Pairing({}, _by_name(a)[name], _by_name(b)[name])
-        if pairing.scored:  # a call that failed has no time: its pair is left out on both sides
-            for side, rows in zip(values, pairing.used()[:2], strict=True):
-                side.append(float(metric.aggregate(rows)))
+        found = _values({}, _by_name(a)[name], _by_name(b)[name])
+        # A call that failed has no time: its pair is left out on both sides.
+        if not any(map(math.isnan, found)):
+            for side, value in zip(values, found, strict=True):
+                side.append(value)
     welch = welch_difference(*values)
     if math.isnan(welch.p_value):
         return replace(tested, interval=None, error=math.nan, untold="fewer than two runs have times")
@@ -159,7 +171,8 @@ def _pooled_result(results: Sequence[MetricResult]) -> MetricResult:
         piece.clusters = list(scores.clusters) if scores.clusters is not None else list(scores.sample_ids)
         pieces.append(piece)
     failed = sum(result.details.get("num_failed", 0) for result in results)
-    details = {**results[0].details, "num_failed": failed}
+    # What the first repeat's failures could have been says nothing of all of them.
+    details = {**results[0].details, "num_failed": failed, "bounds_if_failed": None}
     return replace(results[0], value=math.nan, details=details, scores=Scores.joined(pieces))
 
 
@@ -173,6 +186,12 @@ def single_id(pooled_id: str, number: int) -> str | None:
     return pooled_id.removesuffix(mark) if pooled_id.endswith(mark) else None
 
 
+def question_of(pooled_id: str, repeats: int) -> str:
+    """The sample that a sample of the pooled run is a repeat of."""
+    found = (single_id(pooled_id, number) for number in range(1, repeats))
+    return next((single for single in found if single is not None), pooled_id)
+
+
 def _name(sample_id: str, number: int) -> str:
     return sample_id if number == 0 else f"{sample_id} (repeat {number + 1})"
 
@@ -181,14 +200,15 @@ def _by_name(run: EvaluationRun) -> Mapping[str, MetricResult]:
     return {result.name: result for result in run.results}
 
 
-def _values(runs: Sequence[EvaluationRun]) -> dict[str, tuple[float, ...]]:
-    first = _by_name(runs[0])
-    tables = [_by_name(run) for run in runs]
-    return {
-        name: tuple(table[name].value for table in tables)
-        for name in first
-        if all(name in table for table in tables)
-    }
+def _values(samples: Mapping[str, EvaluationSample], a: MetricResult, b: MetricResult) -> tuple[float, float]:
+    """The values of one repeat of both on the samples that are compared."""
+    pairing = Pairing(samples, a, b)
+    if pairing.metric is None:  # nothing is compared then, but the values are known
+        return a.value, b.value
+    if not pairing.scored:
+        return math.nan, math.nan
+    rows_a, rows_b, _ = pairing.used()
+    return float(pairing.known.aggregate(rows_a)), float(pairing.known.aggregate(rows_b))
 
 
 def _spread(values: Sequence[float]) -> float | None:

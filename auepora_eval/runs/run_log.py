@@ -17,6 +17,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from ..core.call_records import failed_attempts, is_from_cache
+from ..core.executor import executor_name
 from ..core.log import LOGGER, clean_facts, tell, tell_clean
 from ..core.scored_chunks import scoring_executor
 from ..core.types import EvaluationSample, Failure, SystemOutputs
@@ -25,13 +27,14 @@ from ..io.jsonl import encode
 
 if TYPE_CHECKING:
     from ..core.executor import Executor
+    from ..core.limits import Limits
     from ..core.runner import AueporaEvaluator, OnOutput
 
 LOG = "log.jsonl"
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 _MOST_WAITING = 10_000  # events before the run's folder is known to be ours
 _SECONDS_BETWEEN_WAITS = 10.0
-_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 
 
 class RunLog:
@@ -71,10 +74,12 @@ class RunLog:
                 return
             try:
                 self._file = os.open(self.path, _OPEN | (os.O_TRUNC if self._anew else 0), 0o600)
+                torn = _is_torn(self._file)
             except OSError as error:
                 self._give_up(error)
                 return
-            self._write(b"".join(self._waiting))
+            # What a kill left of a line is not to swallow the next one.
+            self._write((b"\n" if torn else b"") + b"".join(self._waiting))
             self._waiting.clear()
 
     def close(self) -> None:
@@ -103,39 +108,38 @@ class RunLog:
         tell(WARNING, "log.given_up", path=self.path, message=error.strerror or error)
 
 
+def _is_torn(file: int) -> bool:
+    """Whether the last line of a file has no end."""
+    size = os.lseek(file, 0, os.SEEK_END)
+    return size > 0 and os.lseek(file, size - 1, os.SEEK_SET) >= 0 and os.read(file, 1) != b"\n"
+
+
 def tell_of_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs) -> None:
     """What became of a sample: its failed attempts by its own records, wherever they were made."""
-    attempts = output.extra.get("attempts")
-    for record in attempts if isinstance(attempts, list) else ():
-        if isinstance(record, dict):
-            known = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
-            log.tell(
-                INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **known
-            )
+    attempts = failed_attempts(output.extra)
+    for record in attempts:
+        known = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
+        log.tell(INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **known)
     if output.error is not None:
         log.tell(
             WARNING,
             "sample.failed",
             sample_id=sample.sample_id,
-            attempts=len(attempts) if isinstance(attempts, list) else None,
+            attempts=len(attempts) or None,
             error_type=output.error.type,
             message=output.error.message,
             seconds=_seconds(attempts, output.error),
         )
     elif LOGGER.isEnabledFor(DEBUG):
-        event = "cache.hit" if output.extra.get("cached") else "sample.answered"
+        event = "cache.hit" if is_from_cache(output) else "sample.answered"
         log.tell(DEBUG, event, sample_id=sample.sample_id, seconds=output.timings.get("end_to_end"))
 
 
-def _seconds(attempts: Any, error: Failure) -> float | None:
+def _seconds(attempts: list[dict[str, Any]], error: Failure) -> float | None:
     """How long a sample's attempts took, without the waits; the last one's where only that is known."""
-    each = [record.get("seconds") for record in attempts] if _are_records(attempts) else [error.seconds]
+    each = [record.get("seconds") for record in attempts]
     known = [seconds for seconds in each if isinstance(seconds, int | float)]
     return sum(known) if known and len(known) == len(each) else error.seconds
-
-
-def _are_records(attempts: Any) -> bool:
-    return isinstance(attempts, list) and all(isinstance(record, dict) for record in attempts)
 
 
 @dataclass
@@ -145,6 +149,7 @@ class _Counts:
     cached: int = 0
     waits: int = 0
     waited: float = 0.0
+    uncounted: int = 0  # answers that do not tell what a limit needs
 
 
 @contextmanager
@@ -167,14 +172,14 @@ def logged(
     def note(sample: EvaluationSample, output: SystemOutputs) -> None:
         counts.outputs += 1
         counts.failed += output.error is not None
-        counts.cached += "cached" in output.extra
+        counts.cached += is_from_cache(output)
         tell_of_output(log, sample, output)
         if on_output is not None:
             on_output(sample, output)
 
     log.begin()
     evaluator.on_output = note
-    evaluator.executor = _Watched(evaluator.executor, log)
+    evaluator.executor = _Watched(evaluator.executor, log, counts)
     if evaluator.policy is not None:
         told = _Waits(log, counts)
         clock = replace(evaluator.policy.clock, told=told.add)
@@ -187,7 +192,7 @@ def logged(
         **facts,
         samples=samples,
         there=there,
-        executor=type(before[0]).__name__,
+        executor=executor_name(before[0]),
         concurrency=concurrency,
         process=os.getpid(),
     )
@@ -249,6 +254,7 @@ def _summary(counts: _Counts, seconds: float) -> dict[str, Any]:
         "cached": counts.cached or None,
         "waits": counts.waits or None,
         "waited_seconds": counts.waited or None,
+        "uncounted": counts.uncounted or None,
         "seconds": seconds,
     }
 
@@ -256,8 +262,8 @@ def _summary(counts: _Counts, seconds: float) -> dict[str, Any]:
 class _Watched:
     """An executor whose calls are looked at: the run's folder is there when it begins."""
 
-    def __init__(self, executor: Executor, log: RunLog) -> None:
-        self.executor, self._log = executor, log
+    def __init__(self, executor: Executor, log: RunLog, counts: _Counts) -> None:
+        self.executor, self._log, self._counts = executor, log, counts
         self.concurrency = getattr(executor, "concurrency", None)
         self.timeout = getattr(executor, "timeout", None)
 
@@ -267,13 +273,22 @@ class _Watched:
 
     def map(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[int, Any]]:
         self._log.begin()
-        gate = getattr(getattr(call, "limits", None), "gate", None)
+        limits = getattr(call, "limits", None)
+        gate = getattr(limits, "gate", None)
         size = getattr(gate, "size", None)
         for place, result in self.executor.map(call, items):
             if gate is not None and gate.size != size:
                 self._log.tell(INFO, "concurrency.changed", before=size, now=gate.size)
                 size = gate.size
+            if limits is not None and limits.spent.uncounted:
+                self._look_at_gaps(limits)
             yield place, result
+
+    def _look_at_gaps(self, limits: Limits) -> None:
+        """Write down that a limit cannot be held, at the first answer that does not tell what it needs."""
+        if not self._counts.uncounted:
+            self._log.tell(INFO, "usage.unknown", message=limits.spent.in_words(limits.policy))
+        self._counts.uncounted = limits.spent.uncounted
 
 
 class _Waits:

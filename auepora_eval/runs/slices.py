@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from ..errors import PlanError
 from ..stats.correction import benjamini_hochberg
 from .paired_tests import Tested, tested_all
 from .pairing import Pairing
+from .repeats import question_of
 
 FEW = 20  # samples; below, a slice is marked: its numbers say little
 MOST_VALUES = 50  # of one field; a field with more is an id, or a text
@@ -19,7 +21,10 @@ MOST_VALUES = 50  # of one field; a field with more is an id, or a text
 
 @dataclass(frozen=True)
 class SliceComparison:
-    """One metric on the samples of which a field has one value. `few` marks fewer than 20 pairs."""
+    """One metric on the samples of which a field has one value. `few` marks fewer than 20 questions.
+
+    `questions` counts a sample once that was asked several times, `pairs` each time.
+    """
 
     field: str
     value: str
@@ -35,6 +40,7 @@ class SliceComparison:
     p_adjusted: float
     verdict: str
     few: bool
+    questions: int
 
 
 def slice_comparisons(
@@ -45,8 +51,12 @@ def slice_comparisons(
     alpha: float,
     seed: int,
     resamples: int,
+    repeats: int = 1,
 ) -> tuple[list[SliceComparison], list[str]]:
-    """Every metric in every slice, the worst first, p-values corrected by Benjamini-Hochberg; and notes."""
+    """Every metric in every slice, the worst first, p-values corrected by Benjamini-Hochberg; and notes.
+
+    Of runs that were pooled, `repeats` is how many there were.
+    """
     if not fields:
         return [], []
     values, notes = _values(samples, fields)
@@ -58,9 +68,10 @@ def slice_comparisons(
             tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
     adjusted = benjamini_hochberg([one.test.p_value for _, _, one in tested])
     found = [
-        _slice(name, value, one, p, alpha) for (name, value, one), p in zip(tested, adjusted, strict=True)
+        (_slice(name, value, one, p, alpha, repeats), _range(one))
+        for (name, value, one), p in zip(tested, adjusted, strict=True)
     ]
-    return sorted(found, key=_worst_first), notes
+    return [one for one, _ in sorted(found, key=lambda each: _worst_first(*each))], notes
 
 
 def field_values(sample: EvaluationSample, name: str) -> list[str]:
@@ -101,11 +112,14 @@ def _places(pairing: Pairing, ids: set[str]) -> list[int]:
     return [place for place, sample_id in enumerate(pairing.sample_ids) if sample_id in ids]
 
 
-def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: float) -> SliceComparison:
-    metric, pairs = tested.pairing.known, int(tested.pairing.both.sum())
+def _slice(
+    name: str, value: str, tested: Tested, p_adjusted: float, alpha: float, repeats: int
+) -> SliceComparison:
+    metric, both = tested.pairing.known, tested.pairing.both.tolist()
+    asked = zip(tested.pairing.sample_ids, both, strict=True)
+    questions = len({question_of(sample_id, repeats) for sample_id, there in asked if there})
     gain = tested.difference if metric.higher_is_better else -tested.difference
-    differs = bool(tested.pairing.differences()[tested.pairing.both].any())
-    verdict = "cannot tell" if differs else "same"
+    verdict = "cannot tell" if tested.pairing.differs() else "same"
     if p_adjusted < alpha and gain:
         verdict = "better" if gain > 0 else "worse"
     interval = tested.interval
@@ -114,7 +128,7 @@ def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: floa
         value,
         tested.pairing.a.name,
         metric.unit,
-        pairs,
+        sum(both),
         tested.value_a,
         tested.value_b,
         tested.difference,
@@ -123,15 +137,26 @@ def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: floa
         tested.test.p_value,
         p_adjusted,
         verdict,
-        pairs < FEW,
+        questions < FEW,
+        questions,
     )
 
 
-def _worst_first(one: SliceComparison) -> tuple[int, bool, float]:
-    """What is surely worse, what looks worse, what is alike, what looks better; each by the size of the loss.
+def _range(tested: Tested) -> float:
+    """What a change is measured by, so that metrics can be told apart whatever they count in."""
+    low, high = tested.pairing.known.bounds
+    if math.isfinite(high - low) and high > low:
+        return high - low
+    return max(abs(tested.value_a), abs(tested.value_b)) or 1.0
 
-    Slices of few samples come after the others of their kind.
+
+def _worst_first(one: SliceComparison, span: float) -> tuple[int, bool, float, float]:
+    """What is surely worse, what looks worse, what is alike, what looks better, what is better.
+
+    What is sure goes by the size of the loss, as a share of what the metric can lose; what may be chance goes
+    by how likely that is. Slices of few questions come after the others of their kind.
     """
     looks = 2 if one.verdict == "same" or not one.gain else 1 if one.gain < 0 else 3
     kind = {"worse": 0, "better": 4}.get(one.verdict, looks)
-    return kind, one.few, one.gain
+    chance = {1: one.p_adjusted, 3: -one.p_adjusted}.get(kind, 0.0)
+    return kind, one.few, chance, one.gain / span

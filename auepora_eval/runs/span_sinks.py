@@ -19,9 +19,19 @@ from ..io.otlp import CLIENT, Span, otlp_document
 from ..judges.http_calls import Endpoint
 from ..judges.retries import Patience
 from ..judges.secrets import Secret
+from ..judges.servers import Hints
 
 SCOPE = "auepora_eval"
 _TOGETHER = 256  # spans
+_TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
+_OF_A_COLLECTOR: Hints = {
+    400: "Does the collector take OTLP as JSON (http/json)?",
+    401: "Is the key in OTEL_EXPORTER_OTLP_HEADERS right?",
+    403: "Is the key in OTEL_EXPORTER_OTLP_HEADERS right, and may it send traces?",
+    404: "Check OTEL_EXPORTER_OTLP_ENDPOINT: /v1/traces is added to it (not to ..._TRACES_ENDPOINT).",
+    415: "Does the collector take OTLP as JSON (http/json)?",
+    "plain_http": "Use https, or send to a collector on this machine, and let it pass the spans on.",
+}
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
@@ -100,16 +110,17 @@ class SpanEndpoint(_InPieces):
     """The endpoint that OTEL_EXPORTER_OTLP_ENDPOINT names, by OTLP over HTTP, as JSON.
 
     Nothing is sent unless it is named. A key goes into OTEL_EXPORTER_OTLP_HEADERS, as
-    `authorization=Bearer%20...`.
+    `authorization=Bearer%20...`; OTEL_EXPORTER_OTLP_TIMEOUT says how many milliseconds an attempt has.
     """
 
-    def __init__(self, *, timeout: float = 10.0, retries: int = 2) -> None:
+    def __init__(self, *, timeout: float | None = None, retries: int = 2) -> None:
         super().__init__()
         self._endpoint = Endpoint(
             traces_url(),
             api_key=_bearer(),
-            patience=Patience(timeout=timeout, retries=retries),
+            patience=Patience(timeout=timeout or _timeout(), retries=retries),
             private=True,
+            hints=_OF_A_COLLECTOR,
         )
 
     def __str__(self) -> str:
@@ -213,6 +224,17 @@ def traces_url() -> str:
         )
     url = os.environ[name].strip()
     return url if name == _ENDPOINTS[0] else url.rstrip("/") + "/v1/traces"
+
+
+def _timeout() -> float:
+    """The seconds that the environment allows for an attempt, in milliseconds as the specification has it."""
+    name = next((name for name in _TIMEOUTS if os.environ.get(name, "").strip()), None)
+    if name is None:
+        return 10.0
+    text = os.environ[name].strip()
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
+        raise DataError(name, "is not a number of milliseconds.", fix="Write, for example, 10000.")
+    return int(text) / 1000
 
 
 def _bearer() -> Secret | None:

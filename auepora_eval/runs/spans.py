@@ -16,6 +16,7 @@ from hashlib import blake2b
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from ..core.call_records import is_from_cache
 from ..core.redaction import without_secrets
 from ..core.resources import COUNTS
 from ..core.types import (
@@ -55,7 +56,7 @@ class Moments:
     def note(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Note that an output came now; one from a cache came before."""
         self.last = time()
-        if "cached" not in output.extra:
+        if not is_from_cache(output):
             self.arrived[sample.sample_id] = self.last
 
     def noted_before(self, listener: OnOutput) -> OnOutput:
@@ -141,7 +142,7 @@ class _Maker:
                 "auepora.dataset.name": run.dataset_name,
                 "auepora.sample.id": sample.sample_id,
                 "auepora.time.known": known,  # else only how long it took is, not when it was
-                "auepora.cached": True if output.extra.get("cached") else None,
+                "auepora.cached": True if is_from_cache(output) else None,
                 **self._content(sample, output),
             },
             events=[

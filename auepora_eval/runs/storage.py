@@ -39,6 +39,7 @@ from .journal import HEADER, lacking, stored_places
 from .journal_places import JournalPlaces
 from .replaced_parts import outputs_hash, part_there
 from .side_by_side import side_by_side
+from .unfinished import not_found
 from .writer import ROWS_IN_THE_JSON, RUN_FILES, RunWriter, indented, run_writer, with_metadata
 
 SUFFIX = ".results.json"
@@ -205,8 +206,7 @@ class EvaluationResultsStorage:
         path = self._results_path(text.removesuffix(SUFFIX))
         if not path.is_file():
             known = [path.name.removesuffix(SUFFIX) for path in self._paths()]
-            hint = f"It has {', '.join(known[:5])}." if known else "It has no runs."
-            raise NotFoundError(str(self.results_directory), f"there is no run {text!r}.", fix=hint)
+            raise not_found(self, text, known)
         return path
 
     def evaluate(
@@ -220,10 +220,10 @@ class EvaluationResultsStorage:
     ) -> EvaluationRun:
         """Run an evaluator with a journal, and store the run (`runs.evaluation` has the options).
 
-        With `resume` a run that was begun is gone on with. One that is finished is read, unless it lacks
-        answers that may be had now.
+        With `resume` a run that was begun is gone on with. One that is finished is read, if it is of this
+        plan, data and system; unless it lacks answers that may be had now.
         """
-        from .evaluation import evaluate_and_store
+        from .evaluation import evaluate_and_store, refuse_another_run
 
         if resume and evaluation_id is None:
             raise DataError("resume", "it does not say which run.", fix="Name it: evaluation_id='...'.")
@@ -233,6 +233,8 @@ class EvaluationResultsStorage:
             and evaluation_id is not None
             and self.is_complete(evaluation_id, retry_failed=retry_failed)
         ):
+            rule, identity = options.get("stop_rule"), options.get("identity")
+            refuse_another_run(evaluator, dataset, self, evaluation_id, None, rule, identity, is_read=True)
             return self.load_scores(evaluation_id)
         begun = evaluation_id is not None and (self.run_folder(evaluation_id) / HEADER).exists()
         options |= {"evaluation_id": evaluation_id, "resume": resume and begun}

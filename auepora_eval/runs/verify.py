@@ -256,8 +256,8 @@ def _check_metrics(
             yield Check(result.name, UNCHECKED, what)
             continue
         scores: Scores = result.scores  # type: ignore[assignment]  # columns, as rows give them
-        keys = ["confidence_interval", "num_total", "num_samples", "num_skipped", "num_failed"]
-        # An old file names its interval in other words; the interval itself is found anew all the same.
+        keys = ["num_total", "num_samples", "num_skipped", "num_failed"]
+        # An old file names its interval in other words.
         keys += [
             name
             for name in _OF_THE_METRIC
@@ -265,7 +265,10 @@ def _check_metrics(
         ]
         if samples is not None:
             _complete(scores, metric, samples)
-            keys.append("bounds_if_failed")
+            # When 1.0 was written, a failed answer was bounded otherwise in some metrics (BLEU: by silence).
+            keys += [] if old else ["bounds_if_failed"]
+        # Nor were few clusters known to make intervals too narrow.
+        keys += [] if old and scores.clusters is not None else ["confidence_interval"]
         found = metric.summarise(scores, seed=seed)
         if stopping is not None:
             found = sequence_result(metric, found, stopping)

@@ -164,8 +164,8 @@ def table_interval(
     left_out = _of_sums((kinds.T @ counts) - kinds, statistic)
     # Equal samples leave equal tables behind: each kind stands for as many as there are of it.
     jackknife = np.repeat(np.where(np.isfinite(left_out), left_out, value), np.minimum(counts, 10_000))
-    unit = "" if clusters is None else " by cluster"
-    return bca_from_draws(value, drawn, jackknife, confidence, seed, unit)
+    sizes = None if clusters is None else units.sum(axis=1)
+    return bca_from_draws(value, drawn, jackknife, confidence, seed, sizes).within(-1.0, 1.0)
 
 
 def _kinds(units: Array) -> tuple[Array, NDArray[np.intp]]:

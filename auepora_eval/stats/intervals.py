@@ -2,7 +2,7 @@
 
 Which one, by kind of score (95% unless asked otherwise):
 
-    0/1 scores              Wilson; with clusters, on the effective number of samples
+    0/1 scores              Wilson; with clusters, on the effective number of samples, less if they are few
     equal, bounded scores   the share that could be different and yet unseen (Clopper-Pearson)
     other means             BCa bootstrap; above 2,000 samples its closed form, which needs no draws
     any other aggregate     BCa bootstrap of the aggregate; above 2,000 units the percentile bootstrap; above
@@ -10,7 +10,8 @@ Which one, by kind of score (95% unless asked otherwise):
     quantiles               order statistics (distribution-free)
 
 Samples that share a cluster (a conversation, a base question with its paraphrases) are resampled
-together: they are not independent.
+together: they are not independent. Of few clusters draws tell too little, and the interval is Student's
+where that is wider (few_clusters.py).
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .drawing import CELLS_AT_ONCE, resampled_of_sums, resampled_ratios, summed_by_unit
+from .drawing import resampled_of_sums, resampled_ratios, summed_by_unit
+from .few_clusters import are_few, clusters_worth, jackknife_error, student_limits, student_quantile
+from .row_draws import each_resample, groups_of, leave_one_out
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-    Indices = NDArray[np.intp]
 
 RESAMPLES = 2_000
 CLOSED_FORM_ABOVE = 2_000
@@ -39,6 +41,16 @@ class Interval(NamedTuple):
     low: float
     high: float
     method: str
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Both ends; None where it has no width: samples that are all alike tell nothing of others."""
+        narrow = math.isclose(self.low, self.high, rel_tol=1e-9, abs_tol=1e-15)
+        return None if narrow else (self.low, self.high)
+
+    def within(self, lowest: float, highest: float) -> Interval:
+        """The part of it where the value can be."""
+        return self._replace(low=max(self.low, lowest), high=min(self.high, highest))
 
 
 def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> Interval:
@@ -90,7 +102,10 @@ def mean_interval(
     if len(values) and float(np.ptp(values)) == 0.0:
         units = len(values) if clusters is None else len(set(clusters))
         return _equal_scores_interval(float(values[0]), units, bounds, confidence)
-    return bca_mean_interval(values, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed)
+    found = bca_mean_interval(
+        values, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed
+    )
+    return found and found.within(*bounds)
 
 
 def bca_mean_interval(
@@ -135,16 +150,15 @@ def bca_mean_intervals(
             continue
         if float(np.ptp(values)) <= 1e-15 * float(np.abs(values).max()):
             found[place] = Interval(float(values[0]), float(values[0]), "all values equal")
-        elif len(values) > draws_up_to:
+        elif len(values) > draws_up_to and (clusters is None or not are_few(sizes_of[:, place])):
             found[place] = _closed_form_bca(values, confidence)
         else:
             drawing.append(place)
-    unit = "" if clusters is None else " by cluster"
     if drawing:
         sums, sizes = sums[:, drawing], sizes_of[:, drawing]
         drawn = resampled_ratios(sums, sizes, resamples=resamples, seed=seed)
         for place, one, size, draws in zip(drawing, sums.T, sizes.T, drawn.T, strict=True):
-            found[place] = _bca_of_ratio(one, size, draws, confidence, seed, unit)
+            found[place] = _bca_of_ratio(one, size, draws, confidence, seed, by_cluster=clusters is not None)
     if clusters is None:
         return found
     counts = (sizes_of > 0).sum(axis=0).tolist()
@@ -167,7 +181,7 @@ def _influences(sums: Array, sizes: Array) -> Array:
 
 
 def _bca_of_ratio(
-    sums: Array, sizes: Array, drawn: Array, confidence: float, seed: int, unit: str
+    sums: Array, sizes: Array, drawn: Array, confidence: float, seed: int, *, by_cluster: bool
 ) -> Interval:
     """BCa of a ratio of sums over units; what is left without one of them needs no loop."""
     import numpy as np
@@ -178,7 +192,7 @@ def _bca_of_ratio(
     if float(np.ptp(drawn)) == 0.0:
         return Interval(value, value, "all resamples equal")
     left_out = (sums.sum() - sums[there]) / (sizes.sum() - sizes[there])
-    return bca_from_draws(value, drawn, left_out, confidence, seed, unit)
+    return bca_from_draws(value, drawn, left_out, confidence, seed, sizes[there] if by_cluster else None)
 
 
 def bootstrap_interval(
@@ -198,11 +212,12 @@ def bootstrap_interval(
     """
     import numpy as np
 
+    sizes = None if clusters is None else summed_by_unit(np.ones((len(rows), 1)), clusters)[:, 0]
     unit = "" if clusters is None else " by cluster"
     of_sums = of_sums and bool(np.isfinite(rows).all())
     if of_sums:
         rows, clusters = summed_by_unit(rows, clusters), None
-    groups = _groups(len(rows), clusters)
+    groups = groups_of(len(rows), clusters)
     if len(groups) < 2:
         return None
     value = float(aggregate(rows))
@@ -211,7 +226,7 @@ def bootstrap_interval(
     if of_sums:
         drawn = resampled_of_sums(rows, aggregate, resamples=resamples, seed=seed)
     else:
-        drawn = np.array(_each_resample(rows, groups, aggregate, resamples, np.random.default_rng(seed)))
+        drawn = np.array(each_resample(rows, groups, aggregate, resamples, np.random.default_rng(seed)))
     drawn = drawn[np.isfinite(drawn)]
     if len(drawn) < resamples / 2 or not math.isfinite(value):
         return None
@@ -230,9 +245,9 @@ def bootstrap_interval(
     left_out = (
         aggregate((rows.sum(axis=0) - rows)[:, np.newaxis, :])
         if of_sums
-        else _leave_one_out(rows, groups, aggregate)
+        else leave_one_out(rows, groups, aggregate)
     )
-    return bca_from_draws(value, drawn, left_out, confidence, seed, unit)
+    return bca_from_draws(value, drawn, left_out, confidence, seed, sizes)
 
 
 def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> Interval | None:
@@ -262,18 +277,30 @@ def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> I
 
 
 def _share_interval(values: Array, clusters: Sequence[Hashable] | None, confidence: float) -> Interval | None:
-    """Wilson, with as many samples as the clusters are worth (Korn & Graubard's effective size)."""
+    """Wilson, with as many samples as the clusters are worth (Korn & Graubard's effective size).
+
+    Few clusters are worth less, by as much as Student's interval is wider than the normal one.
+    """
+    import numpy as np
+
     n = len(values)
     share = float(values.mean())
     if clusters is None:
         return wilson_interval(float(values.sum()), n, confidence=confidence)
-    groups = _groups(n, clusters)
-    count = len(groups)
-    variance = sum(float((values[group] - share).sum()) ** 2 for group in groups) / n**2
-    variance *= count / (count - 1) if count > 1 else math.inf
-    # All right or all wrong: the spread says nothing, so each cluster counts as one sample.
-    effective = share * (1 - share) / variance if 0 < share < 1 and variance > 0 else float(count)
-    effective = min(float(n), max(1.0, effective))
+    sums = summed_by_unit((values - share).reshape(-1, 1), clusters)[:, 0]
+    sizes = summed_by_unit(np.ones((n, 1)), clusters)[:, 0]
+    count, few = len(sums), are_few(sizes)
+    if few and count > 1:
+        variance = jackknife_error(share, share - sums / (n - sizes)) ** 2
+    else:
+        variance = float((sums**2).sum()) / n**2 * (count / (count - 1) if count > 1 else math.inf)
+    if 0 < share < 1 and variance > 0:
+        effective = min(float(n), share * (1 - share) / variance)
+        if few and count > 1:
+            effective *= (normal_quantile((1 + confidence) / 2) / student_quantile(sizes, confidence)) ** 2
+    else:  # All right or all wrong: the spread says nothing, so each cluster counts as one sample.
+        effective = clusters_worth(sizes)
+    effective = max(1.0, effective)
     low, high, _ = wilson_interval(share * effective, effective, confidence=confidence)
     return Interval(low, high, f"Wilson, {count} clusters, effective n {effective:.1f}")
 
@@ -289,60 +316,14 @@ def _equal_scores_interval(
     return Interval(low, high, "all scores equal, unseen share")
 
 
-def _groups(n: int, clusters: Sequence[Hashable] | None) -> Sequence[Indices]:
-    """The row numbers of each independent unit, in order of first appearance."""
-    import numpy as np
-
-    if clusters is None:
-        return np.arange(n).reshape(-1, 1)  # type: ignore[return-value]  # its rows, without a list of them
-    members: dict[Hashable, list[int]] = {}
-    for place, cluster in enumerate(clusters):
-        members.setdefault(cluster, []).append(place)
-    return [np.array(places) for places in members.values()]
-
-
-def _leave_one_out(rows: Array, groups: Sequence[Indices], aggregate: Callable[[Array], Array]) -> Array:
-    import numpy as np
-
-    everything = np.arange(len(rows))
-    if len(groups) < len(rows):
-        return np.array([float(aggregate(np.delete(rows, group, axis=0))) for group in groups])
-    chunk = max(1, CELLS_AT_ONCE // rows.size)
-    stacks = [
-        aggregate(
-            rows[np.array([np.delete(everything, left_out) for left_out in everything[done : done + chunk]])]
-        )
-        for done in range(0, len(rows), chunk)
-    ]
-    return np.concatenate(stacks)
-
-
-def _each_resample(
-    rows: Array,
-    groups: Sequence[Indices],
-    aggregate: Callable[[Array], Array],
-    resamples: int,
-    rng: np.random.Generator,
-) -> list[float]:
-    import numpy as np
-
-    count = len(groups)
-    if all(len(group) == 1 for group in groups):
-        chunk = max(1, CELLS_AT_ONCE // rows.size)
-        stacks = (
-            aggregate(rows[rng.integers(count, size=(min(chunk, resamples - done), count))])
-            for done in range(0, resamples, chunk)
-        )
-        return [float(value) for stack in stacks for value in stack]
-    # Clusters of unequal size give resamples of unequal length: those cannot be stacked.
-    draws = rng.integers(count, size=(resamples, count))
-    return [float(aggregate(rows[np.concatenate([groups[i] for i in draw])])) for draw in draws]
-
-
 def bca_from_draws(
-    value: float, drawn: Array, jackknife: Array, confidence: float, seed: int, unit: str = ""
+    value: float, drawn: Array, jackknife: Array, confidence: float, seed: int, sizes: Array | None = None
 ) -> Interval:
-    """Efron's bias-corrected and accelerated interval from draws and leave-one-out values."""
+    """Efron's bias-corrected and accelerated interval from draws and leave-one-out values.
+
+    `sizes` are those of the clusters that were drawn, if these are what was drawn. Few of them have the wider
+    of this interval and Student's.
+    """
     import numpy as np
 
     hair = 1e-10 * float(np.ptp(drawn))  # sums of floats tie only up to rounding
@@ -351,15 +332,18 @@ def bca_from_draws(
     spread = spread / (np.abs(spread).max() or 1.0)  # the ratio below is free of scale; tiny squares are not
     squares = float((spread**2).sum())
     acceleration = float((spread**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
-    method = f"BCa bootstrap{unit}, {len(drawn)} draws, seed {seed}"
+    method = f"BCa bootstrap{'' if sizes is None else ' by cluster'}, {len(drawn)} draws, seed {seed}"
     if not 0 < below < 1:
         # Every draw on one side: the correction is undefined, the plain percentiles are not.
         levels = [(1 - confidence) / 2, (1 + confidence) / 2]
         method = method.replace("BCa", "percentile")
     else:
         levels = _bca_levels(normal_quantile(below), acceleration, confidence)
-    low, high = np.quantile(drawn, levels)
-    return Interval(float(low), float(high), method)
+    low, high = map(float, np.quantile(drawn, levels))
+    if sizes is None or not are_few(sizes):
+        return Interval(low, high, method)
+    lowest, highest = student_limits(value, jackknife, sizes, confidence)
+    return Interval(min(low, lowest), max(high, highest), f"wider of t and {method}")
 
 
 def _bca_levels(bias: float, acceleration: float, confidence: float) -> list[float]:

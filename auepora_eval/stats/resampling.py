@@ -77,7 +77,9 @@ def weighted_interval(
         return Interval(float(low), float(high), method)
     left_out = np.concatenate([statistic(weights) for weights in _each_left_out(unit_of, units, at_once)])
     jackknife = np.where(np.isfinite(left_out), left_out, value)
-    return bca_from_draws(value, drawn, jackknife, confidence, seed, unit)
+    sizes = None if clusters is None else np.bincount(unit_of).astype(np.float64)
+    found = bca_from_draws(value, drawn, jackknife, confidence, seed, sizes)
+    return found.within(min(-1.0, float(drawn.min())), max(1.0, float(drawn.max())))
 
 
 def weighted_ranks(values: Array, weights: Array) -> Array:

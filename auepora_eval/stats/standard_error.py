@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .drawing import summed_by_unit
+from .few_clusters import are_few, jackknife_error
 from .intervals import Interval
 
 if TYPE_CHECKING:
@@ -52,6 +53,24 @@ def standard_error(values: ArrayLike, *, clusters: Sequence[Hashable] | None = N
     0.645497
     """
     return mean_error(values, clusters=clusters).error
+
+
+def careful_error(values: ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> float:
+    """The standard error of a mean; of few clusters the jackknife's.
+
+    Of clusters of equal size that is the same. Where one is far larger than the others the usual error is
+    too small: the mean is nearly that cluster's own.
+    """
+    import numpy as np
+
+    found = mean_error(values, clusters=clusters)
+    if clusters is None or not found.freedom:
+        return found.error
+    numbers = np.asarray(values, dtype=np.float64).reshape(-1, 1)
+    sums, sizes = (summed_by_unit(one, clusters)[:, 0] for one in (numbers, np.ones_like(numbers)))
+    if not are_few(sizes):
+        return found.error
+    return jackknife_error(found.mean, (sums.sum() - sums) / (sizes.sum() - sizes))
 
 
 def t_interval(

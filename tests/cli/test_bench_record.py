@@ -220,3 +220,19 @@ def test_refusals(record: Record) -> None:
     assert "Use benchmark_w.results.json" in record(source, "--report", "w.json", code=2)[1]
     assert not Path("w.json").exists()
     assert "but no baselines" in record(source, "--baselines", source, code=2)[1]
+
+
+def test_two_files_make_the_first_baseline_together(record: Record) -> None:
+    """There is nothing yet to hold either against: that is said, and one at a time they are compared."""
+    first = records("1.benchmark.json", STEADY, 1)
+    slow = records("2.benchmark.json", [1.3 * one for one in STEADY], 2)
+    _, err = record(first, slow, "--baselines", "both.json")
+    assert (
+        "note: search: 2 measurements make its first baseline together; none is held against another" in err
+    )
+    _, err = record(first, "--baselines", "one.json")
+    assert "together" not in err
+    out, _ = record(slow, "--baselines", "one.json", code=1)
+    assert "+30%" in out
+    _, err = record(first, slow, "--baselines", "one.json", "--accept")
+    assert "together" not in err

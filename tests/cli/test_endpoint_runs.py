@@ -58,7 +58,7 @@ def test_attempts_that_failed_on_the_way_are_told(here: Path, capsys: pytest.Cap
 
 
 def test_where_nothing_was_tried_again_nothing_is_told() -> None:
-    records = [{"kind": "timeout"}, {"kind": "timeout"}]
+    records = [{"attempt": 1, "kind": "timeout"}, {"attempt": 2, "kind": "timeout"}]
     once = an_output("", "", error=Failure("TimeoutError", "slow", 1.0), extra={"attempts": records[:1]})
     twice = an_output("", "", error=Failure("TimeoutError", "slow", 1.0), extra={"attempts": records})
     cached = an_output("a", "yes", extra={"attempts": records, "cached": True})

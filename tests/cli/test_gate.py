@@ -12,6 +12,7 @@ import pytest
 
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
+from auepora_eval.runs.gate import gate_run
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.runs.gated import a_run
 
@@ -232,3 +233,19 @@ def test_a_run_is_no_baseline_of_itself(runs: Path, gate: Run) -> None:
     """Such a gate could not fail."""
     _, told = gate("same", "--baseline", str(runs / "same.results.json"), code=2)
     assert "named twice" in told
+
+
+def test_one_pair_is_not_1_pairs() -> None:
+    for now in (1.0, 0.5):
+        report = gate_run(a_run("new", {"hit@5": [now]}), baseline=a_run("old", {"hit@5": [1.0]}))
+        [said] = [one.why for one in report.verdicts if one.rule.kind == "no_regression"]
+        assert "1 pair" in said
+        assert "1 pairs" not in said
+
+
+@pytest.mark.parametrize("words", [("same,worse", "--min", "hit@5=0.5"), ("same", "--baseline", "old,worse")])
+def test_a_gate_takes_one_run(gate: Run, words: tuple[str, ...]) -> None:
+    _, told = gate(*words, code=2)
+    assert "names 2 runs, and a gate takes one, and one baseline. Judge each by itself" in " ".join(
+        told.split()
+    )

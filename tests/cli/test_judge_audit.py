@@ -183,3 +183,14 @@ def test_why_no_bound_of_the_calibration_error_is_known(
     assert main(audited(tmp_path, [1, 0, 1, 0], "label", "--cluster", "claim")) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "(how much chance alone would give is not known for claims in clusters)" in out
+
+
+@pytest.mark.parametrize(("label", "kind"), [(1, "borne out"), (0, "not borne out")])
+def test_an_area_that_cannot_be_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], label: int, kind: str
+) -> None:
+    file = tmp_path / "alike.jsonl"
+    file.write_text("\n".join(json.dumps({"label": label, "s": place / 20}) for place in range(20)))
+    assert main(["judge-audit", "--labels", str(file), "--score", "s"]) == 0
+    told = f"No AUROC: it needs claims of both kinds, and all of these are labelled {kind}."
+    assert told in capsys.readouterr().out.replace("\n", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +15,18 @@ from tests.runs.nightly import store
 Listed = Callable[..., tuple[str, str]]
 
 
-@pytest.fixture
-def listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Listed:
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nights") / "runs"
     for day, hits in enumerate([30, 30, 31, 50, 51], start=1):
-        store(tmp_path / "runs", day, hits)
-    store(tmp_path / "runs", 6, 10, size=20)
+        store(folder, day, hits)
+    store(folder, 6, 10, size=20)
+    return folder
+
+
+@pytest.fixture
+def listed(nights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Listed:
+    shutil.copytree(nights, tmp_path / "runs")
 
     def run(*words: str, code: int = 0) -> tuple[str, str]:
         capsys.readouterr()

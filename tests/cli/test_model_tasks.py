@@ -123,17 +123,7 @@ def test_a_model_that_says_nothing_of_use_leaves_no_dataset(place: Path) -> None
 
 
 def test_without_a_model_no_socket_is_opened(place: Path) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        WITNESS,
-        "dataset",
-        "generate",
-        "demo",
-        "--tasks",
-        "qa",
-        "--variants",
-        "none",
-    ]
+    words = ["dataset", "generate", "demo", "--tasks", "qa", "--variants", "none"]
+    command = [sys.executable, "-c", WITNESS, json.dumps([words])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "SOCKETS []" in done.stderr
+    assert f"TOLD {json.dumps([['dataset', 0, []]])}" in done.stderr

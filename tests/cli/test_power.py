@@ -40,7 +40,7 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
     ("words", "told"),
     [
         pytest.param(("--effect", "0.2", "--sd", "1"), "ask both systems the same 199 samples", id="sd"),
-        pytest.param(("--effect", "0.1", "--rate", "0.8"), "if each is asked other samples, 292", id="rate"),
+        pytest.param(("--effect", "0.1", "--rate", "0.8"), "if each is asked other samples, 293", id="rate"),
         pytest.param(("--n", "100", "--sd", "0.3"), "has to change by 0.08", id="n"),
         pytest.param(
             ("--effect", "0.05", "--sd", "0.4", "--per-question", "5", "--within-sd", "0.2"),

@@ -58,7 +58,7 @@ def test_an_outage_is_repaired_in_a_run_that_is_finished(here: Path, capsys: Sai
 def test_failures_that_would_come_again_are_tried_when_asked_for(here: Path, capsys: Said) -> None:
     (here / "mine.py").write_text("def answer(query):\n    raise LookupError(query)\n", encoding="utf-8")
     assert run(*MINE, "--id", "x") == 3
-    assert run("--resume", "x") == 0
+    assert run("--resume", "x") == 3
     assert f"{SIZE} failures would come again; --retry-failed" in capsys.readouterr().err
     (here / "mine.py").write_text("def answer(query):\n    return 'hello'\n", encoding="utf-8")
     assert run("--resume", "x", "--retry-failed") == 0
@@ -108,7 +108,7 @@ def test_a_spent_budget_stays_spent_until_a_new_one_is_given(here: Path, capsys:
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
     said = capsys.readouterr().err
     assert said.count("ASKED") == 3
-    assert "resume with a new --budget-calls" in said
+    assert "resume with another number for --budget-calls" in said
     assert run("--resume", "x") == 1
     said = capsys.readouterr().err
     assert "ASKED" not in said

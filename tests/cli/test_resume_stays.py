@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,50 +110,70 @@ def test_results_that_are_behind_their_journal_are_made_anew(
     assert "there is nothing to go on with" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("moment", range(1, 8))
-def test_a_kill_while_results_are_replaced_leaves_the_old_or_the_new(here: Path, moment: int) -> None:
-    """Killed at each rename: samples, rows (in a file of their own) and results; what is there is whole."""
+FLAKY = """
+import os
+def answer(query):
+    if query in os.environ.get('FAILS', ''):
+        raise TimeoutError('late')
+    return 'hello'
+"""
+KILLED_AT_A_RENAME = """
+import os, signal, sys
+from pathlib import Path
+import auepora_eval.runs.writer as writer
+import auepora_eval.runs.storage as storage
+real, left = Path.replace, [int(sys.argv[1])]
+def replace(self, target):
+    left[0] -= 1
+    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
+    return real(self, target)
+Path.replace = replace
+storage.EvaluationResultsStorage.writer.__wrapped__.__kwdefaults__['rows_in_the_json'] = 3
+from auepora_eval.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def killed_at(moment: int, folder: Path, *words: str, fails: str = "") -> int:
+    """The exit code of a run in a folder that is killed at its so manieth rename."""
+    return subprocess.run(
+        [sys.executable, "-c", KILLED_AT_A_RENAME, str(moment), "run", "--out", "out", *words],
+        cwd=folder,
+        env=os.environ | {"FAILS": fails},
+        capture_output=True,
+        check=False,
+    ).returncode
+
+
+@pytest.fixture(scope="module")
+def with_two_failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of which two samples have failed."""
     pytest.importorskip("pyarrow")
-    (here / "flaky.py").write_text(
-        "import os\ndef answer(query):\n"
-        "    if query in os.environ.get('FAILS', ''):\n        raise TimeoutError('late')\n"
-        "    return 'hello'\n"
-    )
-    script = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "import auepora_eval.runs.writer as writer\n"
-        "import auepora_eval.runs.storage as storage\n"
-        "real, left = Path.replace, [int(sys.argv[1])]\n"
-        "def replace(self, target):\n"
-        "    left[0] -= 1\n"
-        "    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return real(self, target)\n"
-        "Path.replace = replace\n"
-        "storage.EvaluationResultsStorage.writer.__wrapped__.__kwdefaults__['rows_in_the_json'] = 3\n"
-        "from auepora_eval.cli.main import main\n"
-        "sys.exit(main(sys.argv[2:]))\n"
-    )
-    words = ["run", "--dataset", "d.jsonl", "--system", "flaky.py:answer", "--metrics", "exact_match"]
-    words += ["--out", "out"]
+    folder = tmp_path_factory.mktemp("two_failed")
+    (folder / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (folder / "flaky.py").write_text(FLAKY, encoding="utf-8")
+    words = ("--dataset", "d.jsonl", "--system", "flaky.py:answer", "--metrics", "exact_match", "--id", "x")
+    assert killed_at(99, folder, *words, fails="q 1, q 2") == 3
+    assert (folder / "out" / "x.queries.parquet").exists()
+    return folder
 
-    def started(moment: int, *words: str, fails: str = "") -> int:
-        return subprocess.run(
-            [sys.executable, "-c", script, str(moment), *words],
-            env=os.environ | {"FAILS": fails},
-            capture_output=True,
-            check=False,
-        ).returncode
 
-    assert started(99, *words, "--id", "x", fails="q 1, q 2") == 3
-    assert (here / "out" / "x.queries.parquet").exists()
-    code = started(moment, "run", "--resume", "x", "--out", "out")
+@pytest.mark.parametrize("moment", range(1, 8))
+def test_a_kill_while_results_are_replaced_leaves_the_old_or_the_new(
+    with_two_failed: Path, here: Path, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed at each rename: samples, rows (in a file of their own) and results; what is there is whole."""
+    shutil.copytree(with_two_failed, here, dirs_exist_ok=True)
+    code = killed_at(moment, here, "--resume", "x")
     failed = stored().load_tally("x").failed
     assert failed in ((2,) if code else (0,)), code
     assert code in (0, -signal.SIGKILL)
     assert [output.error is None for output in stored().load_run("x").outputs].count(False) == failed
     assert main(["verify", "x", "--out", "out"]) == 0
-    assert started(99, "run", "--resume", "x", "--out", "out") == 0
+    writer: Any = EvaluationResultsStorage.writer
+    monkeypatch.setitem(writer.__wrapped__.__kwdefaults__, "rows_in_the_json", 3)
+    assert run("--resume", "x") == 0
+    assert (here / "out" / "x.queries.parquet").exists()
     assert stored().load_tally("x").failed == 0
     assert main(["verify", "x", "--out", "out"]) == 0
     left = [path.name for path in (here / "out").rglob("*") if path.name.endswith(".tmp")]

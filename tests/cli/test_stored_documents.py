@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,10 +30,20 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
-def experiment() -> Path:
-    """The results of the bundled experiment, which is run first."""
-    assert main(["experiment", "demo"]) == 0
-    return next(RUNS.glob("ab_test_*.results.json"))
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the bundled experiment was run."""
+    folder = tmp_path_factory.mktemp("experiment")
+    with contextlib.chdir(folder):
+        assert main(["experiment", "demo"]) == 0
+    return folder
+
+
+@pytest.fixture
+def experiment(bundled: Path, tmp_path: Path) -> Path:
+    """The results of the bundled experiment, in a folder of the test."""
+    shutil.copytree(bundled / RUNS, tmp_path / RUNS)
+    return next(path.relative_to(tmp_path) for path in (tmp_path / RUNS).glob("ab_test_*.results.json"))
 
 
 def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -47,8 +59,8 @@ def recorded(name: str, seconds: float) -> None:
     Path(name).write_text(json.dumps(rows), encoding="utf-8")
 
 
-def test_an_experiment_is_shown(say: Say) -> None:
-    document = json.loads(experiment().read_text(encoding="utf-8"))
+def test_an_experiment_is_shown(say: Say, experiment: Path) -> None:
+    document = json.loads(experiment.read_text(encoding="utf-8"))
     out, err = say("show", document["evaluation_id"])
     assert f"Winner: {document['winner']}." in out
     assert " ".join(document["reason"].split()) in out
@@ -59,8 +71,8 @@ def test_an_experiment_is_shown(say: Say) -> None:
     assert f"of experiment {document['experiment_id']}: " in say("show", first)[0]
 
 
-def test_an_experiment_is_verified_by_its_runs(say: Say) -> None:
-    path = experiment()
+def test_an_experiment_is_verified_by_its_runs(say: Say, experiment: Path) -> None:
+    path = experiment
     name = path.name.removesuffix(".results.json")
     out, _ = say("verify", name)
     assert f"{name}: ok; of the checks" in out
@@ -86,8 +98,10 @@ def test_an_experiment_is_verified_by_its_runs(say: Say) -> None:
         (lambda found: found.update(evaluation_id="ab_test_other"), "evaluation_id: the file says"),
     ],
 )
-def test_an_edited_experiment_does_not_fit(say: Say, change: Callable[[Any], None], what: str) -> None:
-    path = experiment()
+def test_an_edited_experiment_does_not_fit(
+    say: Say, experiment: Path, change: Callable[[Any], None], what: str
+) -> None:
+    path = experiment
     changed(path, change)
     assert what in say("verify", str(path), code=1)[0]
 
@@ -100,8 +114,8 @@ def test_an_edited_experiment_does_not_fit(say: Say, change: Callable[[Any], Non
         lambda found: next(iter(found["variants"].values())).update(run="../../x"),
     ],
 )
-def test_a_strange_experiment_is_no_crash(say: Say, change: Callable[[Any], None]) -> None:
-    path = experiment()
+def test_a_strange_experiment_is_no_crash(say: Say, experiment: Path, change: Callable[[Any], None]) -> None:
+    path = experiment
     changed(path, change)
     assert "Traceback" not in say("verify", str(path), code=2)[1]
     assert "Winner: " in say("show", str(path))[0]

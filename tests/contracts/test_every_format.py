@@ -55,7 +55,7 @@ JSON = st.recursive(
 )
 OBJECTS = st.dictionaries(KEYS, JSON, max_size=3)
 IDS = TEXTS.filter(lambda text: bool(text.strip()))
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 
 
 def without(strategy: st.SearchStrategy[dict[str, Any]], *names: str) -> st.SearchStrategy[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -44,16 +45,21 @@ def test_the_small_world_is_scored(metric: SampleMetric) -> None:
 
 @every_metric
 @given(order=st.permutations(range(10)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_order_of_samples_does_not_matter(metric: SampleMetric, order: list[int]) -> None:
     samples, outputs = small_world()
     shuffled = metric.compute([samples[i] for i in order], [outputs[i] for i in order])
-    assert shuffled.value == pytest.approx(metric.compute(samples, outputs).value, nan_ok=True)
+    assert shuffled.value == pytest.approx(_value_in_order(metric.name), nan_ok=True)
+
+
+@functools.cache
+def _value_in_order(name: str) -> float:
+    return parse_metric(name).compute(*small_world()).value
 
 
 @every_metric
 @given(cuts=st.sets(st.integers(1, 11)), failed=st.sets(st.integers(0, 11), max_size=3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_score_does_not_depend_on_the_batch(metric: SampleMetric, cuts: set[int], failed: set[int]) -> None:
     if metric.whole_batch:
         return  # it says so, and gets all samples at once
@@ -177,7 +183,8 @@ def test_the_interval_holds_the_value(metric: SampleMetric) -> None:
     result = metric.compute([s for s, _ in twenty], [o for _, o in twenty])
     interval = result.details["confidence_interval"]
     assert interval is None or interval[0] <= result.value <= interval[1]
-    assert interval is not None or result.details["interval_method"] == "not estimable"
+    without = ("not estimable", "all resamples equal")
+    assert interval is not None or result.details["interval_method"] in without
 
 
 @every_metric

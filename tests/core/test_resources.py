@@ -8,6 +8,7 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
@@ -94,6 +95,18 @@ def test_a_run_says_what_its_calls_used() -> None:
             id="a price is missing",
         ),
         pytest.param([{"total_tokens": 7, "requests": 3}], {}, (7, 3, None, None, None, 1), id="in all"),
+        pytest.param(
+            [{"total_tokens": np.int64(7)}, {"total_tokens": 3.0}],
+            {"price_input": 2.0, "price_output": 2.0},
+            (10, 2, 0.02, None, None, 2),
+            id="in all, at one price",
+        ),
+        pytest.param(
+            [{"total_tokens": 7}],
+            {"price_input": 2.0, "price_output": 1.0},
+            (7, 1, None, None, None, 1),
+            id="in all, at two prices",
+        ),
         pytest.param(
             [{"output_tokens": True}, {"output_tokens": -1}, {"output_tokens": "9"}], {}, None, id="no counts"
         ),

@@ -184,7 +184,6 @@ def _itself() -> list[object]:
         pytest.param(None, "must be a string", id="nothing returned"),
         pytest.param({"result": "x"}, "'answer' and 'retrieved'", id="a dict of another library"),
         pytest.param(an_output(timings={"end_to_end": "fast"}), "seconds", id="a time that is a word"),
-        pytest.param(an_output(timings={"end_to_end": -5.0}), "seconds", id="a time before the start"),
         pytest.param(an_output(extra={"trace": _itself()}), "JSON", id="a structure that holds itself"),
         pytest.param(([Document(5, "x")], "y"), "must have a text as id", id="a number as id"),  # type: ignore[arg-type]
     ],

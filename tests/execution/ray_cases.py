@@ -75,9 +75,11 @@ def notes(tmp_path: Path) -> dict[str, list[str]]:
 
 def test_a_worker_loads_the_system_once_and_warms_it_up(system: Any, tmp_path: Path) -> None:
     executor = WarmedUp(on_the_cluster(), 2)
-    results = list(executor.map(SystemCall(system, 5), samples(120)))
+    call = SystemCall(system, 5)
+    results = list(executor.map(call, samples(120)))
     assert sorted(place for place, _ in results) == list(range(120))
     workers = notes(tmp_path)
+    assert call.limits.spent.calls == 120 + 2 * len(workers)  # a warm-up costs calls too
     assert all(words[:3] == ["loaded", "s0", "s1"] for words in workers.values())
     assert all(words.count("loaded") == 1 for words in workers.values())
     assert sum(len(words) - 3 for words in workers.values()) == 120

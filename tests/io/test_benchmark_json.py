@@ -91,7 +91,7 @@ def exactly(value: Any) -> str:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "b.json.gz", "b.yaml", "b.hdf5"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=DATA)
 def test_round_trip(name: str, data: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:

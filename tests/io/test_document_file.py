@@ -49,7 +49,7 @@ DOCUMENTS = st.recursive(
 
 
 @pytest.mark.parametrize("name", ["d.json", "d.yaml", "d.yml", "d.json.gz", "d.yaml.gz"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(document=DOCUMENTS)
 def test_round_trip(name: str, document: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def test_round_trip(name: str, document: Any) -> None:
         assert read_document(path) == document
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(document=DOCUMENTS)
 def test_another_yaml_reader_reads_the_same(document: Any) -> None:
     # PyYAML's own safe loader knows dates and other words of YAML 1.1: what we write says none by chance.
@@ -141,7 +141,7 @@ def test_harmful_json(tmp_path: Path, content: bytes, message: str) -> None:
         read_document(path, max_bytes=1_000_000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(document=st.dictionaries(TEXTS, DOCUMENTS, max_size=3))
 def test_no_key_is_taken_for_a_repeated_one(document: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,7 @@ def ours_or_nothing(read: Callable[[Path], Any], content: bytes) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(content=st.binary(max_size=200) | st.lists(PIECES, max_size=20).map(b"".join))
 def test_random_bytes(read: Callable[[Path], Any], content: bytes) -> None:
     ours_or_nothing(read, content)
@@ -64,13 +64,13 @@ def mutated(draw: st.DrawFn, valid: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("read", READERS[:3])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(content=mutated(VALID))
 def test_lines_with_a_fault(read: Callable[[Path], Any], content: bytes) -> None:
     ours_or_nothing(read, content)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(content=mutated(PLAN))
 def test_plans_with_a_fault(content: bytes) -> None:
     ours_or_nothing(load_config, content)

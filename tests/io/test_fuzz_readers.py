@@ -45,7 +45,7 @@ from tests import make_malformed as corpus
 from tests.builders import a_sample
 from tests.io.documents import VALID, spoilt
 
-EXAMPLES = int(os.environ.get("AUEPORA_FUZZ", "60"))
+EXAMPLES = int(os.environ.get("AUEPORA_FUZZ", "40"))
 fuzzed = settings(
     max_examples=EXAMPLES,
     deadline=timedelta(seconds=5),

@@ -68,7 +68,7 @@ OUTPUTS = st.builds(
     extra=OBJECTS,
     error=st.none() | st.builds(Failure, TEXTS, TEXTS),
 )
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=30, deadline=None)
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_the_checker_knows_no_keyword_that_no_schema_uses() -> None:
     assert used == set(known.split())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data(), case=st.sampled_from(VALID), lenient=st.booleans())
 def test_verdict_and_places_are_those_of_two_other_checkers(
     data: st.DataObject, case: tuple[str, Any], lenient: bool
@@ -276,7 +276,7 @@ def _explains(ours: set[str], errors: list[Any]) -> bool:
     return explained == ours
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data(), case=st.sampled_from(VALID))
 def test_the_fast_path_changes_nothing(data: st.DataObject, case: tuple[str, Any]) -> None:
     name, document = case
@@ -330,7 +330,7 @@ def test_date_time(text: str, is_one: bool) -> None:
 _two = st.integers(0, 99).map("{:02}".format)
 
 
-@settings(max_examples=500)
+@settings(max_examples=250, deadline=None)
 @given(
     st.builds(
         "{}-{}-{}T{}:{}:{}{}{}".format,

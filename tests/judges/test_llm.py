@@ -19,10 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.core.foreign_errors import retry_after
 from auepora_eval.errors import AueporaError, CallError, DataError
 from auepora_eval.judges.http_calls import BadReplyError, Endpoint
 from auepora_eval.judges.llm import ChatModel, Reply, parse_strictly, split_endpoint
-from auepora_eval.judges.retries import Clock, Patience, retry_after, tidy
+from auepora_eval.judges.retries import Clock, Patience, tidy
 from auepora_eval.judges.secrets import Redactor, Secret, key_from_environment
 from tests.servers import ChatServer, chat_server
 

@@ -29,7 +29,7 @@ text = st.one_of(
 
 
 @both
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.integers(1, 3).flatmap(
         lambda n: st.lists(st.tuples(text, st.lists(text, min_size=n, max_size=n)), min_size=1, max_size=5)
@@ -66,12 +66,15 @@ def test_identical_texts_agree_fully_in_any_script(ours: Any, theirs: Any, same:
 
 
 @both
-def test_a_failed_answer_is_bounded_by_silence_and_by_the_reference(ours: Any, theirs: Any) -> None:
+def test_a_failed_answer_is_bounded_by_one_without_a_match_and_by_the_reference(
+    ours: Any, theirs: Any
+) -> None:
     samples = [a_sample(str(n), reference="the cat sat on the mat") for n in range(2)]
     result = ours.compute(samples, [an_output(answer="the cat sat on the mat"), a_failure()])
     low, high = result.details["bounds_if_failed"]
-    silent = theirs.corpus_score(["the cat sat on the mat", ""], [["the cat sat on the mat"] * 2]).score
-    assert (low, high) == (pytest.approx(silent), pytest.approx(100.0))
+    answers = ["the cat sat on the mat", "zzz zzz zzz zz zzz zzz"]
+    unlike = theirs.corpus_score(answers, [["the cat sat on the mat"] * 2]).score
+    assert (low, high) == (pytest.approx(unlike), pytest.approx(100.0))
 
 
 @both

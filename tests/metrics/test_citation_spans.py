@@ -150,9 +150,9 @@ def test_pairs_have_the_jaccards_of_their_spans(
         assert (exact, tolerant) == (jaccard(one, other), tolerant_jaccard(one, other, tolerance))
 
 
-def test_a_thousand_spans_that_all_overlap_are_assigned_in_seconds() -> None:
-    gold = [Place("a", None, (n, 5_000 + n)) for n in range(1_000)]
+def test_five_hundred_spans_that_all_overlap_are_assigned_in_seconds() -> None:
+    gold = [Place("a", None, (n, 5_000 + n)) for n in range(500)]
     start = time.process_time()
     matches = assigned(overlapping(gold, gold[::-1]))
-    assert time.process_time() - start < 10
-    assert sum(match.exact for match in matches) == 1_000
+    assert time.process_time() - start < 5
+    assert sum(match.exact for match in matches) == 500

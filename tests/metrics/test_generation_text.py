@@ -60,12 +60,12 @@ def test_an_empty_answer_scores_zero_and_is_counted(name: str) -> None:
     assert (result.value, result.details["num_samples"]) == (0.0, 1)
 
 
-HOSTILE = ["word " * 200_000, "x" * 1_000_000, "\x00" * 1000, "\ud800" * 1000, "9 " * 20_000]
+HOSTILE = ["word " * 50_000, "x" * 250_000, "\x00" * 1000, "\ud800" * 1000, "9 " * 20_000]
 
 
 @pytest.mark.parametrize("name", ON_TEXT)
 @pytest.mark.parametrize("hostile", HOSTILE, ids=["words", "a word", "NUL", "surrogates", "numbers"])
-def test_a_megabyte_nul_and_lone_surrogates(name: str, hostile: str) -> None:
+def test_long_texts_nul_and_lone_surrogates(name: str, hostile: str) -> None:
     metric = parse_metric(name)
     for answer, reference in ((hostile, "cat 9"), ("cat", hostile), (hostile, hostile)):
         found = value(metric, answer, reference)

@@ -49,15 +49,16 @@ def test_tokens_may_stand_in_the_metadata_of_the_response() -> None:
     assert parse_metric("tokens_per_second").compute([a_sample()], [call]).value == 4.0
 
 
-@pytest.mark.parametrize("tokens", [True, -1, "many", math.inf, math.nan, [3]])
+@pytest.mark.parametrize("tokens", [True, -1, "many", math.inf, 1e308, math.nan, [3]])
 def test_a_count_that_is_none_is_a_failure_not_a_zero(tokens: Any) -> None:
     result = parse_metric("tokens_per_second").compute([a_sample()], [a_call(1.0, tokens)])
     assert result.scores[0].failed
     assert "not a count" in result.scores[0].reason
 
 
-def test_no_time_at_all_is_no_infinite_throughput() -> None:
-    result = parse_metric("throughput").compute(some_samples(2), [a_call(0.0), a_call(2.0)])
+@pytest.mark.parametrize("seconds", [0.0, 5e-324, 1e-308])
+def test_no_time_at_all_is_no_infinite_throughput(seconds: float) -> None:
+    result = parse_metric("throughput").compute(some_samples(2), [a_call(seconds), a_call(2.0)])
     assert result.value == 0.5
     assert "nothing takes no time" in result.scores[0].reason
 

@@ -99,7 +99,7 @@ def test_the_systems_own_flag_decides() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 def test_scikit_learn_agrees(decisions: list[tuple[bool, bool]]) -> None:
     unanswerable = [not answerable for answerable, _ in decisions]
     declined = [refused for _, refused in decisions]

@@ -42,7 +42,7 @@ def a_list(found: list[tuple[str, int]]) -> SystemOutputs:
     return output
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(golds, st.one_of(in_order, lists)), max_size=8))
 def test_the_fast_way_is_the_plain_way(
     world: list[tuple[list[tuple[str, Any]], list[tuple[str, int]]]],

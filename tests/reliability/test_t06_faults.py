@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.limits import attempts_of
+from auepora_eval.core.call_records import attempts_of
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server, untrusted_certificate

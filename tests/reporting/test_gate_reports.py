@@ -23,6 +23,7 @@ from auepora_eval.reporting.gate_tables import (
 from auepora_eval.runs.gate import GateReport, gate_run
 from auepora_eval.runs.gate_rules import Rule
 from auepora_eval.runs.gate_verdict import Verdict
+from tests.reporting.markdown_reading import cells, read
 from tests.runs.gated import a_run
 
 RULES = {
@@ -184,13 +185,8 @@ def _check(text: str) -> None:
         assert re.match(r"^::(error|warning) title=[^:,\n]*::", line)
         assert len(line.splitlines()) == 1
     page = gate_to_markdown(report)
-    table = [line for line in page.splitlines() if line.startswith("|")]
-    cells = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table]
-    assert cells == [len(HEADINGS) + 1] * 6
-    assert not re.search(r"(?<!\w)@\w", page)
-    assert "://" not in page
-    assert not re.search(r"<(?!/?details>|/?summary>)", page)
-    assert not re.search(r"(?<!\\)(?:\\\\)*[\[\]`*]", page)
+    assert cells(page) == [len(HEADINGS)] * 5
+    read(page)
     assert sum(line.startswith("#") for line in page.splitlines()) == 1
     for line in defused(gate_text(report)).splitlines():
         assert not line.lstrip().startswith("::")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -46,6 +48,17 @@ def test_names_of_systems_are_escaped_in_a_ranking() -> None:
     page = report_html(runs, ranking=rank_runs(runs))
     assert "<script" not in page
     assert f"a {escape(EVIL)}" in page
+
+
+def test_what_cannot_be_seen_is_not_in_the_page() -> None:
+    """An escape sequence for a terminal, and a letter that turns the direction of what follows."""
+    runs = three(("a\x1b[31m\x00red", "b\u202eevil\u2066", "می\u200cخواهم"))
+    runs[0].samples[0] = replace(runs[0].samples[0], query="gnp\u202e.exe\x9b")
+    page = report_html(runs[:1]) + report_html(runs, ranking=rank_runs(runs, resamples=100))
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+    assert "a[31mred" in page
+    assert "bevil" in page
+    assert "می\u200cخواهم" in page  # a joiner is a letter of Persian
 
 
 def test_runs_that_do_not_differ_have_no_pairs() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from auepora_eval.reporting.comparison_json import statistical_analysis
-from auepora_eval.reporting.interval_notes import interval_notes, shown_interval
+from auepora_eval.reporting.interval_notes import interval_notes
 from auepora_eval.reporting.tables import comparison_rows
 from auepora_eval.runs.compare import Comparison, MetricComparison, compare_runs
 from tests.reporting.test_plain_words import RECALL
@@ -41,6 +41,14 @@ def test_a_test_that_is_stricter_than_the_interval() -> None:
     ]
 
 
+def test_clusters_are_named_where_they_are_the_reason() -> None:
+    five = unsure("token_f1", interval=(-0.183, -0.033), p_value=0.0625, p_adjusted=0.0625, clusters=5)
+    assert notes(five) == [
+        "token_f1 (p = 0.062): the interval leaves out 0, but too few clusters differ for the test to be "
+        "sure."
+    ]
+
+
 def test_differences_that_are_all_the_same_give_no_interval() -> None:
     """Rule of three: 1 - 0.05 ** (1/60) is 4.9 in 100; 1 - 0.05 ** (1/5) is 45."""
     many = compare_runs(scored([0.0] * 60), scored([1.0] * 60))
@@ -56,8 +64,9 @@ def test_differences_that_are_all_the_same_give_no_interval() -> None:
     assert note.endswith("and so few cannot make the test sure (p = 0.062).")
 
 
-def test_no_difference_at_all_and_some_spread_are_shown_as_they_are() -> None:
+def test_no_difference_at_all_has_no_interval_and_needs_no_note() -> None:
     same = compare_runs(scored([1.0] * 9), scored([1.0] * 9))
     assert interval_notes(same) == []
+    assert comparison_rows(same)[0][4] == "-"  # no width is no certainty
     some = compare_runs(scored([1.0, 0.0] * 9), scored([1.0, 1.0] * 9))
-    assert shown_interval(some.metrics[0]) == some.metrics[0].interval
+    assert some.metrics[0].interval is not None

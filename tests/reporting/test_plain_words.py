@@ -132,17 +132,18 @@ def test_the_first_document_is_not_among_the_first_1() -> None:
 
 def failing(name: str = "exact_match", failed: int = 10, **more: Any) -> MetricComparison:
     how = {"wins": 0, "ties": 50, "losses": 10, "difference": -1 / 6, "difference_bounds": (-1 / 6, 0.0)}
+    how |= {"calls_baseline": 70, "calls_candidate": 70}  # ten of these are not about the metric
     return metric(name, T.GENERATION_CORRECTNESS, "worse", failed_candidate=failed, **{**how, **more})
 
 
 def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -> None:
     slow = metric("failure_rate", T.LATENCY, "worse")  # a failure is what it measures
     assert words(failing(), slow)[-1] == (
-        "10 of 60 calls of new failed; each counts as wrong. The verdict on exact_match rests on that: had "
+        "10 of 70 calls of new failed; each counts as wrong. The verdict on exact_match rests on that: had "
         "they been answered, the difference could be anything from -0.1667 to 0.0000."
     )
     assert words(failing(), failing("token_f1"))[-1] == (
-        "10 of 60 calls of new failed; each counts as wrong. "
+        "10 of 70 calls of new failed; each counts as wrong. "
         "The verdicts on exact_match and token_f1 rest on that."
     )
 
@@ -150,11 +151,11 @@ def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -
 def test_failures_that_change_nothing_and_those_of_one_metric() -> None:
     clear = failing(difference_bounds=(-0.3, -0.1), failed_baseline=2)
     assert words(clear)[-1] == (
-        "10 of 60 calls of new failed and 2 of 60 calls of old failed; each counts as wrong."
+        "10 of 70 calls of new failed and 2 of 70 calls of old failed; each counts as wrong."
     )
     judged = failing("faithful", difference_bounds=(-0.3, -0.1))
     told = words(judged, failing("token_f1", 0, difference_bounds=None))
-    assert told[-1] == "10 of 60 scores of new failed (faithful); each counts as wrong."
+    assert told[-1] == "10 of 70 scores of new failed (faithful); each counts as wrong."
 
 
 def test_margins() -> None:

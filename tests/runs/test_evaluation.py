@@ -137,11 +137,10 @@ def test_another_program_is_told_in_python_too(tmp_path: Path, kind: str) -> Non
     text = (
         f"{TEXT}class System:\n    name = 'mine'\n    def run(self, sample, top_k=5):\n        return 'yes'\n"
     )
-    for name, more in (("one", ""), ("two", "# another\n")):
-        (tmp_path / f"{name}.py").write_text(text + more, encoding="utf-8")
 
     def evaluator(name: str) -> AueporaEvaluator:
-        return an_evaluator(made(tmp_path / f"{name}.py"))
+        (tmp_path / "one.py").write_text(f"{text}# {name}\n", encoding="utf-8")
+        return an_evaluator(made(tmp_path / "one.py"))
 
     begun = evaluator("one")
     begun.on_output = lambda sample, output: begun.stop()

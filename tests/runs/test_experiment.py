@@ -166,7 +166,9 @@ def test_the_best_of_three_must_beat_both(tmp_path: Path) -> None:
         ("b", "c", None),
     ]
     # Holm over the three pairs of the primary metric alone.
-    assert found.tests[0].p_adjusted == pytest.approx(min(1, 3 * found.tests[0].p_value), rel=0.6)
+    alone = found.tests[0].p_value
+    assert alone is not None
+    assert found.tests[0].p_adjusted == pytest.approx(min(1, 3 * alone), rel=0.6)
 
 
 def test_a_crash_is_no_advantage(tmp_path: Path) -> None:

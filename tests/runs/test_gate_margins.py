@@ -102,7 +102,7 @@ def test_where_nothing_differs_no_aggregate_is_surer_than_so_many_samples(
     answers = [RIGHT] * 9 + [WRONG] * 3
     verdict = margin_verdict(answers, answers, metric, margin)
     assert verdict.p_value == pytest.approx((1 - margin / reach) ** 12)
-    assert "samples would tell" in verdict.fix
+    assert "samples would rule it out" in verdict.fix
 
 
 def test_a_metric_without_bounds_can_lose_as_much_as_there_is() -> None:
@@ -120,7 +120,7 @@ def test_enough_samples_that_are_alike_rule_a_loss_out() -> None:
     assert margin_verdict([RIGHT] * 118, [RIGHT] * 118, "token_f1", 0.05, size=2).outcome == "pass"
     unclear = margin_verdict([RIGHT] * 116, [RIGHT] * 116, "token_f1", 0.05, size=2)
     assert "among 116 pairs in 58 clusters (a loss of up to 0.05034 can go unseen" in unclear.why
-    assert unclear.fix.startswith("About 118 samples would tell")
+    assert unclear.fix.startswith("About 118 samples would rule it out")
 
 
 @pytest.mark.parametrize("how", ["paired", SPLIT])

@@ -10,7 +10,7 @@ from auepora_eval.core.metrics_base import METRICS
 from auepora_eval.metrics import parse
 from benchmarks.gate import Kind, Made, cluster_kinds, counted, kinds, rare_kinds
 
-PAIRS = 60
+PAIRS = 40
 KINDS = [*kinds(), *rare_kinds(), *cluster_kinds()]
 
 

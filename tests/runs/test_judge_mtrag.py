@@ -78,12 +78,11 @@ def test_what_a_judge_saves_in_labels(
 ) -> None:
     """Over 2,000 splits, to a thousandth or a little more: the splits are drawn at random."""
     # 18 answers have no passages, so that no word of theirs is borne out.
-    found = audited(records, "faithfulness", judge, Audit(unscored_as=0.0))
+    found = audited(records, "faithfulness", judge, Audit(unscored_as=0.0, budget=tuple(widths)))
     assert found["scored"] == 318
     assert found["correlation"]["pearson"]["value"] == pytest.approx(pearson, abs=0.005)
     assert found["correlation"]["spearman"]["value"] == pytest.approx(spearman, abs=0.006)
-    budget = audited(records, "faithfulness", judge, Audit(unscored_as=0.0, budget=tuple(widths)))["budget"]
-    for row in budget:
+    for row in found["budget"]:
         alone, full, tuned = widths[row["labels"]]
         assert row["people_alone"] == pytest.approx(alone, abs=0.001)
         assert full is None or row["judge_at_weight_1"] == pytest.approx(full, abs=0.001)

@@ -120,4 +120,4 @@ def test_a_whole_report_in_markdown_keeps_hostile_text_in_its_cells() -> None:
     lost = [LostSample("mrr", "", "s|1", "<script>", "a\n# b", None, 1.0, 0.0)]
     text = comparison_report(compare_runs(*runs[:2]), lost)
     assert "### Biggest losers on mrr" in text
-    assert r"| s\|1 | 1.0000 | 0.0000 | &lt;script> | a # b | (none) |" in text
+    assert r"| s\|1 | 1.0000 | 0.0000 | `<script>` | a `#` b | (none) |" in text

@@ -149,6 +149,19 @@ def test_a_resumed_run_goes_on_with_its_log(tmp_path: Path) -> None:
     assert told == [("run.started", None), ("run.stopped", None), ("run.resumed", 3), ("run.finished", None)]
 
 
+@pytest.mark.parametrize("torn", [b'{"time":"2026', b'{"event":"x"}\n', b""])
+def test_a_torn_last_line_swallows_no_event(tmp_path: Path, torn: bytes) -> None:
+    (tmp_path / LOG).write_bytes(torn)
+    log = RunLog(tmp_path, anew=False)
+    log.tell(logging.INFO, "run.resumed")
+    log.begin()
+    log.tell(logging.INFO, "run.finished")
+    log.close()
+    lines = (tmp_path / LOG).read_bytes().splitlines()
+    assert [json.loads(line)["event"] for line in lines[-2:]] == ["run.resumed", "run.finished"]
+    assert lines[:-2] == torn.splitlines()
+
+
 def test_a_log_that_cannot_be_written_does_not_stop_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -64,7 +64,7 @@ def test_losses_come_before_gains_by_their_size_and_slices_are_counted_once() ->
     slices = compare_runs(a, b, by=["kind"]).slices
     assert {one.verdict for one in slices} == {"cannot tell"}
     assert [one.value for one in slices] == ["c", "c", "b", "b", "few", "few", "gain", "gain"]
-    assert slices_in_words(slices) == "Worse in 0 of 4 slices. 1 marked * stand on fewer than 20 samples."
+    assert slices_in_words(slices) == "Worse in 0 of 4 slices. 1 marked * stand on fewer than 20 questions."
     several = [replace(one, verdict="worse") for one in slices[:2]]
     assert slices_in_words([*several, *slices[2:]]).startswith(
         "Worse in 1 of 4 slices: mrr where kind is c, ndcg@5 where kind is c."

@@ -165,7 +165,7 @@ def test_a_run_that_was_clear_before_it_was_stored_asks_nothing_more(tmp_path: P
 def test_another_rule_is_another_run(tmp_path: Path, rule: StopRule | None) -> None:
     stored(tmp_path, "x", at_least(0.7))
     (tmp_path / "x.results.json").unlink()
-    with pytest.raises(StorageError, match="stop_when was"):
+    with pytest.raises(StorageError, match="stop_when"):
         stored(tmp_path, "x", rule, resume=True)
 
 

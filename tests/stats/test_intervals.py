@@ -61,7 +61,7 @@ def test_bca_of_a_mean_agrees_with_scipy(seed: int) -> None:
     assert ours.high == pytest.approx(theirs.high, abs=0.03 * width)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_closed_form_is_as_near_to_bca_as_another_seed_of_it(seed: int) -> None:
     values = np.random.default_rng(seed).beta(0.3, 3.0, size=3_000)
     closed = mean_interval(values)
@@ -97,12 +97,12 @@ def test_clusters_widen_the_interval() -> None:
 
 
 def test_clusters_of_0_and_1_count_as_what_they_are_worth() -> None:
-    values = np.repeat([1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], 4)
-    clusters = np.repeat(np.arange(10), 4).tolist()
+    values = np.repeat([1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0] * 6, 4)
+    clusters = np.repeat(np.arange(60), 4).tolist()
     interval = mean_interval(values, clusters=clusters)
     assert interval is not None
-    assert "effective n 9.0" in interval.method  # ten clusters, less the degree of freedom of their mean
-    alone = wilson_interval(0.7 * 9, 9)
+    assert "effective n 59.0" in interval.method  # 60 clusters, less the degree of freedom of their mean
+    alone = wilson_interval(0.7 * 59, 59)
     assert [interval.low, interval.high] == pytest.approx([alone.low, alone.high])
 
 

@@ -82,6 +82,7 @@ def test_no_effect_needs_no_number_of_samples() -> None:
 
 
 @given(counts=st.lists(st.integers(1, 1000), min_size=2, max_size=5))
+@settings(deadline=None)  # the first call loads scipy
 def test_the_sample_ratio_agrees_with_scipy(counts: list[int]) -> None:
     shares = [n + 1 for n in range(len(counts))]
     expected = [sum(counts) * share / sum(shares) for share in shares]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 
-class _Lasting:
+class Lasting:
     """A stream that goes on when nobody reads it any more: what is written from then on is dropped.
 
     A command that stopped there would not come to its verdict, nor to what it has to store.
@@ -18,22 +19,29 @@ class _Lasting:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._is_terminal = stream.isatty()
 
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
-            self._drop()
+        except OSError as error:
+            self._drop_or_raise(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._drop()
+        except OSError as error:
+            self._drop_or_raise(error)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+    def _drop_or_raise(self, error: OSError) -> None:
+        closed = self._is_terminal and error.errno == errno.EIO  # a terminal that was closed; else a bad disk
+        if not closed and not isinstance(error, BrokenPipeError):
+            raise error
+        self._drop()
 
     def _drop(self) -> None:
         """Let the pipe end in nothing: what waits in the stream's buffer goes there too."""
@@ -50,7 +58,7 @@ class _Lasting:
 def lasting_streams() -> Iterator[None]:
     """Within this, stdout and stderr can be left by their readers."""
     before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
-    lasting = {name: cast(TextIO, _Lasting(stream)) for name, stream in before.items()}
+    lasting = {name: cast(TextIO, Lasting(stream)) for name, stream in before.items()}
     for name, stream in lasting.items():
         setattr(sys, name, stream)
     try:

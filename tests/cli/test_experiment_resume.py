@@ -1,0 +1,94 @@
+"""Failures of an experiment's variants, tried again; and a variant is gone on with by its experiment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.runs.storage import EvaluationResultsStorage
+
+Said = pytest.CaptureFixture[str]
+CONFIG = """
+dataset: d.jsonl
+out: runs
+{more}
+ab_testing:
+  experiment_id: ab
+  variants:
+    - {{variant_id: a, system: "one.py:answer"}}
+    - {{variant_id: b, system: "two.py:answer"}}
+  traffic_allocation: {{a: 0.5, b: 0.5}}
+  primary_metric: exact_match
+  min_sample_size: 2
+"""
+GOOD = "def answer(query):\n    return 'hello'\n"
+FAILS = "def answer(query):\n    if query == 'q 3':\n        raise LookupError('no')\n    return 'hello'\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "hello"} for n in range(8))
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made), encoding="utf-8")
+    (tmp_path / "one.py").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "two.py").write_text(FAILS, encoding="utf-8")
+    (tmp_path / "e.config.yaml").write_text(CONFIG.format(more=""), encoding="utf-8")
+    return tmp_path
+
+
+def experiment(*words: str) -> int:
+    return main(["experiment", "e.config.yaml", *words])
+
+
+def failed(name: str) -> int:
+    return EvaluationResultsStorage("runs").load_tally(name).failed
+
+
+def test_failures_are_tried_again(here: Path, capsys: Said) -> None:
+    assert experiment() == 0
+    assert failed("ab-b") == 1
+    (here / "two.py").write_text(GOOD, encoding="utf-8")
+    assert experiment("--resume") == 0
+    assert failed("ab-b") == 1
+    capsys.readouterr()
+    assert experiment("--resume", "--retry-failed") == 0
+    assert failed("ab-b") == 0
+    said = capsys.readouterr().err
+    assert "a: 8 samples, finished before (ab-a)" in said
+    assert "b: 8 samples (ab-b)" in said
+    assert experiment("--resume", "--retry-failed") == 0
+
+
+def test_to_try_again_needs_something_to_go_on_with(here: Path, capsys: Said) -> None:
+    assert experiment("--retry-failed") == 2
+    assert "--retry-failed: is about what was begun. Add --resume." in capsys.readouterr().err
+
+
+def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
+    (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 5"), encoding="utf-8")
+    assert experiment() == 1
+    assert experiment("--resume") == 1
+    assert EvaluationResultsStorage("runs").answered("ab-a") == 5
+    assert "write another number into the file, and resume" in capsys.readouterr().err
+    (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 20"), encoding="utf-8")
+    assert experiment("--resume") == 0
+
+
+@pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "unfinished"])
+def test_a_variant_is_gone_on_with_by_its_experiment(here: Path, capsys: Said, is_finished: bool) -> None:
+    if not is_finished:
+        (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 5"), encoding="utf-8")
+    assert experiment() == (0 if is_finished else 1)
+    name = "ab-b" if is_finished else "ab-a"
+    capsys.readouterr()
+    for words in ([], ["--retry-failed"]):
+        assert main(["run", "--resume", name, "--out", "runs", *words]) == 2
+        said = capsys.readouterr().err
+        assert f"--resume {name}: is variant '{name[-1]}' of the experiment 'ab'." in said
+        assert "Go on with all of it: auepora experiment FILE --resume --out runs" in said
+    assert main(["list", "--out", "runs"]) == 0
+    listed = " ".join(capsys.readouterr().out.split())
+    assert ("auepora experiment FILE --resume --out runs" in listed) is not is_finished

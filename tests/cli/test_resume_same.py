@@ -1,0 +1,249 @@
+"""`auepora run --resume`: a run is gone on with as it was begun, finished or not; what differs is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import RunStoppedError
+from auepora_eval.execution.local import ThreadExecutor
+from auepora_eval.execution.systems import load_system
+from auepora_eval.io.loader import load_dataset
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.storage import EvaluationResultsStorage
+
+SIZE = 8
+Said = pytest.CaptureFixture[str]
+PLAIN = "def answer(query):\n    return 'hello'\n"
+MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
+
+
+def lines(size: int) -> str:
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "hello"} for n in range(size))
+    return "".join(json.dumps(line) + "\n" for line in made)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (tmp_path / "more.jsonl").write_text(lines(SIZE + 2), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(PLAIN, encoding="utf-8")
+    (tmp_path / "other.py").write_text(PLAIN.replace("hello", "no"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    return main(["run", "--out", "out", *words])
+
+
+def stored() -> EvaluationResultsStorage:
+    return EvaluationResultsStorage("out")
+
+
+DIFFERENT = [
+    pytest.param(["--metrics", "bleu"], "metrics was exact_match, now it is bleu", id="metrics"),
+    pytest.param(["--top-k", "9"], "top_k was 5, now it is 9", id="top_k"),
+    pytest.param(["--seed", "3"], "seed was 0, now it is 3", id="seed"),
+    pytest.param(["--dataset", "more.jsonl"], "the dataset was 'd', 8 samples, now it is 'more'", id="data"),
+    pytest.param(["--limit", "4"], "now it is 'd', 4 samples", id="limit"),
+    pytest.param(
+        ["--system", "other.py:answer"], "system was 'mine.py:answer', now it is 'other.py:answer'", id="file"
+    ),
+    pytest.param(["--config", "p.config.yaml"], "top_k was 5, now it is 7", id="plan"),
+]
+
+
+@pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "unfinished"])
+@pytest.mark.parametrize(("words", "told"), DIFFERENT)
+def test_what_differs_is_refused(
+    here: Path, capsys: Said, is_finished: bool, words: list[str], told: str
+) -> None:
+    (here / "p.config.yaml").write_text("top_k: 7\n", encoding="utf-8")
+    code = run(*MINE, "--id", "x", *([] if is_finished else ["--budget-calls", "3"]))
+    assert code == (0 if is_finished else 1)
+    before = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert run("--resume", "x", *words, *([] if is_finished else ["--budget-calls", "9"])) == 4
+    said = capsys.readouterr().err
+    assert told in said
+    assert "is finished" not in said
+    assert {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()} == before
+
+
+def test_a_finished_run_that_is_named_as_it_was_is_finished(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--id", "x") == 0
+    for words in ([], MINE, ["--concurrency", "4"], ["--metrics", "exact_match"]):
+        capsys.readouterr()
+        assert run("--resume", "x", *words) == 0, words
+        assert "x is finished; there is nothing to go on with." in capsys.readouterr().err
+    # The dataset need not be there, unless something is to be compared.
+    (here / "d.jsonl").unlink()
+    assert run("--resume", "x") == 0
+
+
+def test_a_finished_run_of_a_program_that_was_changed_says_so(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--id", "x") == 0
+    (here / "mine.py").write_text(PLAIN + "# another\n", encoding="utf-8")
+    capsys.readouterr()
+    assert run("--resume", "x", "--system", "mine.py:answer") == 0
+    assert "is not what it was when the run was made; its results are of then" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["./mine.py:answer", "sub/../mine.py:answer", "{here}/mine.py:answer"])
+def test_another_way_to_write_a_file_is_no_difference(here: Path, capsys: Said, name: str) -> None:
+    (here / "sub").mkdir()
+    assert run(*MINE, "--id", "x", "--budget-calls", "3") == 1
+    (here / "mine.py").write_text(PLAIN + "# mended\n", encoding="utf-8")
+    assert run("--resume", "x", "--system", name.format(here=here), "--budget-calls", "9") == 0
+    assert "the file of the system is not what it was" in capsys.readouterr().err
+
+
+def test_a_file_that_was_moved_is_no_difference(here: Path) -> None:
+    assert run(*MINE, "--id", "x", "--budget-calls", "3") == 1
+    (here / "mine.py").rename(here / "yours.py")
+    assert run("--resume", "x", "--system", "yours.py:answer", "--budget-calls", "9") == 0
+
+
+def test_another_name_in_the_same_file_is_refused(here: Path, capsys: Said) -> None:
+    (here / "mine.py").write_text("class Yes:\n    name = 'y'\n    def run(self, sample, top_k=5):\n"
+                                  "        return 'hello'\none = Yes()\ntwo = Yes()\n")  # fmt: skip
+    words = ("--dataset", "d.jsonl", "--metrics", "exact_match", "--budget-calls", "3")
+    assert run(*words, "--system", "mine.py:one", "--id", "x") == 1
+    assert run("--resume", "x", "--system", "mine.py:two", "--budget-calls", "9") == 4
+    assert "system was 'mine.py:one', now it is 'mine.py:two'" in capsys.readouterr().err
+
+
+def test_a_finished_run_ends_as_it_did(here: Path, capsys: Said) -> None:
+    (here / "mine.py").write_text(
+        "def answer(query):\n    if query in ('q 1', 'q 2'):\n        raise LookupError('no')\n"
+        "    return 'hello'\n",
+        encoding="utf-8",
+    )
+    assert run(*MINE, "--id", "x") == 3
+    capsys.readouterr()
+    assert run("--resume", "x") == 3
+    said = capsys.readouterr().err
+    assert "2 failures would come again" in said
+    assert "coverage 75.0%, less than the 99.0% asked for" in said
+    assert run("--resume", "x", "--json") == 3
+    assert run("--resume", "x", "--min-coverage", "0.5") == 0
+    assert run(*MINE, "--id", "y", "--min-coverage", "0.7") == 0
+    assert run("--resume", "y") == 0
+    assert run("--resume", "y", "--min-coverage", "0.9") == 3
+
+
+def test_the_plan_says_where_the_run_is_and_which(here: Path, capsys: Said) -> None:
+    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\nbudget_calls: 3\nout: there\n"
+    (here / "p.config.yaml").write_text(plan, encoding="utf-8")
+    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
+    capsys.readouterr()
+    assert main(["run", "--config", "p.config.yaml", "--resume", "x", "--budget-calls", "4"]) == 1
+    assert "resuming: 3 of 8 samples" in capsys.readouterr().err
+    (here / "p.config.yaml").write_text(f"{plan}id: x\n", encoding="utf-8")
+    assert main(["run", "--config", "p.config.yaml", "--resume", "--budget-calls", "9"]) == 0
+    assert (here / "there" / "x.results.json").is_file()
+
+
+def test_a_budget_in_a_plan_is_the_runs(here: Path, capsys: Said) -> None:
+    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\nbudget_calls: {}\nout: there\n"
+    (here / "p.config.yaml").write_text(plan.format(3), encoding="utf-8")
+    again = ["run", "--config", "p.config.yaml", "--resume", "x"]
+    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
+    for _ in range(2):
+        capsys.readouterr()
+        assert main(again) == 1
+        assert "budget: 3 of 3 calls were spent before" in capsys.readouterr().err
+    assert EvaluationResultsStorage("there").answered("x") == 3
+    # A plan that was changed since counts from here, once.
+    (here / "p.config.yaml").write_text(plan.format(2), encoding="utf-8")
+    assert main(again) == 1
+    assert main(again) == 1
+    assert EvaluationResultsStorage("there").answered("x") == 5
+    # So does another number on the line; the number that the run has already is no other one.
+    assert main([*again, "--budget-calls", "1"]) == 1
+    assert main([*again, "--budget-calls", "1"]) == 1
+    assert EvaluationResultsStorage("there").answered("x") == 6
+    said = capsys.readouterr().err
+    assert "A budget that is spent stays spent: resume with another number for --budget-calls." in said
+    assert main([*again, "--budget-calls", "9"]) == 0
+
+
+def begun_in_python(here: Path) -> None:
+    plan = EvaluationPlan(parse_metrics("exact_match"))
+    evaluator = AueporaEvaluator(
+        load_system("mine.py:answer"),
+        plan,
+        policy=CallPolicy(max_calls=3),
+        executor=ThreadExecutor(concurrency=2),
+    )
+    with pytest.raises(RunStoppedError):
+        evaluator.run(load_dataset("d.jsonl"), evaluation_id="x", storage=stored())
+
+
+def test_a_run_begun_in_python_says_what_it_needs(here: Path, capsys: Said) -> None:
+    begun_in_python(here)
+    assert run("--resume", "x") == 2
+    said = capsys.readouterr().err
+    assert "x was begun in Python, and its header does not name the dataset." in said
+    assert "resume=True" in said
+    assert "--dataset FILE --system MODULE:ATTR" in said
+    assert run("--resume", "x", "--dataset", "d.jsonl", "--system", "mine.py:answer") == 1
+    said = capsys.readouterr().err
+    assert "budget: 3 of 3 calls were spent before" in said
+    assert "resume: auepora run --resume x --out out --dataset d.jsonl --system mine.py:answer\n" in said
+    words = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--budget-calls", "9")
+    assert run("--resume", "x", *words) == 0
+    assert stored().load_results("x")["configuration"]["executor"] == "threads"
+
+
+def test_an_executor_of_ones_own_is_not_asked_for(here: Path) -> None:
+    begun_in_python(here)
+    header = here / "out" / "x.run" / "header.json"
+    told = json.loads(header.read_text())
+    told["configuration"]["executor"] = "MyExecutor"
+    header.write_text(json.dumps(told))
+    words = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--budget-calls", "9")
+    assert run("--resume", "x", *words) == 0
+
+
+STOP = ("--stop-when", "clear", "--min", "exact_match=0.5", "--min", "token_f1=0.5")
+
+
+def test_what_differs_is_told_and_not_cut_off(here: Path, capsys: Said) -> None:
+    words = (*MINE[:-1], "exact_match,token_f1", *STOP, "--budget-calls", "2", "--id", "x")
+    assert run(*words, "--alpha", "0.05") == 1
+    capsys.readouterr()
+    assert run("--resume", "x", "--alpha", "0.01", "--budget-calls", "9") == 4
+    assert "stop_when: alpha was 0.05, now it is 0.01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*MINE, "--retry-failed"), "--retry-failed: is about a run that is gone on with. Add --resume ID."),
+        (("--resume", "x", "--id", "y"), "--id: names 'y', and --resume 'x'. Leave one of them out."),
+        (("--resume",), "--resume: does not say which run. Write --resume ID. Not finished are a, b."),
+    ],
+    ids=["retry", "two ids", "no id"],
+)
+def test_words_that_do_not_fit_are_refused(
+    here: Path, capsys: Said, words: tuple[str, ...], told: str
+) -> None:
+    for name in "ab":
+        assert run(*MINE, "--budget-calls", "3", "--id", name) == 1
+    capsys.readouterr()
+    assert run(*words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_resume_and_id_may_name_the_same(here: Path) -> None:
+    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
+    assert run("--resume", "x", "--id", "x", "--budget-calls", "9") == 0
+    assert run("--resume", "--id", "x") == 0

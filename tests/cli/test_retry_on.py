@@ -1,0 +1,83 @@
+"""`--retry-on`: errors of one's own that may pass, now and when the run is gone on with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.call_flags import call_policy
+from auepora_eval.cli.main import main
+from auepora_eval.core.policy import PASSING
+
+SYSTEM = """
+from pathlib import Path
+
+
+class Loading(LookupError):
+    pass
+
+
+def answer(query):
+    asked = Path("asked")
+    asked.write_text(asked.read_text() + "x" if asked.exists() else "x")
+    if len(asked.read_text()) <= int(Path("failing").read_text()):
+        raise Loading("the model is loading")
+    return "a"
+"""
+RUN = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match", "--out", "r"]
+PATIENT = ["--retries", "2", "--longest-wait", "0.001"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    lines = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(3)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(SYSTEM, encoding="utf-8")
+    (tmp_path / "failing").write_text("2", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["Loading", "mine.Loading", "KeyError,LookupError"])
+def test_an_error_that_is_named_is_tried_again(here: Path, name: str) -> None:
+    assert main([*RUN, *PATIENT, "--retry-on", name, "--id", "x"]) == 0
+    assert len((here / "asked").read_text()) == 5
+
+
+def test_without_a_name_it_is_not(here: Path) -> None:
+    assert main([*RUN, *PATIENT, "--id", "x"]) == 3
+    assert len((here / "asked").read_text()) == 3
+
+
+def test_a_run_that_is_gone_on_with_asks_again_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "failing").write_text("9", encoding="utf-8")
+    assert main([*RUN, *PATIENT, "--retry-on", "Loading", "--id", "x"]) == 3
+    (here / "failing").write_text("0", encoding="utf-8")
+    assert main(["run", "--resume", "x", "--out", "r"]) == 0
+    assert "3 of them failed and are asked again" in capsys.readouterr().err
+    assert json.loads(Path("r/x.run/header.json").read_text())["configuration"]["retry_on"] == "Loading"
+
+
+def test_a_plan_may_name_them() -> None:
+    settings = {"system": "mine.py:f", "concurrency": 1, "retries": 1}
+    assert call_policy({**settings, "retry_on": ["Loading", "a.Busy"]}).retry_on == (
+        *PASSING,
+        "Loading",
+        "Busy",
+    )
+    assert call_policy(settings).retry_on == PASSING
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--retry-on", "Loading"], "--retry-on: nothing is tried again. Give --retries N too."),
+        (["--retries", "1", "--retry-on", "no name"], "--retry-on: 'no name' is no name of an error."),
+        (["--retries", "1", "--retry-on", ""], "--retry-on: '' is no name of an error."),
+    ],
+)
+def test_what_is_refused(here: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, *words, "--id", "x"]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""Runs that were begun and not finished: whoever lost the terminal finds them, and the line that goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import psutil
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import NotFoundError, RunStoppedError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample
+
+Said = pytest.CaptureFixture[str]
+MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match", "--out", "my runs")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> Path:
+    monkeypatch.chdir(tmp_path)
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "hello"} for n in range(8))
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made), encoding="utf-8")
+    (tmp_path / "mine.py").write_text("def answer(query):\n    return 'hello'\n", encoding="utf-8")
+    assert main(["run", *MINE, "--id", "x", "--budget-calls", "3"]) == 1
+    capsys.readouterr()
+    return tmp_path
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_list_has_the_unfinished_ones(here: Path, capsys: Said) -> None:
+    assert main(["list", "--out", "my runs"]) == 0
+    said = capsys.readouterr()
+    assert "no runs" not in said.err
+    assert "3 of 8 auepora run --resume x --out 'my runs'" in flat(said.out)
+    assert main(["run", *MINE, "--id", "y"]) == 0
+    capsys.readouterr()
+    assert main(["list", "--out", "my runs"]) == 0
+    out = flat(capsys.readouterr().out)
+    assert out.index(" y ") < out.index("Not finished")
+    assert "auepora run --resume x" in out
+    assert "--resume y" not in out
+
+
+def test_a_list_for_programs_is_of_results_and_names_them_beside(here: Path, capsys: Said) -> None:
+    assert main(["list", "--json", "--out", "my runs"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == []
+    assert "note: x is not finished, 3 of 8: auepora run --resume x --out 'my runs'" in said.err
+
+
+def test_a_run_under_way_is_not_to_be_resumed(here: Path, capsys: Said) -> None:
+    other = psutil.Process(os.getppid())  # any process but this one, which holds nothing against itself
+    note = {"pid": other.pid, "process_started": other.create_time(), "host": platform.node()}
+    (here / "my runs" / "x.run" / "lock").write_text(json.dumps(note), encoding="utf-8")
+    assert main(["list", "--out", "my runs"]) == 0
+    out = flat(capsys.readouterr().out)
+    assert "is being written by process" in out
+    assert "--resume" not in out
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"run_key": "x", "version": 9}'])
+def test_a_damaged_header_does_not_end_the_list(here: Path, capsys: Said, content: bytes) -> None:
+    (here / "my runs" / "x.run" / "header.json").write_bytes(content)
+    assert main(["list", "--out", "my runs"]) == 0
+    assert "header.json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["show", "report", "verify"])
+def test_whoever_asks_for_it_is_told_how_to_go_on(here: Path, capsys: Said, command: str) -> None:
+    assert main([command, "x", "--out", "my runs"]) == 2
+    said = capsys.readouterr().err
+    assert "run 'x' is not finished: 3 of 8 samples have an output." in said
+    assert "Go on with it: auepora run --resume x --out 'my runs'" in said
+
+
+def test_a_wrong_id_is_told_the_unfinished_ones_too(here: Path, capsys: Said) -> None:
+    assert main(["show", "z", "--out", "my runs"]) == 2
+    assert (
+        "there is no run 'z'. It has no runs that are finished; not finished are x."
+        in capsys.readouterr().err
+    )
+
+
+def test_in_python_too(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    world = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
+    plan = EvaluationPlan(parse_metrics("exact_match"))
+    evaluator = AueporaEvaluator(lambda query: "yes", plan, policy=CallPolicy(max_calls=2))
+    with pytest.raises(RunStoppedError):
+        evaluator.run(world, evaluation_id="x", storage=storage)
+    with pytest.raises(NotFoundError, match=r"2 of 6 samples .* resume=True"):
+        storage.load_run("x")

@@ -1,0 +1,40 @@
+"""A metric of one's own that returns absurd numbers spoils its own samples, and not the run."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import pytest
+
+from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
+from tests.builders import a_sample, an_output
+
+
+class Length(SampleMetric):
+    """The number that an answer is."""
+
+    name = "length"
+    target = TargetCategory.GENERATION_RELEVANCE
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(output.response.text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "mean", "reason"),
+    [
+        (["1e308", "-1e308", "1e308", "3", "5"], 4.0, "returned 1e+308, which is too large to average"),
+        (["1e308"] * 5, math.nan, "too large to average"),
+        (["inf", "nan", "3", "5", "4"], 4.0, "returned inf, which is not a number to average"),
+        (["1e140", "1e140", "-1e140", "-1e140", "0"], 0.0, ""),
+    ],
+)
+def test_what_cannot_be_summed_is_not_measured(texts: list[str], mean: float, reason: str) -> None:
+    samples = [a_sample(str(place)) for place in range(len(texts))]
+    result = Length().compute(samples, [an_output("a", text) for text in texts])
+    assert result.value == pytest.approx(mean, nan_ok=True)
+    assert reason in (result.scores[0].reason or "")
+    assert result.details["num_failed"] == sum(text.strip("-") in ("1e308", "inf", "nan") for text in texts)

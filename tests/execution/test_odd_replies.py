@@ -1,0 +1,139 @@
+"""Replies that few servers send, byte by byte over a real connection: read for what they say."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.calls import SystemCall
+from auepora_eval.core.types import SystemOutputs
+from auepora_eval.execution.systems import load_system
+from tests.builders import a_sample
+
+KEY = "Zq42-canary-xyzzy"
+
+
+@contextmanager
+def saying(*replies: bytes) -> Iterator[str]:
+    """A server that says this to each request, one after the other, over kept connections."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=_serve, args=(listening, list(replies)), daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        listening.close()
+        thread.join(5)
+
+
+def _serve(listening: socket.socket, replies: list[bytes]) -> None:
+    while replies:
+        try:
+            wire, _ = listening.accept()
+        except OSError:
+            return
+        with wire, wire.makefile("rb") as asked:
+            while replies:
+                head = b""
+                while (line := asked.readline()) not in (b"\r\n", b""):
+                    head += line.lower()
+                if not head:
+                    break
+                asked.read(int(head.partition(b"content-length: ")[2].split()[0]))
+                wire.sendall(replies.pop(0))
+
+
+def a_reply(content: bytes, kind: str = "application/json", status: str = "200 OK") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
+    return head.encode() + content
+
+
+def answered(replies: Sequence[bytes], *, chat: bool = False, **options: Any) -> SystemOutputs:
+    with saying(*replies) as address:
+        name = f"openai:http://{address}/v1#m" if chat else f"http:http://{address}/ask"
+        system = load_system(name, {"timeout": 5, **options})
+        for _ in replies:  # the last one is looked at
+            output = SystemCall(system, 3)(a_sample("s1", "Where?"))
+        system.close()  # type: ignore[attr-defined]  # endpoints have it
+    assert isinstance(output, SystemOutputs)
+    return output
+
+
+@pytest.mark.parametrize(
+    ("charset", "written"),
+    [
+        ("iso-8859-1", "latin-1"),
+        ('"ISO-8859-1"', "latin-1"),
+        ("windows-1252", "cp1252"),
+        ("utf-16", "utf-16"),
+        ("UTF-8", "utf-8"),
+        ("utf8; x=y", "utf-8"),
+    ],
+)
+def test_a_reply_is_read_in_the_charset_that_it_names(charset: str, written: str) -> None:
+    content = json.dumps({"answer": "café"}, ensure_ascii=False).encode(written)
+    output = answered([a_reply(content, f"application/json; charset={charset}")])
+    assert (output.error, output.response.text) == (None, "café")
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=klingon", "x; charset=rot13"]
+)
+def test_what_is_no_text_is_a_failure_and_no_other_answer(kind: str) -> None:
+    output = answered([a_reply('{"answer": "café"}'.encode("latin-1"), kind)])
+    assert output.error is not None
+    assert "it is not JSON" in output.error.message
+    assert "utf-8" in output.error.message.lower()
+
+
+def test_hints_before_the_reply_are_passed_over_and_the_connection_is_kept() -> None:
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
+    told = [a_reply(json.dumps({"answer": text}).encode()) for text in ("one", "two")]
+    output = answered([hints * 2 + told[0], b"HTTP/1.1 100 Continue\r\n\r\n" + hints + told[1]])
+    assert (output.error, output.response.text) == (None, "two")
+
+
+def a_completion(content: Any) -> bytes:
+    return a_reply(json.dumps({"choices": [{"message": {"content": content}}]}).encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "part a"}, {"type": "text", "text": " b"}], "part a b"),
+        ([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}], "yes"),
+        (["part a", " b"], "part a b"),
+        ([{"type": "text", "text": ""}], ""),
+    ],
+)
+def test_a_chat_reply_may_come_in_parts(content: Any, text: str) -> None:
+    output = answered([a_completion(content)], chat=True)
+    assert (output.error, output.response.text) == (None, text)
+
+
+@pytest.mark.parametrize(
+    "content", [[], [{"type": "image_url", "image_url": {}}], [{"type": "text", "text": 3}], [7]]
+)
+def test_parts_without_a_text_are_no_answer(content: Any) -> None:
+    output = answered([a_completion(content)], chat=True)
+    assert output.error is not None
+    assert "gave no text" in output.error.message
+
+
+def test_a_key_in_escapes_is_found_when_the_reply_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODD_KEY", KEY)
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in KEY)
+    told = f'{{"answer": "it is {escaped}", "documents": [{{"id": "{escaped}", "text": "{escaped}"}}],'
+    told += f'"usage": {{"{escaped}": 3}}, "timings": {{"{escaped}": 1}}}}'
+    output = answered([a_reply(told.encode())], api_key_env="ODD_KEY")
+    assert output.error is None
+    assert KEY not in repr(output)
+    assert output.response.text == "it is ***"
+    chat = f'{{"choices": [{{"message": {{"content": "{escaped}"}}, "finish_reason": "{escaped}"}}]}}'
+    assert KEY not in repr(answered([a_reply(chat.encode())], chat=True, api_key_env="ODD_KEY"))

@@ -1,0 +1,49 @@
+"""Markdown as a reader of it sees it: what is text, and that nothing in it acts."""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+
+_READER = MarkdownIt("commonmark").enable("table")
+# What GitHub makes something of, wherever it is no code: mentions, addresses, issues, commits, formulas.
+ACTS = re.compile(
+    r"(?<!\w)@\w|[\w.+-]@[\w-]+\.\w|://|www\.|mailto:|xmpp:|(?<!\w)\w*#\d|(?<!\w)gh-\d"
+    r"|(?<!\w)[0-9a-f]{7,40}(?!\w)|\$|&\w+;|:\w+:",
+    re.IGNORECASE,
+)
+_OF_BLOCKS = {"paragraph", "heading", "table", "thead", "tbody", "tr", "th", "td", "bullet_list", "list_item"}
+
+
+def read(page: str) -> list[str]:
+    """The lines and cells of a page, as they are shown; it fails if anything in them acts."""
+    shown = []
+    for token in _READER.parse(page):
+        if token.type == "html_block":
+            assert re.fullmatch(r"</?details>(<summary>[^<>]*</summary>)?\n?", token.content), token.content
+        elif token.type != "inline":
+            assert token.type.rpartition("_")[0] in _OF_BLOCKS, token
+        else:
+            parts = token.children or []
+            assert {part.type for part in parts} <= {"text", "text_special", "code_inline"}, parts
+            words = "".join(_plain(part) for part in parts)
+            assert not ACTS.search(words), words
+            shown.append("".join(part.content for part in parts))
+    return shown
+
+
+def _plain(part: object) -> str:
+    """What may act: code does not, and ends the word before it."""
+    return "\0" if getattr(part, "type", "") == "code_inline" else str(getattr(part, "content", ""))
+
+
+def cells(page: str) -> list[int]:
+    """How many cells each row of the tables has."""
+    counts: list[int] = []
+    for token in _READER.parse(page):
+        if token.type == "tr_open":
+            counts.append(0)
+        elif token.type in ("td_open", "th_open"):
+            counts[-1] += 1
+    return counts

@@ -12,6 +12,7 @@ What cannot be judged fails the test, as what is worse does: a gate that stays o
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +29,7 @@ _MARKER = (
     "are to use where a test does not say it"
 )
 _BASELINE = 'A baseline is named in the call, or by @pytest.mark.auepora(baseline="...").'
+_USUAL_OUT = "data/evaluation/results"
 _OURS = ("baseline", "out", "rules", "seed", "resamples", "allow_mismatch")
 
 
@@ -134,7 +136,8 @@ def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[st
     from .runs.gate import gate_run
     from .runs.gate_rules import GateRules, read_rules, rules_of
 
-    out = config.rootpath / (how.get("out") or config.getini("auepora_out") or "data/evaluation/results")
+    folder = str(how.get("out") or config.getini("auepora_out") or _USUAL_OUT)
+    out, flags = config.rootpath / folder, _out_flag(config, folder)
     given = how.get("rules")
     ground = GateRules()
     if given is not None:
@@ -144,14 +147,21 @@ def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[st
     rules = rules_of({**settings, **own}, "the test").over(ground)
     baseline = how.get("baseline")
     return gate_run(
-        _run(run, out),
+        _run(run, out, flags),
         rules,
-        baseline=None if baseline is None else _run(baseline, out),
+        baseline=None if baseline is None else _run(baseline, out, flags),
         **{name: how[name] for name in ("seed", "resamples", "allow_mismatch") if name in how},
     )
 
 
-def _run(run: EvaluationRun | str | Path, out: Path) -> EvaluationRun | GatedRun:
+def _out_flag(config: pytest.Config, folder: str) -> str:
+    """What a command needs to find the runs, typed where pytest was started."""
+    if config.invocation_params.dir != config.rootpath:
+        folder = str(config.rootpath / folder)
+    return "" if folder == _USUAL_OUT else f" --out {shlex.quote(folder)}"
+
+
+def _run(run: EvaluationRun | str | Path, out: Path, flags: str) -> EvaluationRun | GatedRun:
     """A run that is there already, or a stored one by its id or path."""
     from .core.types import EvaluationRun
     from .errors import PlanError
@@ -159,7 +169,7 @@ def _run(run: EvaluationRun | str | Path, out: Path) -> EvaluationRun | GatedRun
     from .runs.storage import EvaluationResultsStorage
 
     if isinstance(run, str | Path):
-        return GatedRun.stored(EvaluationResultsStorage(out), str(run))
+        return GatedRun.stored(EvaluationResultsStorage(out), str(run), flags)
     if not isinstance(run, EvaluationRun | GatedRun):
         raise PlanError(f"{run!r:.60} is no run. Give an EvaluationRun, or the id or path of a stored one.")
     return run

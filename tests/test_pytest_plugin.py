@@ -84,6 +84,10 @@ def test_no_rule_fails(assert_gate):
     assert_gate("same")
 
 
+def test_its_own_baseline_fails(assert_no_regression):
+    assert_no_regression("old", "old")
+
+
 def test_no_baseline_fails(assert_no_regression):
     assert_no_regression("same")
 
@@ -137,6 +141,7 @@ def test_the_message_is_the_table_of_the_gate(said: str) -> None:
     assert re.search(r"^margin hit@5 +-0\.3750 +\[-0\.\d+, -0\.\d+\] +loss < 0\.1 +FAIL$", said, re.MULTILINE)
     assert "- no_regression mrr: same has no figure 'mrr'" in said
     assert "pytest_plugin.py" not in said
+    assert "auepora rescore same --metrics mrr --out kept" in said
 
 
 def test_a_mistake_is_said_in_the_words_of_a_test(said: str) -> None:
@@ -144,6 +149,7 @@ def test_a_mistake_is_said_in_the_words_of_a_test(said: str) -> None:
         "this cannot be judged: there is no rule",
         "assert_no_regression has no baseline. A baseline is named in the call, or by @pytest.mark.auepora(",
         "there is no run 'nobody'",
+        "this cannot be judged: old is its own baseline. Name another run to hold it against.",
         "Did you mean min?",
         "this cannot be judged: 42 is no run. Give an EvaluationRun, or the id or path of a stored one.",
         "pytest.mark.auepora('old') says nothing that is understood",

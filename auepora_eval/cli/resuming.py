@@ -122,6 +122,12 @@ def new_in_plan(args: Namespace, planned: Mapping[str, Any], before: Mapping[str
     told = read_header(folder).get("configuration")
     first = told if isinstance(told, dict) else {}
     old = [name for name in BUDGETS if name in before and planned.get(name) == first.get(name)]
+    for name in old:
+        if name in planned and planned[name] != before[name] and getattr(args, name, None) is None:
+            echo.note(
+                f"budget: the plan's {name} of {planned[name]:,} is that of the beginning; the run was given "
+                f"{before[name]:,} since, which counts"
+            )
     return {name: value for name, value in planned.items() if name not in old}
 
 
@@ -230,9 +236,30 @@ def say_resuming(
         more = f"; {again} of them failed and are asked again" if again else ""
         echo.note(f"resuming: {there} of {size} samples have an output{more}")
     for limit, amount in spent.items():
-        kind = {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
-        echo.note(f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {kind} were spent before")
+        echo.note(
+            f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {_kind(limit)} were spent before"
+        )
+    if places is not None:
+        _say_new_budgets(places.path.parent, spent, policy)
     return there - again
+
+
+def _say_new_budgets(folder: Path, counted: Collection[str], policy: CallPolicy | None) -> None:
+    """Say of each budget that was given now that it counts from here: also a smaller one allows more."""
+    from ..runs.budgets import BUDGETS, budgets_of
+    from ..runs.journal import read_header
+
+    for name, (limit, after) in budgets_of(read_header(folder)).items():
+        kind = BUDGETS[name]
+        if after and kind not in counted and getattr(policy, kind, None) is not None:
+            echo.note(
+                f"budget: {limit:,.10g} {_kind(kind)} from here on; {after:,.10g} were spent before, under "
+                "another budget"
+            )
+
+
+def _kind(limit: str) -> str:
+    return {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
 
 
 def say_how_to_resume(storage: EvaluationResultsStorage, settings: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import warnings
 from collections.abc import Coroutine
 from dataclasses import replace
 from numbers import Integral, Real
@@ -21,7 +22,20 @@ from .limits import Gate, Limits
 from .policy import CallPolicy, kind_of
 from .rag_interface import RAGSystemProtocol, as_outputs
 from .redaction import without_secrets
-from .types import EvaluationSample, Failure, Response, RetrievedDocument, SystemOutputs, times_told
+from .types import (
+    END_TO_END,
+    TIMES_LEFT_OUT,
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    times_told,
+)
+
+
+class NoTimeWarning(UserWarning):
+    """A system tells how long its calls take, and it cannot be a time."""
 
 
 class SystemCall:
@@ -37,6 +51,7 @@ class SystemCall:
         self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
         # A system that talks to an endpoint keeps the time of each attempt itself.
         self._timeout = None if getattr(system, "keeps_time", False) is True else self.policy.timeout
+        self._to_tell_of_times = iter((True,))  # `next` takes it once, whichever thread comes first
 
     def __call__(self, sample: EvaluationSample) -> Any:
         attempts = self._attempts(sample)
@@ -46,7 +61,7 @@ class SystemCall:
         # What is counted is counted where the run is; only the attempts themselves are made elsewhere.
         sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None, breaker_after=None)
         sent = replace(sent, clock=replace(sent.clock, told=None))
-        return SystemCall, (self.system, self.top_k, sent)
+        return SystemCall, (self.system, self.top_k, sent), {"_to_tell_of_times": iter(())}
 
     def shared_by(self, workers: int) -> SystemCall:
         """The call for one of several processes, with its share of the pace."""
@@ -59,6 +74,7 @@ class SystemCall:
         """Count a call that another process made; RunStoppedError comes from `limits.check`."""
         if isinstance(result, SystemOutputs) and result.error is None:
             self.limits.answered(result, calls=attempts_of(result))
+            self._look_at_times(result)
         else:
             error = result.error if isinstance(result, SystemOutputs) else None
             words = f"{error.type}: {error.message}" if error else type(result).__name__
@@ -87,11 +103,24 @@ class SystemCall:
                 if gate:
                     gate.leave(ticket, error)
             if error is None:
+                self._look_at_times(output)
                 return trial.answered(output)
             wait = trial.failed(error, perf_counter() - start)
             if wait is None:
                 return trial.given_up(error, perf_counter() - start)
             await self._pause(wait)
+
+    def _look_at_times(self, output: SystemOutputs) -> None:
+        """Say of the first end_to_end that is no time that our own clock took its place."""
+        odd = output.extra.get(TIMES_LEFT_OUT)
+        if isinstance(odd, dict) and END_TO_END in odd and next(self._to_tell_of_times, False):
+            warnings.warn(
+                f"the system tells {odd[END_TO_END]!s:.40} seconds as end_to_end, which cannot be a time. "
+                "What our own clock measured around the call is taken instead, in every output that has it "
+                "under times_left_out in `extra`.",
+                NoTimeWarning,
+                stacklevel=3,
+            )
 
     async def _admitted(self, gate: Gate) -> int:
         ticket = gate.enter()
@@ -204,7 +233,8 @@ def checked_output(raw: Any, seconds: float) -> SystemOutputs:
         if not is_number:
             raise DataError(f"timings[{name!r}]", f"is not a number of seconds: {value!r:.60}.")
     # A copy: the system may hand out the same object again.
-    times, odd = times_told({"end_to_end": seconds, **output.timings})
+    times, odd = times_told({END_TO_END: seconds, **output.timings})
+    times.setdefault(END_TO_END, seconds)
     own = with_its_own_names(output.extra)
     checked = replace(
         output,

@@ -35,6 +35,7 @@ class Limits:
         self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
         self._stopped = ""
+        self._budget = ""  # the same, if it is a budget that is spent
         self._halted = False
         self._alarm = Alarm()
         self._before: Mapping[str, float] = {}
@@ -124,23 +125,23 @@ class Limits:
                 self._alarm.ring()
 
     def _refuse_if_spent(self) -> None:
-        policy = self.policy
         if not self._stopped:
-            before = self._before.get
-            if policy.max_calls is not None and self._made() >= policy.max_calls:
-                self._stopped = self._calls_are_spent(policy.max_calls)
-            elif (
-                policy.max_tokens is not None
-                and (used := self.spent.tokens + before("max_tokens", 0)) >= policy.max_tokens
-            ):
-                self._stopped = f"{used:,} tokens were used, of a budget of {policy.max_tokens:,}"
-            elif (
-                policy.max_cost is not None
-                and (cost := self.spent.cost(policy) + before("max_cost", 0.0)) >= policy.max_cost
-            ):
-                self._stopped = f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
+            self._stopped = self._budget = self._spent_budget()
         if self._stopped:
             raise self.refusal()
+
+    def _spent_budget(self) -> str:
+        """Which budget is spent, in words; none if none is."""
+        policy, before = self.policy, self._before.get
+        if policy.max_calls is not None and self._made() >= policy.max_calls:
+            return self._calls_are_spent(policy.max_calls)
+        used = self.spent.tokens + before("max_tokens", 0)
+        if policy.max_tokens is not None and used >= policy.max_tokens:
+            return f"{used:,.10g} tokens were used, of a budget of {policy.max_tokens:,}"
+        cost = self.spent.cost(policy) + before("max_cost", 0.0)
+        if policy.max_cost is not None and cost >= policy.max_cost:
+            return f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
+        return ""
 
     def _refuse_if_rung(self) -> None:
         # A budget that is spent meanwhile is another matter: this call has its place in it.
@@ -220,8 +221,13 @@ class Limits:
             stop = error
         if self.spent.uncounted > 1:
             self._warn(self.spent.summary(self.policy))
-        if stop is not None:
-            raise stop
+        if stop is None:
+            return
+        with self._lock:
+            if self._budget:  # calls that were under way have added to it since
+                self._stopped = self._budget = self._spent_budget()
+                stop = self.refusal()
+        raise stop
 
     def _warn(self, words: str) -> None:
         warnings.warn(words, UncountedUsageWarning, stacklevel=4)

@@ -167,7 +167,7 @@ class SampleMetric(Metric):
         details["confidence_interval"] = None if limits is None else list(limits)
         method = "not estimable" if interval is None else interval.method
         details["interval_method"] = "all resamples equal" if interval and limits is None else method
-        details["bounds_if_failed"] = self._bounds_if_failed(scores)
+        details["bounds_if_failed"] = self.bounds_if_failed(scores)
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
 
@@ -178,7 +178,7 @@ class SampleMetric(Metric):
             return SampleScore(None, without_secrets(str(error)), failed=True)
         return score if isinstance(score, SampleScore) else SampleScore(float(score))
 
-    def _bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
         """The value if every failure had scored lowest, and highest: no system gains by crashing."""
         import numpy as np
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from .secret_texts import without_told_secrets
-from .secret_values import compiled, secrets_in_environment
+from .secret_values import compiled, is_plain_word, secrets_in_environment
 
 _SHORTEST = 8  # a shorter one would be found in ordinary words
 _SHORTEST_ALONE = 6  # if it has a digit or a sign in it, and nothing beside it
@@ -30,22 +30,25 @@ class Redactor:
         known = {secret: list(_forms(secret)) for secret in found if len(secret) >= _SHORTEST}
         if alone:
             known |= {secret: [_apart(secret)] for secret in found if _can_stand_alone(secret)}
-        # The longest first: one may hold another.
-        ordered = sorted(known, key=lambda secret: (-len(secret), secret))
-        forms = [form for secret in ordered for form in known[secret]]
-        self._pattern = re.compile("|".join(forms)) if forms else None
+        self._pattern = _any_of(known)
+        tokens = {secret: forms for secret, forms in known.items() if not is_plain_word(secret)}
+        self._tokens = self._pattern if len(tokens) == len(known) else _any_of(tokens)
 
     def __call__(self, text: str) -> str:
+        """A text about a call: an error, a header."""
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
     def within(self, document: Any) -> Any:
-        """The same for every text in what was read from JSON: escapes hide a secret until then."""
+        """What a system answers, with every text in it; read from JSON before, since escapes hide a secret.
+
+        Keys that are plain words stay there: who gives a local server the key `question` asks questions.
+        """
         if isinstance(document, str):
-            return self(document)
+            return self._tokens.sub(_MASK, document) if self._tokens else document
         if isinstance(document, list):
             return [self.within(each) for each in document]
         if isinstance(document, dict):
-            return {self(name): self.within(value) for name, value in document.items()}
+            return {self.within(name): self.within(value) for name, value in document.items()}
         return document
 
     def __repr__(self) -> str:
@@ -103,6 +106,14 @@ _CREDENTIAL = (
     rf"(?i:\b(?:bearer|basic)(?:\s{{1,8}}|%20))(?={_NO_WORD}))"
     rf"{_VALUE}+"
 )
+
+
+def _any_of(known: Mapping[str, list[str]]) -> re.Pattern[str] | None:
+    """A pattern for all forms of these secrets."""
+    # The longest first: one may hold another.
+    ordered = sorted(known, key=lambda secret: (-len(secret), secret))
+    forms = [form for secret in ordered for form in known[secret]]
+    return re.compile("|".join(forms)) if forms else None
 
 
 def _forms(secret: str) -> Iterable[str]:

@@ -144,7 +144,8 @@ class ApiUsage:
         if counts:
             counts.setdefault("requests", 1)
             if "input_tokens" in counts and "output_tokens" in counts:
-                counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
+                parts = counts["input_tokens"] + counts["output_tokens"]
+                counts["total_tokens"] = max(parts, counts.get("total_tokens", 0))  # with what was thought
             self.sums.update(counts)
             self.told.update(counts.keys())
 

@@ -35,12 +35,20 @@ _WEBHOOK_PATH = r"(?<=[^/:])/(?!/).*"
 _IN_PATH = r"://[^/]+/(?:.*/)?(?=[\w-]*[0-9])[\w-]{8,}(?:$|[/?])"
 _OF_NO_WORDS = r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}"
 _LONG_LINE = 16  # of a key of several lines
+_WORDS = r"[^\W\d_]+(?:[-_. ][^\W\d_]+)*"
+_LONGEST_WORD = 15
 
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
     """A pattern, when it is first needed: to compile them all takes as long as to import half a command."""
     return re.compile(pattern)
+
+
+def is_plain_word(text: str) -> bool:
+    """Whether it reads as a word or two (`question`, `not-needed`): short, no digit, no capital inside."""
+    is_one_case = text.islower() or text.isupper() or text.istitle()
+    return len(text) <= _LONGEST_WORD and is_one_case and compiled(_WORDS).fullmatch(text) is not None
 
 
 def secrets_in_environment() -> Iterator[str]:

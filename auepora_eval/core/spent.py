@@ -34,10 +34,11 @@ class Tokens:
 
     def known(self) -> tuple[float, str]:
         """The tokens that are told, and what is lacking, in words."""
+        parts = (self.sent or 0) + (self.written or 0)
+        if self.total is not None:  # of some servers only the total counts what a model thought
+            return max(self.total, parts), ""
         if self.sent is not None and self.written is not None:
-            return self.sent + self.written, ""
-        if self.total is not None:
-            return self.total, ""
+            return parts, ""
         if self.sent is not None:
             return self.sent, "tells only input_tokens"
         return (0, _NOTHING) if self.written is None else (self.written, "tells only output_tokens")

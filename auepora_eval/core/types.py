@@ -101,6 +101,7 @@ class SystemOutputs:
 
 
 DOCUMENTS_MISSING = "documents_missing"
+END_TO_END = "end_to_end"
 TIMES_LEFT_OUT = "times_left_out"  # in `extra`: what a system told as times and is none, by its name
 LONGEST_TIME = 1e9  # seconds; what is said to take more than thirty years was not measured
 

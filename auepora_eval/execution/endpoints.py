@@ -145,6 +145,8 @@ class ChatSystem:
         material = as_material({"question": sample.query, **({"passages": passages} if passages else {})})
         reply = self._model.complete(self._prompt.filled(fence=fence_of(material), material=material))
         told: dict[str, Any] = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
+        if (reply.total_tokens or 0) > (reply.prompt_tokens or 0) + (reply.completion_tokens or 0):
+            told["total_tokens"] = reply.total_tokens
         if sample.candidate_docs is None:
             told[DOCUMENTS_MISSING] = True
         return SystemOutputs(

@@ -34,6 +34,7 @@ class Reply:
     attempts: int
     seconds: float
     finish_reason: str | None = None
+    total_tokens: int | None = None  # may hold more than the two above: what the model thought
 
 
 class _Said(msgspec.Struct):
@@ -147,13 +148,14 @@ class ChatModel:
                 attempts=answer.attempts,
             )
         return Reply(
-            redacted(text),
+            redacted.within(text),
             _count(said.usage, "prompt_tokens"),
             _count(said.usage, "completion_tokens"),
-            redacted(said.model or self.model),
+            redacted.within(said.model or self.model),
             answer.attempts,
             answer.seconds,
-            redacted(choice.finish_reason) if choice.finish_reason else None,
+            redacted.within(choice.finish_reason),
+            _count(said.usage, "total_tokens"),
         )
 
 

@@ -214,7 +214,7 @@ class _OfTable(_Labelled):
             classification.table_interval(rows[:, 1:], self.of_table, clusters=clusters, seed=seed)
         )
 
-    def _bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
         import numpy as np
 
         if scores.if_failed is None or not len(scores.if_failed[0]):

@@ -58,7 +58,7 @@ def _test_row(test: PairTest) -> list[str]:
 
 
 def _why_neither(test: PairTest) -> str:
-    if not test.tested:
+    if test.of_times:
         return "one run each: cannot tell"
     return "cannot tell" if test.difference else "no difference"
 
@@ -86,7 +86,7 @@ def outcome_notes(outcome: Outcome) -> list[str]:
     """What the tables do not say of themselves: how failures are counted, and what was lost."""
     notes = []
     if any(tally.failed for tally in outcome.tallies.values()):
-        timed = any(not test.tested for test in outcome.tests)
+        timed = any(test.of_times for test in outcome.tests)
         times = "; on times as the slowest call of all variants" if timed else ""
         notes.append(f"Failed answers count as the worst of a metric{times}.")
     for name, tally in outcome.tallies.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.types import TargetCategory
 from ..runs.compare import Comparison, MetricComparison
+from ..runs.ranking import failed_calls
 from .number_texts import bounds_text, listed
 from .run_names import compared_names
 
@@ -12,23 +13,14 @@ def failures_in_words(comparison: Comparison) -> list[str]:
     """ "10 of 60 calls of new failed; each counts as wrong. The verdict on ... rests on that." """
     scored = [one for one in comparison.metrics if one.target is not TargetCategory.LATENCY]
     a, b = compared_names(comparison)
-    told = [
-        *_failed(b, [(one.failed_candidate, one.calls_candidate, one.name) for one in scored]),
-        *_failed(a, [(one.failed_baseline, one.calls_baseline, one.name) for one in scored]),
+    counted = [
+        failed_calls(b, [(one.failed_candidate, one.calls_candidate, one.name) for one in scored]),
+        failed_calls(a, [(one.failed_baseline, one.calls_baseline, one.name) for one in scored]),
     ]
+    told = [one for one in counted if one]
     if not told:
         return []
     return [f"{listed(told)}; each counts as wrong.{_resting(scored)}"]
-
-
-def _failed(name: str, counts: list[tuple[int, int, str]]) -> list[str]:
-    most, calls, metric = max(counts, key=lambda each: each[0], default=(0, 0, ""))
-    if not most:
-        return []
-    # A call that fails, fails for every metric; a judge fails for its own.
-    if all(count for count, _, _ in counts):
-        return [f"{most} of {calls} calls of {name} failed"]
-    return [f"{most} of {calls} scores of {name} failed ({metric})"]
 
 
 def _resting(metrics: list[MetricComparison]) -> str:

@@ -113,7 +113,7 @@ def comparison_in_plain_words(comparison: Comparison) -> list[str]:
     if sure and not comparison.with_verdict("worse"):
         sure.append("Nothing is surely worse.")
     sure += failures_in_words(comparison)
-    unsure = [*_unclear(comparison, topics), *_untested(comparison)]
+    unsure = [*_unclear(comparison, topics), *_margins_left_open(topics), *_untested(comparison)]
     return [*sure, *_no_worse(comparison), *unsure, *_same(topics)]
 
 
@@ -158,31 +158,59 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
             continue
         # The first that needs no explanation, and not the one that looks best: that would be picking.
         best = min(unclear, key=lambda metric: _template(metric) is None)
-        # Another metric of the topic may be no worse: then it is this one alone that cannot be told.
-        name = f"{topic.name} ({best.name})" if "no worse" in verdicts else topic.name
+        # Another metric of the topic may be no worse: then it is these alone that cannot be told.
+        names = listed([metric.name for metric in unclear])
+        name = f"{topic.name} ({names})" if "no worse" in verdicts else topic.name
         nearest[name] = best
         if best.samples_for_margin is None:
             needed[name] = _more_questions(best, comparison.repeats)
         else:
-            in_all[name] = best.samples_for_margin
+            named = unclear if "no worse" in verdicts else [best]
+            in_all[name] = max(metric.samples_for_margin or 0 for metric in named)
     if not nearest:
         return []
     more = f"{_telling(needed)}{_ruling_out(in_all, len(nearest))}"
     if len(nearest) == 1:
         ((name, metric),) = nearest.items()
         if _is_even(metric):
-            gone = f"{metric.wins:,} gained and {metric.losses:,} lost"
-            return [f"On {name} there is no difference: {_said(metric)}; {gone}.{more}"]
+            return [f"On {name} we cannot tell: on balance {_said(metric)}, but {_both_ways(metric)}.{more}"]
         return [f"On {name} we cannot tell: {_said(metric)}, which may be chance.{more}"]
     return [f"We cannot tell about {listed(list(nearest))}: what differs may be chance.{more}"]
 
 
+def _both_ways(metric: MetricComparison) -> str:
+    """ "40 gained and 40 lost; a difference of up to 0.1710 either way cannot be ruled out" """
+    gone = f"{metric.wins:,} gained and {metric.losses:,} lost"
+    if metric.interval is None:
+        return gone
+    most = value_text(max(map(abs, metric.interval)), metric.unit)
+    return f"{gone}; a difference of up to {most} either way cannot be ruled out"
+
+
+def _margins_left_open(topics: Grouped) -> list[str]:
+    """Where other metrics of a topic are sure, those that may have lost their margin all the same."""
+    found = [
+        metric.name
+        for members in topics.values()
+        if {metric.verdict for metric in members} & {"better", "worse"}
+        for metric in members
+        if metric.verdict == "cannot tell" and metric.margin is not None and not metric.untold
+    ]
+    return [f"A loss of the margin cannot be ruled out in {listed(found)}."] if found else []
+
+
 def _untested(comparison: Comparison) -> list[str]:
-    """Times of one run each: what differs may be the machine."""
-    times = [one for one in comparison.metrics if one.p_adjusted is None and one.verdict == "cannot tell"]
-    if not times:
-        return []
-    return [f"On speed one run of each cannot tell: {_said(times[0])}, which may be the machine."]
+    """Times of one run each, which may differ by the machine; and what no test can tell, with the reason."""
+    found = [one for one in comparison.metrics if one.p_adjusted is None and one.verdict == "cannot tell"]
+    times = [one for one in found if one.target is TargetCategory.LATENCY]
+    told = [
+        f"On {_TOPICS[one.target].name} we cannot tell: {_said(one)}, but {one.untold}."
+        for one in found
+        if one.target is not TargetCategory.LATENCY
+    ]
+    if times:
+        told.append(f"On speed one run of each cannot tell: {_said(times[0])}, which may be the machine.")
+    return told
 
 
 def _telling(needed: Mapping[str, int | None]) -> str:
@@ -205,9 +233,14 @@ def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
     """ " About 149 questions in all would rule out a loss of the margin, if there is no difference." """
     if not in_all:
         return ""
-    counts = [f"{count:,}" for count in in_all.values()]
+    if min(in_all.values()) > _FAR:
+        return f" It would take more than {_FAR:,} questions to rule out a loss of the margin."
+    nearest_first = sorted(in_all, key=lambda name: in_all[name])
+    counts = [
+        f"{in_all[name]:,}" if in_all[name] <= _FAR else f"more than {_FAR:,}" for name in nearest_first
+    ]
     if topics > 1:
-        counts = [f"{count} in {name}" for count, name in zip(counts, in_all, strict=True)]
+        counts = [f"{count} in {name}" for count, name in zip(counts, nearest_first, strict=True)]
     first = counts[0].replace(" in ", " questions in all would rule out a loss of the margin in ", 1)
     if topics == 1:
         first = f"{counts[0]} questions in all would rule out a loss of the margin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.types import TargetCategory
 from ..runs.losers import LostSample
 from ..runs.ranking import Ranking, Standing
 from ..runs.slices import SliceComparison
@@ -19,6 +20,7 @@ _LEGEND = (
 )
 _NO_INTERVAL = "#1 (?) a rank without such a range"
 _NO_RANK = "no rank: one run each cannot tell about times"
+_NO_RANK_FAILED = "no rank: answers are scored by each other, and some failed"
 
 
 def ranked_names(ranking: Ranking) -> list[str]:
@@ -62,9 +64,16 @@ def ranking_legend(ranking: Ranking) -> str:
     parts = [_LEGEND]
     if any(one.rank is not None and one.rank_interval is None for one in standings):
         parts.append(_NO_INTERVAL)
-    if any(one.rank is None for one in standings):
-        parts.append(_NO_RANK)
+    times, others = _unranked(ranking)
+    parts += [_NO_RANK] * bool(times) + [_NO_RANK_FAILED] * bool(others)
     return "; ".join(parts) + "."
+
+
+def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
+    """The metrics without ranks: times, which one run each cannot tell about, and what failures spoil."""
+    found = [metric for metric in ranking.metrics if any(one.rank is None for one in metric.standings)]
+    times = [metric.name for metric in found if metric.target is TargetCategory.LATENCY]
+    return times, [metric.name for metric in found if metric.target is not TargetCategory.LATENCY]
 
 
 def pair_rows(ranking: Ranking) -> list[tuple[str, ...]]:
@@ -94,10 +103,10 @@ def ranking_in_words(ranking: Ranking) -> str:
     others = len(names) - 1
     sure: dict[str, list[str]] = {}
     unsure: dict[str, list[str]] = {}
-    shared, untold = [], []
+    shared = []
+    times, spoilt = _unranked(ranking)
     for metric in ranking.metrics:
-        if any(one.rank is None for one in metric.standings):
-            untold.append(metric.name)
+        if metric.name in (*times, *spoilt):
             continue
         first = [n for n, one in enumerate(metric.standings) if one.best]
         if len(first) != 1:
@@ -114,8 +123,10 @@ def ranking_in_words(ranking: Ranking) -> str:
     ]
     if shared:
         sentences.append(f"Several share the best value on {listed(shared)}.")
-    if untold:
-        sentences.append(f"One run of each cannot tell about {listed(untold)}.")
+    if times:
+        sentences.append(f"One run of each cannot tell about {listed(times)}.")
+    if spoilt:
+        sentences.append(f"Failed answers leave open who is best on {listed(spoilt)}.")
     return " ".join(sentences) or "The runs have no metric in common."
 
 

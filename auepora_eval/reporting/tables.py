@@ -137,6 +137,8 @@ def count_text(count: int | None) -> str:
 
 
 def _samples_text(metric: MetricComparison) -> str:
+    if metric.samples_for_margin is not None and metric.samples_for_margin > 1_000_000:
+        return " (over a million samples would rule the margin out)"
     if metric.samples_for_margin is not None:
         return f" (about {metric.samples_for_margin:,} samples would rule the margin out)"
     if (needed := metric.samples_needed) is None:

@@ -1,7 +1,8 @@
 """What one metric says of each variant by itself: the rows that count, failed answers at their worst.
 
 A failed call has no time, and the worst time has no end. It counts as the slowest call of all variants: so
-failing is never faster than answering.
+failing is never faster than answering. On split samples no other variant has the same question: of a metric
+that is no mean, what failed weighs as the worst answers of another variant, as large a share of them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.batch import shared_or_none
 from ..core.metrics_base import SampleMetric
-from ..core.scores import Scores, as_columns
-from ..core.types import EvaluationRun, SampleScore
+from ..core.scores import Scores, as_columns, equally_wide
+from ..core.types import EvaluationRun, EvaluationSample, SampleScore
 from ..errors import PlanError
 from ..io.predictions import MISSING_PREDICTION
-from .pairing import FilledRows, clusters_of_rows, metric_of
+from .pairing import (
+    FilledRows,
+    clusters_of_rows,
+    failed_places,
+    filled_by,
+    metric_of,
+    worse_rows,
+)
 
 if TYPE_CHECKING:
     from ..core.scores import Rows
@@ -86,8 +94,9 @@ class _Counted:
             raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
         self.metric, self.scores = metric, as_columns(result.scores)
         samples = {sample.sample_id: sample for sample in run.samples}
-        beside = _largest_of(self.scores, [as_columns(other.result(name).scores) for other in others])
-        filled = FilledRows(metric, self.scores, samples, beside=beside)
+        filled = _filled(
+            metric, self.scores, samples, [as_columns(other.result(name).scores) for other in others]
+        )
         self.rows, self.there = filled.rows, filled.there
         self.measured = np.isfinite(self.scores.values)
         self.clusters = clusters_of_rows(self.scores, samples)
@@ -124,6 +133,49 @@ class _Counted:
         if clusters is None or self.clusters is None:
             return len(places)
         return len({self.clusters[place] for place in places})
+
+
+def _filled(
+    metric: SampleMetric,
+    scores: Scores,
+    samples: Mapping[str, EvaluationSample],
+    others: Sequence[Scores],
+) -> FilledRows:
+    """The rows of one variant, what failed at its worst beside the other variants."""
+    filled = FilledRows(metric, scores, samples, beside=_largest_of(scores, others))
+    ours = set(scores.sample_ids)
+    paired = any(not ours.isdisjoint(other.sample_ids) for other in others)
+    if paired or type(metric).aggregate is SampleMetric.aggregate or not filled.filled.any():
+        return filled
+    for other in others:
+        lent = _share_of_the_worst(metric, scores, int(filled.there.sum()), other)
+        rows, instead = equally_wide(filled.rows, filled_by(metric, scores, samples, lent).rows)
+        filled.rows = worse_rows(metric, rows, instead, filled.there)
+    return filled
+
+
+def _share_of_the_worst(metric: SampleMetric, scores: Scores, count: int, other: Scores) -> dict[int, Rows]:
+    """For each of the failed scores, of `count` in all, an answer of the other variant, from the worst on."""
+    rows = other.rows()
+    if not len(rows):
+        return {}
+    worst = _worst_first(metric, rows)
+    # By shares: a small variant does not lend its good answers to a large one.
+    return {
+        place: rows[worst[n * len(rows) // count]] for n, place in enumerate(failed_places(scores)[:count])
+    }
+
+
+def _worst_first(metric: SampleMetric, rows: Rows) -> Sequence[int]:
+    """Those that cost the whole most: long answers may, though they score higher than short ones."""
+    import numpy as np
+
+    worth = rows[:, 0]
+    if metric.of_sums and len(rows) > 1:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worth = -metric.aggregate((rows.sum(axis=0) - rows)[:, np.newaxis, :])  # without each of them
+    found: list[int] = np.argsort(worth if metric.higher_is_better else -worth, kind="stable").tolist()
+    return found
 
 
 def _largest_of(scores: Scores, others: Sequence[Scores]) -> Scores | None:

@@ -50,7 +50,7 @@ class PairTest:
 
     `effect_size` is Cohen's d, in standard deviations of the scores; `effect_size_paired` is d_z, in those of
     the differences. `samples_needed` is how many samples a variant takes to show a difference of this size.
-    The p-values are None where nothing was tested.
+    The p-values are None where nothing was tested; `untold` says why, where that is not for times.
     """
 
     metric: str
@@ -69,13 +69,18 @@ class PairTest:
     test: str
     samples_needed: int | None = None
     better: str | None = None
+    untold: str = ""
     # The p-value of "the second is worse than the first by this margin or more".
     margin_p: Callable[[float], float] = field(default=_no_telling, compare=False, repr=False)
 
     @property
     def tested(self) -> bool:
-        """Whether there is a test: times of one run each have none."""
-        return self.test != ONE_RUN_EACH
+        """Whether there is a test: times of one run each have none, nor what failures leave untold."""
+        return not self.of_times and not self.untold
+
+    @property
+    def of_times(self) -> bool:
+        return self.test == ONE_RUN_EACH
 
 
 def pair_tests(
@@ -180,7 +185,7 @@ def _of_pairs(names: tuple[str, str], tested: Tested, *, by_t: bool) -> PairTest
         second=names[1],
         difference=tested.difference,
         interval=None if tested.interval is None else (tested.interval.low, tested.interval.high),
-        p_value=_finite(test.p_value),
+        p_value=None if tested.untold else _finite(test.p_value),
         p_adjusted=None,
         effect_size=_finite(cohens_d(a, b)) if pairing.is_mean else None,
         effect_size_paired=_finite(cohens_dz(b - a)) if pairing.is_mean else None,
@@ -189,6 +194,7 @@ def _of_pairs(names: tuple[str, str], tested: Tested, *, by_t: bool) -> PairTest
         samples=(len(a), len(b)),
         higher_is_better=pairing.known.higher_is_better,
         test=test.method,
+        untold=tested.untold,
         margin_p=tested.margin_p,
     )
 

@@ -134,6 +134,8 @@ def _doubt(experiment: Experiment, leader: str, tests: Sequence[PairTest], prima
         test = _between(tests, leader, other)
         if test is None:
             return f"{leader} and {other} have no sample in common that {primary} measured."
+        if test.untold:
+            return f"{leader} and {other} cannot be told apart on {primary}: {test.untold}."
         if test.better != leader:
             more = needed_text(test.samples_needed, "; ")
             return (
@@ -237,6 +239,8 @@ def _margin(
 ) -> RailCheck:
     if test is None:
         return RailCheck(name, rail, False, f"{rail.metric} could not be compared with {control}.")
+    if test.untold:
+        return RailCheck(name, rail, False, f"a loss of {test.metric} cannot be ruled out: {test.untold}.")
     if not test.tested:
         reason = f"one run each cannot rule out a loss of {test.metric}, which is of times."
         return RailCheck(name, rail, False, reason)

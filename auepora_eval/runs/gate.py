@@ -31,10 +31,13 @@ def gate_run(
     """Judge a run by rules: {"min": {"recall@5": 0.8}, "margin": {"token_f1": 0.02}, "max_failed": 0.01}.
 
     With a baseline and no rule that uses it, no metric may be surely worse; nor may more than a tenth of what
-    the baseline counts be gone. PlanError if there is no rule, or no baseline for a rule that needs it.
+    the baseline counts be gone. PlanError if there is no rule, or no baseline for a rule that needs it, and
+    if the baseline is the run itself.
     """
     given = rules if isinstance(rules, GateRules) else rules_of(rules or {})
     ours, base = GatedRun.of(candidate), None if baseline is None else GatedRun.of(baseline)
+    if base is not None and ours.is_the_same_as(base):
+        raise PlanError(f"{ours.evaluation_id} is its own baseline. Name another run to hold it against.")
     chosen = _complete(given, base)
     verdicts = [limit_verdict(rule, ours) for rule in chosen.of(*ABSOLUTE)]
     stopped = _stopped(ours.run) if chosen.of(*ABSOLUTE) else []

@@ -6,6 +6,8 @@ import math
 import shlex
 from collections.abc import Iterable, Sequence
 
+from ..core.metrics_base import SampleMetric
+from ..metrics.parse import parse_metric
 from .gate_figures import Figure, GatedRun
 from .gate_rules import Rule
 from .gate_verdict import FAIL, MISSING, PASS, UNCLEAR, Verdict, shown
@@ -59,12 +61,23 @@ def _held(rule: Rule, figure: Figure, held: float, what: str, run_id: str) -> tu
     if worst is None or not math.isfinite(worst):  # seconds know no worst
         return PASS, f"{told} ({figure.failed} failed calls are not in it)", ""
     if _keeps(rule, worst):
-        return PASS, f"{told}, also if the {figure.failed} that failed count as the worst", ""
-    why = f"{told}, but {shown(worst, unit)} if the {figure.failed} that failed had scored worst"
+        count = "wrong answers of ordinary length" if _is_weighed(figure.name) else "the worst"
+        return PASS, f"{told}, also if the {figure.failed} that failed count as {count}", ""
+    had = "been wrong answers of ordinary length" if _is_weighed(figure.name) else "scored worst"
+    why = f"{told}, but {shown(worst, unit)} if the {figure.failed} that failed had {had}"
     return UNCLEAR, why, "Run the failed samples again (auepora run --resume), then judge again."
 
 
 _MORE = "More samples make the interval narrower; or judge the value (on: value)."
+
+
+def _is_weighed(name: str) -> bool:
+    """Whether a long wrong answer costs more than a short one, so that there is no worst."""
+    try:
+        metric = parse_metric(name)
+    except ValueError:  # a metric of the user's that is not registered
+        return False
+    return type(metric).counted_if_failed is not SampleMetric.counted_if_failed
 
 
 def _keeps(rule: Rule, value: float) -> bool:

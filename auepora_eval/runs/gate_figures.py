@@ -11,6 +11,7 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..core.scores import as_columns
@@ -49,6 +50,7 @@ class GatedRun:
     api_usage: Mapping[str, Any] | None = None
     typed: str = ""  # how a user named the run, where one did
     flags: str = ""  # what a command needs besides to find it, " --out DIR"
+    path: Path | None = None  # where it is stored, if it is read from there
     _figures: dict[str, Figure] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -68,7 +70,13 @@ class GatedRun:
         run = storage.load_scores(path)  # this also checks that the document is what it should be
         results = read_results(path)
         usage = results.get("performance_metrics", {}).get("api_usage")
-        return cls(run, query_rows(results, path).tally(), usage, typed=name, flags=flags)
+        return cls(
+            run, query_rows(results, path).tally(), usage, typed=name, flags=flags, path=path.resolve()
+        )
+
+    def is_the_same_as(self, other: GatedRun) -> bool:
+        """Whether both are one run, given or read twice; another run that is equal is not the same."""
+        return self.run is other.run or (self.path is not None and self.path == other.path)
 
     @property
     def evaluation_id(self) -> str:

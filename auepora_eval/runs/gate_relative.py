@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..stats.paired_margins import unseen_loss
+from .cluster_notes import FEW_TO_COMPARE
 from .compare import pairings_of
 from .gate_absolute import not_measured
 from .gate_figures import GatedRun, canonical
@@ -20,7 +21,7 @@ from .gate_losses import Change, count_drop, losers_hint, loss_verdict
 from .gate_rules import ALL, Rule
 from .gate_verdict import FAIL, MISSING, PASS, UNCLEAR, Verdict, shown, shown_interval
 from .mismatch import data_mismatches, snapshot_notes
-from .paired_tests import Tested, family_p, tested_all
+from .paired_tests import Tested, family_p, is_of_time, tested_all
 from .repeats import times_by_run
 
 
@@ -102,7 +103,8 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
         elif tested is None:
             found.append(_not_paired(rule, paired))
         elif tested.untold:
-            found.append(_verdict(rule, UNCLEAR, _untold(tested), _TIMES, tested, None))
+            fix = _TIMES if is_of_time(tested.pairing.known) else _FAILURES
+            found.append(_verdict(rule, UNCLEAR, _untold(tested), fix, tested, None))
         elif rule.kind == "margin":
             found.append(_margin(rule, tested, paired, alpha))
         else:
@@ -111,6 +113,8 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
 
 
 _TIMES = "Limit how much of it may be lost instead (max_loss, with room), or compare repeats of both."
+_FAILURES = "Mend the calls that failed, and judge again."
+_FAR = 10_000  # more samples than anyone will measure
 
 
 def _untold(tested: Tested) -> str:
@@ -184,13 +188,36 @@ def _surely_beyond(tested: Tested, margin: float) -> bool:
 
 def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
     """How many samples would rule the margin out, were there no difference."""
+    if _surely_gained(tested):
+        return _too_many(tested)
     needed = tested.samples_to_rule_out(margin, alpha)
     if needed is None:
         return "Measure more samples, or allow a wider margin."
     pairs = int(tested.pairing.both.sum())
     if needed <= pairs:  # there are enough samples; it is the loss that stands in the way
         return f"Allow a wider margin, or win it back. {hint}"
+    if needed > _FAR:
+        return _too_many(tested)
     return f"About {needed:,} samples would rule it out, if there is no difference; or allow a wider margin."
+
+
+def _surely_gained(tested: Tested) -> bool:
+    """Whether the whole interval is a gain."""
+    limits = tested.interval
+    return limits is not None and _gain(tested) > 0 and limits.low * limits.high > 0
+
+
+def _too_many(tested: Tested) -> str:
+    """What stands in the way: of a sure gain few units, else that nobody will measure so many samples."""
+    clustered = tested.pairing.used()[2] is not None
+    units = f"{tested.units} {'clusters' if clustered else 'samples'}"
+    more = "More clusters would, more samples of the same would not" if clustered else "More samples would"
+    if _surely_gained(tested):
+        gain = f"The gain is sure, but {units} are too few to rule out a loss that none of them shows."
+        return f"{gain} {more}; or allow a wider margin."
+    if clustered and tested.units < FEW_TO_COMPARE:
+        return f"{units} are too few to rule out so small a loss. {more}; or allow a wider margin."
+    return f"It would take more than {_FAR:,} samples to rule out so small a loss: allow a wider margin."
 
 
 def _not_paired(rule: Rule, paired: Paired) -> Verdict:

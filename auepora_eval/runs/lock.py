@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 from ..errors import StorageError
 
 _SMALL = 4_096  # a note is some hundred bytes; whatever else lies there is not read whole
+_WAITS = (0.0, 0.01, 0.02, 0.04, 0.08)  # seconds: who only asks for the writer has the lock for a moment
 
 
 class LostLockError(StorageError):
@@ -66,17 +68,14 @@ class RunLock:
         self.release()
 
     def _taken(self) -> bool:
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return not _is_alive(_note(self._file))
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:  # a file system without locks
-            return not _is_alive(_note(self._file))
-        return True
+        for seconds in _WAITS:
+            time.sleep(seconds)
+            is_free = _locked(self._file, alone=True)
+            if is_free is None:
+                return not _is_alive(_note(self._file))
+            if is_free:
+                return True
+        return False
 
     def _write_note(self) -> None:
         note = {
@@ -104,12 +103,45 @@ def _taken_away(path: Path, what: str) -> str:
 
 
 def writer_of(folder: Path) -> str:
-    """Who writes to a run's folder, as far as the note tells; nothing if nobody does.
+    """Who writes to a run's folder; nothing if nobody does.
 
-    The lock itself is not tried: whoever comes for it in that moment would be refused.
+    The lock itself is asked, in a way that takes nothing from who holds it; whoever comes for it in that
+    moment tries again.
     """
-    note = _note_at(folder / "lock")
-    return _who(note) if note and _is_alive(note) else ""
+    try:
+        file = os.open(folder / "lock", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return ""
+    try:
+        is_free = _locked(file, alone=False)
+        if is_free:
+            _unlock(file)
+            return ""
+        note = _note(file)
+        return _who(note) if is_free is False or _is_alive(note) else ""
+    finally:
+        os.close(file)
+
+
+def _locked(file: int, *, alone: bool) -> bool | None:
+    """Whether the operating system gave a lock, for one `alone` or to look; None where it has none."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _unlock(file: int) -> None:
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _holder(path: Path) -> str:
@@ -148,7 +180,9 @@ def _in_use(folder: Path, note: dict[str, Any]) -> str:
 
 
 def _who(note: dict[str, Any]) -> str:
-    return f"process {note.get('pid', '?')!s:.20} on {note.get('host', '?')!s:.80}"
+    if "pid" not in note:  # not written yet
+        return "another process"
+    return f"process {note['pid']!s:.20} on {note.get('host', '?')!s:.80}"
 
 
 def _is_alive(note: dict[str, Any]) -> bool:
@@ -159,13 +193,17 @@ def _is_alive(note: dict[str, Any]) -> bool:
     if note.get("host") != platform.node():
         return True
     # The number of a dead process may have been given to another one, which started at another time.
-    return _started(pid) is not None and _started(pid) == note.get("process_started")
+    started = _started(pid)
+    return started is not None and started == note.get("process_started")
 
 
 def _started(pid: int) -> float | None:
     import psutil
 
     try:
-        return float(psutil.Process(pid).create_time())
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:  # dead, and nobody has asked for its exit code yet
+            return None
+        return float(process.create_time())
     except (psutil.Error, ValueError, OverflowError):
         return None

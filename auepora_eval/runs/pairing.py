@@ -35,6 +35,7 @@ class Pairing:
 
     def __init__(self, samples: Mapping[str, EvaluationSample], a: MetricResult, b: MetricResult) -> None:
         self.a, self.b = a, b
+        self._samples = samples
         self.metric = metric_of(a)
         self.scored, self.unmatched = False, 0
         if self.metric is None:
@@ -110,10 +111,7 @@ class Pairing:
             alone_in_failing = self.both & self.failed[mine] & ~self.failed[other]
             if alone_in_failing.any():
                 as_other = np.where(alone_in_failing[:, np.newaxis], self._filled[other], rows)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    ours, theirs = (float(self.known.aggregate(one[self.both])) for one in (rows, as_other))
-                worse = theirs < ours if self.known.higher_is_better else theirs > ours
-                rows = as_other if worse or math.isnan(ours) else rows
+                rows = worse_rows(self.known, rows, as_other, self.both)
             found.append(rows)
         return found[0], found[1]
 
@@ -168,7 +166,7 @@ class Pairing:
 
     def _bounds_by_value(self) -> tuple[float, float] | None:
         bounds = [side.details.get("bounds_if_failed") for side in (self.a, self.b)]
-        if self.unmatched or not any(bounds):
+        if self.unmatched or not any(bounds) or self._without_end():
             return None
         ends = [
             [side.value] * 2 if found is None else found
@@ -181,6 +179,17 @@ class Pairing:
         rows_a, rows_b, _ = self.used()
         counted = float(self.known.aggregate(rows_b)) - float(self.known.aggregate(rows_a))
         return min(low_b - high_a, counted), max(high_b - low_a, counted)
+
+    def _without_end(self) -> bool:
+        """Whether the bounds are those of an endless answer, beside which all others are nothing."""
+        failed = [
+            self._samples[name]
+            for side in (self.first, self.second)
+            for name in (side.sample_ids[place] for place in failed_places(side))
+            if name in self._samples
+        ]
+        ends = (self.known.score_if_failed(sample, high=best) for sample in failed for best in (False, True))
+        return any(math.isinf(part) for end in ends for part in end.parts)
 
 
 class FilledRows:
@@ -202,7 +211,9 @@ class FilledRows:
 
         self.there: Mask = np.isfinite(scores.values)
         usual = _UsualParts(scores, beside)
-        failed = {place: self._worst(metric, scores, place, samples, usual) for place in _failed(scores)}
+        failed = {
+            place: self._worst(metric, scores, place, samples, usual) for place in failed_places(scores)
+        }
         self.counts: Mask = self.there.copy()  # measured, or failed in the attempt
         self.counts[list(failed)] = True
         width = max((len(score.parts) for score in failed.values()), default=0)
@@ -266,7 +277,41 @@ def metric_of(result: MetricResult) -> SampleMetric | None:
         return None
 
 
-def _failed(scores: Scores) -> list[int]:
+def filled_by(
+    metric: SampleMetric,
+    scores: Scores,
+    samples: Mapping[str, EvaluationSample],
+    lent: Mapping[int, Rows],
+) -> FilledRows:
+    """The rows of scores, the failed ones as long as the row lent to each; or those, if they are worse."""
+    import numpy as np
+
+    if not lent:
+        return FilledRows(metric, scores, samples)
+    values = np.full((len(scores), 1), math.nan)
+    parts = np.zeros((len(scores), max(map(len, lent.values())) - 1))
+    for place, row in lent.items():
+        values[place], parts[place, : len(row) - 1] = row[0], row[1:]
+    beside = Scores(scores.sample_ids, values[:, 0], parts=parts)
+    filled = FilledRows(metric, scores, samples, beside=beside)
+    rows, others = equally_wide(filled.rows, np.concatenate([values, parts], axis=1))
+    given = filled.filled & np.isfinite(beside.values)
+    filled.rows = worse_rows(metric, rows, np.where(given[:, np.newaxis], others, rows), filled.there)
+    return filled
+
+
+def worse_rows(metric: SampleMetric, rows: Rows, instead: Rows, used: Mask) -> Rows:
+    """Of two ways to count what failed, the one that makes the whole worse."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        now, then = (float(metric.aggregate(one[used])) for one in (rows, instead))
+    worse = then < now if metric.higher_is_better else then > now
+    return instead if worse or math.isnan(now) else rows
+
+
+def failed_places(scores: Scores) -> list[int]:
+    """Where a failure left no score."""
     return [place for place, note in scores.notes.items() if note.failed]
 
 

@@ -112,6 +112,7 @@ def rank_runs(
         [
             *dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)]),
             *_left_out_notes(left_out),
+            *_failure_notes(runs, pairings),
         ],
         sorted(set(mismatches)),
     )
@@ -145,6 +146,45 @@ def _left_out_notes(left_out: Mapping[str, str]) -> list[str]:
         f"{why if len(each) == 1 else why.replace('have it', 'have them')}"
         for why, each in names.items()
     ]
+
+
+def _failure_notes(
+    runs: Sequence[EvaluationRun], pairings: Mapping[tuple[int, int], Sequence[Pairing]]
+) -> list[str]:
+    """How many calls of each run failed, and which values they make depend on the other runs."""
+    every = [one for each in pairings.values() for one in each]
+    shared = {one.a.name for one in every if one.a.target is not TargetCategory.LATENCY}
+    notes = []
+    for run, name in zip(runs, _names(runs), strict=True):
+        scored = [result for result in run.results if result.name in shared]
+        told = failed_calls(
+            name, [(one.details.get("num_failed", 0), len(one.scores), one.name) for one in scored]
+        )
+        notes += [f"{told}; each counts as wrong"] if told else []
+    weighed = {
+        one.a.name: None
+        for one in every
+        if one.a.name in shared and not one.is_mean and any(bool(side.any()) for side in one.failed)
+    }
+    if weighed:
+        notes.append(
+            f"{', '.join(weighed)}: no mean of scores. A failed call counts as a wrong answer that weighs as "
+            "much as that of the run it is compared with, so the value of a run with failures depends on "
+            "that run (here the first one; of the first, the second), and two values need not differ by the "
+            "change of their pair"
+        )
+    return notes
+
+
+def failed_calls(name: str, counts: Sequence[tuple[int, int, str]]) -> str:
+    """ "10 of 60 calls of new failed", by (failed, calls, metric) of each metric; nothing if none did."""
+    most, calls, metric = max(counts, key=lambda each: each[0], default=(0, 0, ""))
+    if not most:
+        return ""
+    # A call that fails, fails for every metric; a judge fails for its own.
+    if all(count for count, _, _ in counts):
+        return f"{most} of {calls} calls of {name} failed"
+    return f"{most} of {calls} scores of {name} failed ({metric})"
 
 
 def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int, str | None]:

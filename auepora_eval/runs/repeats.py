@@ -9,7 +9,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
+from typing import TYPE_CHECKING
 
+from ..core.metrics_base import SampleMetric
 from ..core.scores import Scores, as_columns
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult
 from ..errors import PlanError
@@ -17,7 +19,10 @@ from ..stats.intervals import Interval
 from ..stats.significance import PairedTest
 from ..stats.unpaired import welch_difference
 from .paired_tests import Tested, is_of_time
-from .pairing import Pairing
+from .pairing import Pairing, metric_of
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
 
 ONE_RUN_EACH = (
     "one run each cannot tell about times, which move with the machine from run to run: run both several "
@@ -145,16 +150,32 @@ def _pooled(runs: Sequence[EvaluationRun]) -> EvaluationRun:
         return runs[0]
     names = [result.name for result in runs[0].results]
     shared = [name for name in names if all(name in _by_name(run) for run in runs)]
+    samples = [sample for number, run in enumerate(runs) for sample in _renamed(run.samples, number)]
+    by_id = {sample.sample_id: sample for sample in samples}
     return replace(
         runs[0],
         evaluation_id=", ".join(run.evaluation_id for run in runs),
-        results=[_pooled_result([_by_name(run)[name] for run in runs]) for name in shared],
-        samples=[sample for number, run in enumerate(runs) for sample in _renamed(run.samples, number)],
+        results=[_pooled_result([_by_name(run)[name] for run in runs], by_id) for name in shared],
+        samples=samples,
         outputs=[],
     )
 
 
-def _pooled_result(results: Sequence[MetricResult]) -> MetricResult:
+def _if_failed(
+    metric: SampleMetric, scores: Scores, samples: Mapping[str, EvaluationSample]
+) -> tuple[Rows, Rows] | None:
+    """What the failed answers could have scored, at the least and at the most; None if that is not known."""
+    failed = [scores.sample_ids[place] for place, note in scores.notes.items() if note.failed]
+    if not failed or any(name not in samples for name in failed):
+        return None
+    low, high = (
+        Scores.of(metric.score_if_failed(samples[name], high=best) for name in failed).rows()
+        for best in (False, True)
+    )
+    return low, high
+
+
+def _pooled_result(results: Sequence[MetricResult], samples: Mapping[str, EvaluationSample]) -> MetricResult:
     signatures = [result.details.get("signature") for result in results]
     if any(signature != signatures[0] for signature in signatures):
         what = f"{results[0].name} was not computed alike in the repeats: {signatures}"
@@ -171,9 +192,14 @@ def _pooled_result(results: Sequence[MetricResult]) -> MetricResult:
         piece.clusters = list(scores.clusters) if scores.clusters is not None else list(scores.sample_ids)
         pieces.append(piece)
     failed = sum(result.details.get("num_failed", 0) for result in results)
-    # What the first repeat's failures could have been says nothing of all of them.
-    details = {**results[0].details, "num_failed": failed, "bounds_if_failed": None}
-    return replace(results[0], value=math.nan, details=details, scores=Scores.joined(pieces))
+    whole = Scores.joined(pieces)
+    metric, value, bounds = metric_of(results[0]), math.nan, None
+    if metric is not None and whole.coverage()["num_samples"]:
+        # What the first repeat's failures could have been says nothing of all of them.
+        whole.if_failed = _if_failed(metric, whole, samples)
+        value, bounds = float(metric.aggregate(whole.rows())), metric.bounds_if_failed(whole)
+    details = {**results[0].details, "num_failed": failed, "bounds_if_failed": bounds}
+    return replace(results[0], value=value, details=details, scores=whole)
 
 
 def _renamed(samples: Sequence[EvaluationSample], number: int) -> list[EvaluationSample]:

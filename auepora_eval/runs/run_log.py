@@ -21,7 +21,7 @@ from ..core.call_records import failed_attempts, is_from_cache
 from ..core.executor import executor_name
 from ..core.log import LOGGER, clean_facts, tell, tell_clean
 from ..core.scored_chunks import scoring_executor
-from ..core.types import EvaluationSample, Failure, SystemOutputs
+from ..core.types import TIMES_LEFT_OUT, EvaluationSample, Failure, SystemOutputs
 from ..errors import RunStoppedError
 from ..io.jsonl import encode
 
@@ -120,6 +120,8 @@ def tell_of_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs)
     for record in attempts:
         known = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
         log.tell(INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **known)
+    if isinstance(odd := output.extra.get(TIMES_LEFT_OUT), dict):
+        log.tell(INFO, "times.left_out", sample_id=sample.sample_id, names=", ".join(map(str, odd)))
     if output.error is not None:
         log.tell(
             WARNING,

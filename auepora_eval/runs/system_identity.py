@@ -68,17 +68,29 @@ def program_sha256(name: str, folder: Path = Path()) -> str:
 
 
 def program_file(name: str, folder: Path = Path()) -> Path | None:
-    """The file that a system of that name is in, seen from a folder; it need not be there."""
+    """The file that a system of that name is in, seen from a folder; it need not be there.
+
+    A module is looked up in that folder first, as it was when it was loaded from there; then from here.
+    """
     from importlib.util import find_spec
 
     module = name.rpartition(":")[0]
     if module.endswith(".py"):
         return folder / module
+    if folder.resolve() != Path.cwd() and (file := _module_file(module, folder)) is not None:
+        return file
     try:
         origin = getattr(find_spec(module), "origin", None)
     except (OSError, ImportError, ValueError):
         return None
     return Path(origin) if origin else None
+
+
+def _module_file(module: str, folder: Path) -> Path | None:
+    """The file of a module that lies in a folder; nothing is imported to find it."""
+    place = folder.joinpath(*module.split("."))
+    found = (place / "__init__.py", place.with_name(f"{place.name}.py"))  # in the order of an import
+    return next((file for file in found if file.is_file()), None)
 
 
 def _file_of(thing: Any) -> Path | None:

@@ -24,7 +24,14 @@ from ..io.results_json import is_ours
 from ..metrics.parse import parse_metric
 from ..stats.change_points import ChangePoint, changes_of_errors, changes_of_samples, changes_of_values
 from .storage import EvaluationResultsStorage, read_results
-from .trend_points import Measured, TrendPoint, metric_names, point_of_document, point_of_run
+from .trend_points import (
+    Measured,
+    TrendPoint,
+    metric_names,
+    point_of_document,
+    point_of_run,
+    with_failures_beside,
+)
 
 _NOT_RUNS = ("ab_test", "benchmark")
 _Z95 = NormalDist().inv_cdf(0.975)
@@ -146,6 +153,8 @@ def _line(
     group: list[Measured], metric: SampleMetric | None, system: str, alpha: float, seed: int
 ) -> TrendLine:
     group = sorted(group, key=lambda one: (one.point.timestamp, one.point.evaluation_id))
+    if metric is not None:
+        group = with_failures_beside(group, metric, seed)
     places = [place for place, one in enumerate(group) if math.isfinite(one.point.value)]
     method, marks = _changes([group[place] for place in places], metric, alpha, seed)
     moved = [ChangePoint(places[mark.place], mark.p_value) for mark in marks]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Scores, as_columns
-from ..core.types import EvaluationRun, MetricResult, TargetCategory
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, TargetCategory
 from ..metrics.parse import parse_metric
-from .pairing import FilledRows, clusters_of_rows
+from .pairing import FilledRows, clusters_of_rows, failed_places, filled_by
 from .side_by_side import metric_values
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _HOW_IT_IS_CALLED = frozenset(
 class TrendPoint:
     """One run: its value, with the interval; NaN where nothing was scored.
 
-    Failed calls count as the worst of the metric, as in a comparison, where it has a worst value;
-    `value_answered` is that of the calls which did not fail.
+    Failed calls count as the worst of the metric, as in a comparison with the run before it, where it has a
+    worst value; `value_answered` is that of the calls which did not fail.
     """
 
     evaluation_id: str
@@ -56,6 +56,9 @@ class Measured:
     settings: Mapping[str, Any] = field(default_factory=dict)
     rows: Rows | None = None
     clusters: list[Hashable] | None = None
+    # Of a metric that is no mean: the scores by id, and the samples that failed.
+    scores: Scores | None = None
+    failed: Mapping[str, EvaluationSample] = field(default_factory=dict)
 
 
 def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, seed: int) -> Measured | None:
@@ -64,18 +67,23 @@ def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, see
     if result is None:
         return None
     details, failed = result.details, result.details.get("num_failed")
-    counted, rows, clusters = result, None, None
+    counted, rows, clusters, kept = result, None, None, None
+    samples: dict[str, EvaluationSample] = {}
     if metric is not None and result.scores:
         samples = {sample.sample_id: sample for sample in run.samples}
         scores = _in_order(as_columns(result.scores))
-        filled = FilledRows(metric, scores, samples)
-        if failed and details.get("num_samples"):  # where nothing was answered, nothing was measured
-            counted = _with_failures(metric, scores, filled, seed) or result
         if _is_mean(metric):
             import numpy as np
 
+            filled = FilledRows(metric, scores, samples)
+            if failed and details.get("num_samples"):  # where nothing was answered, nothing was measured
+                counted = _with_failures(metric, scores, filled, seed) or result
             rows = np.where(filled.there, filled.rows[:, 0], math.nan)
             clusters = clusters_of_rows(scores, samples)
+        else:
+            kept = scores
+            ids = {scores.sample_ids[place] for place in failed_places(scores)}
+            samples = {name: sample for name, sample in samples.items() if name in ids}
     limits = counted.details.get("confidence_interval")
     point = TrendPoint(
         run.evaluation_id,
@@ -99,7 +107,60 @@ def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, see
         settings=settings_of(run),
         rows=rows,
         clusters=clusters,
+        scores=kept,
+        failed=samples if kept is not None else {},
     )
+
+
+def with_failures_beside(group: Sequence[Measured], metric: SampleMetric, seed: int) -> list[Measured]:
+    """The runs of a line, oldest first, with what failed counted, where the metric is no mean.
+
+    As in a comparison: a failed answer weighs as the run before it answered the same sample, or the next
+    run before that; where none did, as the runs after it, and else as the mean of its own run.
+    """
+    lent = _lent([one.scores for one in group])
+    found = []
+    for one, beside in zip(group, lent, strict=True):
+        counted = None
+        if one.scores is not None and one.failed and one.point.samples:
+            filled = filled_by(metric, one.scores, one.failed, beside)
+            counted = _with_failures(metric, one.scores, filled, seed)
+        if counted is None:
+            found.append(one)
+            continue
+        limits = counted.details.get("confidence_interval")
+        interval = (limits[0], limits[1]) if limits else None
+        point = replace(one.point, value=counted.value, interval=interval, failures_counted=True)
+        found.append(replace(one, point=point))
+    return found
+
+
+def _lent(runs: Sequence[Scores | None]) -> list[dict[int, Rows]]:
+    """What each run's failed answers stand beside, by place: rows of the last run that has an answer."""
+    import numpy as np
+
+    failed = [[] if scores is None else failed_places(scores) for scores in runs]
+    wanted = {
+        scores.sample_ids[place]
+        for scores, places in zip(runs, failed, strict=True)
+        if scores is not None
+        for place in places
+    }
+    lent: list[dict[int, Rows]] = [{} for _ in runs]
+    for order in (range(len(runs)), reversed(range(len(runs)))) if wanted else ():
+        last: dict[str, Rows] = {}
+        for number in order:
+            scores = runs[number]
+            if scores is None:
+                continue
+            for place in failed[number]:
+                if scores.sample_ids[place] in last:
+                    lent[number].setdefault(place, last[scores.sample_ids[place]])
+            for place, name in enumerate(scores.sample_ids):
+                if name in wanted and math.isfinite(scores.values[place]):
+                    parts = () if scores.parts is None else scores.parts[place]
+                    last[name] = np.asarray([scores.values[place], *parts])
+    return lent
 
 
 def point_of_document(

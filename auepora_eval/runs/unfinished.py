@@ -68,7 +68,7 @@ def not_found(storage: EvaluationResultsStorage, name: str, known: list[str]) ->
     begun = storage.unfinished()
     if (wanted := name.removesuffix(".results.json")) in begun:
         run = unfinished_run(storage, wanted)
-        fix = f"{run.obstacle}." if run.obstacle else f"Go on with it: {run.line}"
+        fix = _sentence(run.obstacle) if run.obstacle else f"Go on with it: {run.line}"
         what = f"run {wanted!r} is not finished: {run.progress} samples have an output."
         return NotFoundError(where, what, fix=fix)
     hint = f"It has {', '.join(known[:_SHOWN])}" if known else "It has no runs"
@@ -83,6 +83,12 @@ def variant_of(configuration: Any) -> tuple[str, str] | None:
     if not isinstance(about, dict) or "variant_id" not in about:
         return None
     return str(about.get("experiment_id")), str(about["variant_id"])
+
+
+def _sentence(obstacle: str) -> str:
+    """An obstacle on its own; the name of a file stays as it is written."""
+    words = f"It{obstacle[2:]}" if obstacle.startswith("it ") else obstacle
+    return f"{words.rstrip('.')}."
 
 
 def _line(storage: EvaluationResultsStorage, name: str, configuration: Any) -> str:

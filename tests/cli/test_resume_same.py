@@ -11,11 +11,12 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.errors import RunStoppedError
+from auepora_eval.errors import RunStoppedError, StorageError
 from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.execution.systems import load_system
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.same_run import refuse_other
 from auepora_eval.runs.storage import EvaluationResultsStorage
 
 SIZE = 8
@@ -247,3 +248,18 @@ def test_resume_and_id_may_name_the_same(here: Path) -> None:
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
     assert run("--resume", "x", "--id", "x", "--budget-calls", "9") == 0
     assert run("--resume", "--id", "x") == 0
+
+
+@pytest.mark.parametrize("name", ["far/away.py", "far/away/__init__.py"])
+def test_a_module_is_looked_up_where_the_run_was_begun(tmp_path: Path, name: str) -> None:
+    for place in ("w", "v"):
+        (tmp_path / place / name).parent.mkdir(parents=True)
+        (tmp_path / place / name).write_text(PLAIN, encoding="utf-8")
+    module = {"named": "far.away:answer", "begun_in": str(tmp_path / "w"), "program_sha256": "a"}
+    file = {"named": f"w/{name}:answer", "begun_in": str(tmp_path), "program_sha256": "b"}
+    refuse_other(module, file, tmp_path)
+    refuse_other(file, module, tmp_path)
+    refuse_other(module, {**file, "named": f"{tmp_path}/w/{name}:answer"}, tmp_path)
+    for other in ({"named": f"v/{name}:answer"}, {"named": f"w/{name}:other"}):
+        with pytest.raises(StorageError, match=r"system was 'far\.away:answer'"):
+            refuse_other(module, {**file, **other}, tmp_path)

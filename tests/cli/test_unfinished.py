@@ -16,6 +16,7 @@ from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import NotFoundError, RunStoppedError
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.lock import RunLock
 from auepora_eval.runs.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
@@ -60,13 +61,25 @@ def test_a_list_for_programs_is_of_results_and_names_them_beside(here: Path, cap
 
 
 def test_a_run_under_way_is_not_to_be_resumed(here: Path, capsys: Said) -> None:
-    other = psutil.Process(os.getppid())  # any process but this one, which holds nothing against itself
-    note = {"pid": other.pid, "process_started": other.create_time(), "host": platform.node()}
+    with RunLock(here / "my runs" / "x.run"):
+        assert main(["list", "--out", "my runs"]) == 0
+        out = flat(capsys.readouterr().out)
+        assert "it is being written by process" in out
+        assert "--resume" not in out
+        assert main(["show", "x", "--out", "my runs"]) == 2
+    said = capsys.readouterr().err
+    assert f"have an output. It is being written by process {os.getpid()} on " in said
+
+
+@pytest.mark.parametrize("host", [platform.node(), "container-1"])
+def test_a_run_whose_lock_nobody_holds_is_to_be_resumed(here: Path, capsys: Said, host: str) -> None:
+    other = psutil.Process(os.getppid())
+    note = {"pid": other.pid, "process_started": other.create_time(), "host": host}
     (here / "my runs" / "x.run" / "lock").write_text(json.dumps(note), encoding="utf-8")
     assert main(["list", "--out", "my runs"]) == 0
     out = flat(capsys.readouterr().out)
-    assert "is being written by process" in out
-    assert "--resume" not in out
+    assert "3 of 8 auepora run --resume x" in out
+    assert "being written" not in out
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b'{"run_key": "x", "version": 9}'])

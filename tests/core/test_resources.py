@@ -96,6 +96,18 @@ def test_a_run_says_what_its_calls_used() -> None:
         ),
         pytest.param([{"total_tokens": 7, "requests": 3}], {}, (7, 3, None, None, None, 1), id="in all"),
         pytest.param(
+            [{"input_tokens": 2, "output_tokens": 1, "total_tokens": 9}],
+            {},
+            (9, 1, None, 2, 1, 1),
+            id="thoughts",
+        ),
+        pytest.param(
+            [{"input_tokens": 2, "output_tokens": 1, "total_tokens": 1}],
+            {},
+            (3, 1, None, 2, 1, 1),
+            id="too few",
+        ),
+        pytest.param(
             [{"total_tokens": np.int64(7)}, {"total_tokens": 3.0}],
             {"price_input": 2.0, "price_output": 2.0},
             (10, 2, 0.02, None, None, 2),

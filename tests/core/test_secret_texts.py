@@ -39,6 +39,13 @@ def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         f"db_password='{KEY}'",
         f"PGPASSWORD={KEY}",
         f"passphrase={KEY}",
+        "pwd=hunter2canary",
+        "Server=db;Pwd=swordfishcanary;",
+        "UID=sa;PWD=hunter2canary;",
+        f"MYSQL_PWD={KEY}",
+        f"connect(pwd='{KEY}')",
+        f"private_key=/{KEY}/x",  # in base64, not a path
+        f"Cookie: theme=dark; session={KEY}",
         json.dumps({"api_key": KEY, "client_secret": f"{KEY}x", "model": "m"}),
         json.dumps(json.dumps({"client_secret": KEY})),
         str({"client_secret": KEY, "n": 1}),
@@ -104,12 +111,22 @@ cookies={'max_age': 3}
 password_hash_rounds=12000 password_min_length=12 api_key_env='OPENAI_API_KEY' secret_name=prod-1-database
 Max retries exceeded with url: /v1/ask?query=Where+is+pier+42&top_k=5
 Cookie policy: session=required
+cookie: chocolate=good
+private_key=/etc/ssl/key1.pem
+private_key='/Users/Me/key1.pem', access_key=./keys/v2/main
+api_key: https://example.com/page2
+api_key=https://example.com/page2
+access_key: column_12 not found
+secret_key=user_key_2
+sk-learn-contrib-0123456 and sk-learn-extra-py3-v12
+run(pwd=/Srv/App2,pwd='C:/Work/app2') PWD=/home/me/Project1 OLDPWD=/home/me/Project2
+{'PWD': 'relative-folder2'}
 api key rotation: 2024-05-01
 Basic authentication failed; bearer authentication is needed
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@pytest.mark.parametrize("text", PLAIN, ids=range(len(PLAIN)))  # pytest puts ids into the environment
 def test_ordinary_words_stay(text: str) -> None:
     assert without_secrets(text) == text
 

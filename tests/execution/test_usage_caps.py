@@ -58,6 +58,9 @@ def calls_made(
         {"total_tokens": 1000},
         {"input_tokens": 600, "output_tokens": 400},
         {"input_tokens": 600, "total_tokens": 1000},
+        {"input_tokens": 10, "output_tokens": 1, "total_tokens": 1000},  # it thought, too
+        {"input_tokens": 600, "output_tokens": 400, "total_tokens": 10},
+        {"input_tokens": 1000, "total_tokens": 10},
         {"input_tokens": np.int64(600), "output_tokens": np.int32(400)},
         {"total_tokens": np.float32(1000)},
         {"total_tokens": 1000.0},

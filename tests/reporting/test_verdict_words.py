@@ -65,7 +65,10 @@ def test_the_table_and_the_list_tell_them_apart_too() -> None:
 )
 def test_as_many_gained_as_lost(name: str, before: float, now: float, says: str) -> None:
     even = unclear(name, ANSWERS, None, baseline=before, candidate=now, wins=24, losses=24)
-    assert words(even) == [f"On right answers there is no difference: {says}; 24 gained and 24 lost."]
+    assert words(even) == [
+        f"On right answers we cannot tell: on balance {says}, but 24 gained and 24 lost; a difference of up "
+        "to 0.1200 either way cannot be ruled out."
+    ]
 
 
 def test_a_difference_in_the_last_digits_is_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -265,12 +266,12 @@ def test_a_metric_that_is_gone_cannot_be_judged() -> None:
     assert (only(report, "no_regression", "mrr").outcome, report.exit_code) == ("missing", 3)
     mine = a_run("old", {"recall@5": [0.5] * 9})
     mine.results[0].name = "mine"
-    verdict = gate_run(mine, {"no_regression": ["mine"]}, baseline=mine).verdicts[0]
+    verdict = gate_run(mine, {"no_regression": ["mine"]}, baseline=replace(mine)).verdicts[0]
     assert verdict.outcome == "missing"
     assert "its metric is not registered" in verdict.why
     a.seconds = 3.0
     rules = {"margin": {"total_evaluation_time_seconds": 1}}
-    assert "Use max_loss" in gate_run(a, rules, baseline=a).verdicts[0].fix
+    assert "Use max_loss" in gate_run(a, rules, baseline=replace(a)).verdicts[0].fix
 
 
 def test_a_metric_that_nobody_judges_may_differ() -> None:

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls import SystemCall
+from auepora_eval.core.calls import NoTimeWarning, SystemCall
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
+from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.io.records import read_prediction
 from auepora_eval.metrics.parse import parse_metric
-from tests.builders import a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
 
 HUGE = 1e308
@@ -24,6 +27,8 @@ METRICS = (
     "exact_match,mean_latency,mean_latency[retrieval],latency@0.95,throughput,tokens_per_second,"
     "time_to_first_token,time_per_output_token,slo_share@2"
 )
+
+OF_STAGES = ("mean_latency[retrieval]", "time_to_first_token", "time_per_output_token")
 
 
 class Tells:
@@ -42,10 +47,30 @@ class Tells:
     "told", [HUGE, math.inf, -math.inf, math.nan, -5.0, 1.1e9, np.float64("nan"), 10**400]
 )
 def test_the_answer_is_kept_and_the_time_is_not(told: Any) -> None:
-    output = SystemCall(Tells({"end_to_end": told, "retrieval": 0.5}), 5)(a_sample())
+    call = SystemCall(Tells({"end_to_end": told, "retrieval": 0.5, "ttft": told}), 5)
+    with pytest.warns(NoTimeWarning, match="as end_to_end, which cannot be a time"):
+        output = call(a_sample())
     assert (output.error, output.response.text) == (None, "yes")
-    assert output.timings == {"retrieval": 0.5}  # nor is our own clock put in the place of the system's
-    assert list(output.extra[TIMES_LEFT_OUT]) == ["end_to_end"]
+    assert set(output.timings) == {"end_to_end", "retrieval"}
+    assert 0 < output.timings["end_to_end"] < 5  # our own clock, around the call
+    assert set(output.extra[TIMES_LEFT_OUT]) == {"end_to_end", "ttft"}
+    call(a_sample())  # one warning is enough
+
+
+def test_another_time_that_is_none_has_nothing_in_its_place() -> None:
+    output = SystemCall(Tells({"retrieval": HUGE}), 5)(a_sample())
+    assert (list(output.timings), list(output.extra[TIMES_LEFT_OUT])) == (["end_to_end"], ["retrieval"])
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads", "async", "processes"])
+def test_it_is_said_once_whoever_makes_the_calls(executor: str) -> None:
+    evaluator = AueporaEvaluator(
+        Tells({"end_to_end": HUGE}), EvaluationPlan([]), executor=EXECUTORS.get(executor)(concurrency=2)
+    )
+    with pytest.warns(NoTimeWarning) as said:
+        run = evaluator.run(a_dataset(*(a_sample(f"s{n}") for n in range(6))))
+    assert len(said) == 1
+    assert all("end_to_end" in output.timings for output in run.outputs)
 
 
 def test_times_that_are_some_stay_as_they_are() -> None:
@@ -58,10 +83,14 @@ def test_times_that_are_some_stay_as_they_are() -> None:
 @pytest.mark.parametrize("name", METRICS.split(",")[1:])
 def test_a_metric_of_that_time_says_why_it_has_no_value(name: str) -> None:
     told = an_output("a", "yes", timings=dict(EVERY), extra={"output_tokens": 3})
-    checked = SystemCall(Tells(EVERY), 5)(a_sample())
+    with pytest.warns(NoTimeWarning):
+        checked = SystemCall(Tells(EVERY), 5)(a_sample())
     checked.extra["output_tokens"] = 3
     for output in (told, checked):  # made by hand, and by a call
         result = parse_metric(name).compute([a_sample("1"), a_sample("2")], [output, output])
+        if output is checked and name not in OF_STAGES:  # our own clock has measured it
+            assert result.value >= 0
+            continue
         assert math.isnan(result.value)
         assert result.scores[0].failed
         assert "is no time" in result.scores[0].reason
@@ -87,14 +116,17 @@ def test_an_endpoint_that_tells_them_can_be_measured(
     common = ["--metrics", METRICS, "--out", "runs", "--dataset", "d.jsonl"]
     with chat_server(says=lambda body: reply, bare=True) as server:
         words = ["run", "--system", f"http:{server.url}", "--id", "x", "--spans", "s.jsonl", *common]
-        assert main(words) == 3  # the times are wanted, and not there
+        assert main(words) == 3  # the times of the stages are wanted, and not there
     span = json.loads(Path("s.jsonl").read_text(encoding="utf-8"))["resourceSpans"][0]["scopeSpans"][0][
         "spans"
     ][0]
-    assert span["startTimeUnixNano"] == span["endTimeUnixNano"]  # how long it took is not known
-    shown = capsys.readouterr().out
-    assert "exact_match" in shown
-    assert "1.0000" in shown
+    assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])  # by our own clock
+    shown = capsys.readouterr()
+    assert "1.0000" in shown.out
+    assert shown.err.count("as end_to_end, which cannot be a time") == 1
+    scored = {line.split()[0]: line for line in shown.out.splitlines() if "/3 " in line}
+    assert "3/3" in scored["mean_latency[end_to_end]"]
+    assert "0/3" in scored["mean_latency[retrieval]"]
     # A journal of before holds them as they came.
     old = Path("old.jsonl")
     record = {"sample_id": "", "answer": "yes", "timings": EVERY}

@@ -1,0 +1,103 @@
+"""Whether a run is being written is asked of its lock: a note outlives the process that wrote it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from auepora_eval.errors import StorageError
+from auepora_eval.runs.lock import RunLock, writer_of
+
+fcntl = pytest.importorskip("fcntl")
+ALIVE = os.getppid()  # any process but this one
+HOLD = """
+import sys, time
+from pathlib import Path
+from auepora_eval.runs.lock import RunLock
+lock = RunLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def leave_note(folder: Path, **other: object) -> None:
+    note = {"pid": ALIVE, "process_started": psutil.Process(ALIVE).create_time(), "host": platform.node()}
+    (folder / "lock").write_text(json.dumps({**note, **other}), encoding="utf-8")
+
+
+def no_locks(file: int, how: int) -> None:
+    raise OSError(95, "Operation not supported")
+
+
+def test_who_holds_the_lock_writes_and_who_was_killed_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    try:
+        assert running.stdout.readline() == "held\n"
+        held = f"process {running.pid} on {platform.node()}"
+        assert writer_of(tmp_path) == held
+        with pytest.raises(StorageError, match=held):  # having been asked takes nothing from it
+            RunLock(tmp_path)
+        running.kill()
+        until = time.monotonic() + 20
+        while psutil.Process(running.pid).status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+            time.sleep(0.01)  # nobody has waited for it: its number is still taken
+        assert writer_of(tmp_path) == ""
+        monkeypatch.setattr(fcntl, "flock", no_locks)
+        assert writer_of(tmp_path) == ""
+        RunLock(tmp_path).release()
+    finally:
+        running.kill()
+        running.communicate()
+
+
+@pytest.mark.parametrize("other", [{}, {"host": "container-1"}], ids=["alive", "another host"])
+def test_a_note_alone_holds_nothing(tmp_path: Path, other: dict[str, object]) -> None:
+    leave_note(tmp_path, **other)
+    assert writer_of(tmp_path) == ""
+    RunLock(tmp_path).release()
+
+
+@pytest.mark.parametrize(
+    ("other", "is_held"), [({}, True), ({"host": "container-1"}, True), ({"process_started": 1.0}, False)]
+)
+def test_where_the_file_system_has_no_locks_the_note_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, object], is_held: bool
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    leave_note(tmp_path, **other)
+    assert bool(writer_of(tmp_path)) == is_held
+
+
+def test_this_process_counts_too_and_so_does_one_without_a_note(tmp_path: Path) -> None:
+    with RunLock(tmp_path):
+        assert writer_of(tmp_path) == f"process {os.getpid()} on {platform.node()}"
+        os.truncate(tmp_path / "lock", 0)
+        assert writer_of(tmp_path) == "another process"
+    assert writer_of(tmp_path) == ""
+
+
+def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
+    assert writer_of(tmp_path) == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_comes_for_the_lock_while_somebody_asks_gets_it(tmp_path: Path) -> None:
+    RunLock(tmp_path).release()
+    with (tmp_path / "lock").open("rb") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        done = threading.Timer(0.03, fcntl.flock, (asking, fcntl.LOCK_UN))
+        done.start()
+        RunLock(tmp_path).release()
+        done.join()

@@ -139,9 +139,9 @@ def _told(name: str, before: Mapping[str, Any], now: Mapping[str, Any], inside: 
 
 
 def _apart(name: str, then: str, here: str) -> str:
-    """Two texts, cut off where they are long, but not so that they look alike."""
+    """Two texts, cut off where they are long: shown is where they differ."""
     begin = 0
-    if then[:_LONGEST] == here[:_LONGEST]:
+    if max(len(then), len(here)) > _LONGEST:
         same = next((n for n, (a, b) in enumerate(zip(then, here, strict=False)) if a != b), 0)
         begin = max(0, same - _LONGEST // 4)
     old, new = (f"{'…' if begin else ''}{text[begin : begin + _LONGEST]}" for text in (then, here))

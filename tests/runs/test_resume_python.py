@@ -78,7 +78,7 @@ def test_another_file_is_refused_and_a_mended_one_told(tmp_path: Path) -> None:
         an_evaluator(load_system(f"{one}:f"), policy=CallPolicy(max_calls=2)).run(
             WORLD, evaluation_id="x", storage=storage
         )
-    with pytest.raises(StorageError, match=r"system was '.*one.py:f', now it is '.*two.py:f'"):
+    with pytest.raises(StorageError, match=r"system was .*one.py:f', now it is .*two.py:f'"):
         an_evaluator(load_system(f"{two}:f")).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     an_evaluator(load_system(f"{one}:f")).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     one.write_text(text.format("no"), encoding="utf-8")

@@ -50,12 +50,12 @@ def say(text: object = "") -> None:
 
 
 def say_words(text: object) -> None:
-    """Print sentences, wrapped to a width that reads well."""
+    """Print sentences, wrapped to a width that reads well; a path or command stays whole."""
     import shutil
     import textwrap
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    print("\n".join(textwrap.wrap(clean(text), width=width, break_on_hyphens=False)))
+    print("\n".join(textwrap.wrap(clean(text), width=width, break_on_hyphens=False, break_long_words=False)))
 
 
 def note(text: object) -> None:

@@ -83,7 +83,9 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
         raise
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # The second half of a hang-up may come now, when all is said and stored: it changes nothing.
+            is_same = number == HANG_UP == signalled.number
+            signal.signal(number, signal.SIG_IGN if is_same else handler)
         for timer in over:
             timer.cancel()
 

@@ -118,6 +118,13 @@ def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
     assert results == {n: n * n for n in range(40) if n != 17}
 
 
+def test_one_that_is_lost_each_time_is_tried_again_when_the_others_are_done(tmp_path: Path) -> None:
+    """Three deaths are all the tries of a task; they may be a storm that passes."""
+    deadly = DeadlyAt(0, once=tmp_path, times=3)
+    assert sorted(on_the_cluster(concurrency=1).map(deadly, range(3))) == [(0, 0), (1, 1), (2, 4)]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_what_cannot_be_copied_becomes_words() -> None:
     results = dict(on_the_cluster(concurrency=1).map(odd, range(3)))
     assert (str(results[1]), type(results[1])) == ("OddError: odd", RuntimeError)

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,10 @@ def locked_at_2(number: int) -> Any:
 
 
 class DeadlyAt:
-    """Kills its own process at some numbers: always, or only the first time that a file lets it."""
+    """Kills its own process at some numbers: always, or only the first times, which files count."""
 
-    def __init__(self, *numbers: int, once: Path | None = None) -> None:
-        self.numbers, self.once = numbers, once
+    def __init__(self, *numbers: int, once: Path | None = None, times: int = 1) -> None:
+        self.numbers, self.once, self.times = numbers, once, times
 
     def __call__(self, number: int) -> int:
         if number in self.numbers and self._first_time(number):
@@ -68,11 +69,11 @@ class DeadlyAt:
     def _first_time(self, number: int) -> bool:
         if self.once is None:
             return True
-        try:
-            (self.once / str(number)).touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        return True
+        for turn in range(self.times):
+            with suppress(FileExistsError):
+                (self.once / f"{number}-{turn}").touch(exist_ok=False)
+                return True
+        return False
 
 
 class Quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.core.batch import Batch
-from auepora_eval.core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.reporting.failure_words import failures_in_words
 from auepora_eval.runs.compare import MetricComparison, compare_runs
@@ -208,3 +217,33 @@ def test_run_to_run_counts_failures_as_the_table_does() -> None:
     assert bleu.run_to_run.candidate[2] < 75
     low, high = bleu.difference_bounds or (0.0, 0.0)  # of all repeats: at best they are as before
     assert low <= bleu.difference < high == pytest.approx(0.0)
+
+
+@dataclass
+class Hits(SampleMetric):
+    """Hits over tries of all answers, to which one that failed adds nothing: a metric of somebody's own."""
+
+    name = "hits"
+    target = TargetCategory.GENERATION_CORRECTNESS
+    of_sums = True
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        hit = float(output.response.text == sample.reference_answer)
+        return SampleScore(hit, parts=(hit, 1.0))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return SampleScore(float(high), parts=(float(high), float(high)))
+
+    def aggregate(self, rows: Any) -> Any:
+        sums = rows.sum(axis=-2)
+        return sums[..., 1] / sums[..., 2]
+
+
+def test_no_metric_that_is_added_gains_by_crashing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it counts its failed answers they would lift it from 30 of 40 to 30 of 30."""
+    monkeypatch.setattr(METRICS, "_things", dict(METRICS._things))
+    METRICS.add("hits")(Hits)
+    bad, crashing = answered("z"), answered("z", crashing=True)
+    assert difference(bad, crashing, "hits") == 0.0
+    assert difference(crashing, bad, "hits") == 0.0
+    assert difference(bad, answered(""), "hits") == 0.0

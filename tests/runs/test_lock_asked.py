@@ -99,5 +99,7 @@ def test_who_comes_for_the_lock_while_somebody_asks_gets_it(tmp_path: Path) -> N
         fcntl.flock(asking, fcntl.LOCK_SH)
         done = threading.Timer(0.03, fcntl.flock, (asking, fcntl.LOCK_UN))
         done.start()
-        RunLock(tmp_path).release()
+        taken = RunLock(tmp_path)
         done.join()
+        assert writer_of(tmp_path), "it is not held"
+        taken.release()

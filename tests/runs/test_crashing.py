@@ -228,7 +228,8 @@ class Hits(SampleMetric):
     of_sums = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        hit = float(output.response.text == sample.reference_answer)
+        expected = sample.reference_answer
+        hit = float(expected is not None and output.response.text == expected.text)
         return SampleScore(hit, parts=(hit, 1.0))
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:

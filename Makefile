@@ -4,15 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 JOBS ?= 2
-# Many tests start the command anew: each would compile all its modules if no bytecode were kept.
+# Many tests start the command as a new process: without bytecode each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint check example docs bench soak clean
 
 demo: $(VENV)/.installed-demo
-	@$(BIN)/auepora demo --out build/demo
+	@$(BIN)/auepora demo
 	@echo
-	@echo "To have the command auepora in this shell: . $(BIN)/activate"
+	@echo "To use the command auepora in this shell: . $(BIN)/activate"
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -25,7 +25,7 @@ lint: $(VENV)/.installed-test
 
 check: lint test
 
-# The project in examples/, as its own CI would run it: the unchanged system passes its gate.
+# Run the example project as its own CI would: the unchanged system passes its gate.
 example: $(VENV)/.installed-test
 	cd examples/tool_library && $(abspath $(BIN))/python -m pytest -p no:cacheprovider
 	rm -rf build/example
@@ -47,8 +47,8 @@ bench: $(VENV)/.installed-test .venv-bench/.installed
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/gate.py
 
-# The long form of the tests of reliability: 200 kills an executor, 50 signals a kind, 200,000 flipped bits, every
-# fault of an endpoint at 0, 25 and 100%, a million samples. About an hour; what it prints stands in docs/explanation/reliability.md.
+# The long form of the reliability tests: 200 kills per executor, 50 signals of each kind, 200,000 flipped bits, every
+# endpoint fault at 0, 25 and 100%, a million samples. About an hour; docs/explanation/reliability.md has the results.
 soak: $(VENV)/.installed-test
 	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 AUEPORA_FAULTS=all $(BIN)/python -m pytest -s tests/reliability
 	$(BIN)/python benchmarks/scale.py
@@ -65,7 +65,7 @@ $(VENV)/bin/python:
 # The stamps make a second call quick: pip runs again only when the dependencies changed.
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing auepora-eval into $(VENV) (once) ..."
-	$(PIP) --editable '.[plots,embeddings]'
+	$(PIP) --editable '.[demo,plots,embeddings]'
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python

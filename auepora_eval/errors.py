@@ -3,6 +3,7 @@
     AueporaError
     ├── DataError               a file or a record is not what it should be      (ValueError)
     │   └── NotFoundError       what was asked for by name is not stored          (FileNotFoundError)
+    ├── ArgumentError           an argument of the API has the wrong type         (TypeError)
     ├── PlanError               the plan does not fit the dataset or the system   (ValueError)
     ├── UnknownNameError        no metric, format or executor of that name        (ValueError)
     ├── ScoringError            this one sample cannot be scored                  (ValueError)
@@ -18,6 +19,15 @@ Each is also the builtin that a caller would expect, so `except ValueError` keep
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
+
+# Options that are compared with a misspelt name: a hostile document may have a million keys.
+_MAX_OPTIONS = 1000
+# Names are cut to this length before they are compared: the comparison is quadratic in it.
+_MAX_NAME = 80
+
 
 class AueporaError(Exception):
     """The root of our errors: catch it to catch them all."""
@@ -28,11 +38,16 @@ class DataError(AueporaError, ValueError):
 
     def __init__(self, where: str, what: str, *, fix: str = "") -> None:
         self.where, self.what, self.fix = where, what, fix
-        super().__init__(" ".join(part for part in (f"{where}:", what, fix) if part))
+        place = f"{where}:" if where else ""
+        super().__init__(" ".join(part for part in (place, what, fix) if part))
 
 
 class NotFoundError(DataError, FileNotFoundError):
     """Something asked for by its name that is not stored: a run, a dataset, a ground truth."""
+
+
+class ArgumentError(AueporaError, TypeError):
+    """An argument of the wrong type; the message names the argument and the accepted forms."""
 
 
 class PlanError(AueporaError, ValueError):
@@ -87,3 +102,36 @@ class StorageError(AueporaError, OSError):
 
 class MissingDependencyError(AueporaError, ImportError):
     """An optional package that this feature needs; the message names the extra to install."""
+
+
+def did_you_mean(
+    name: object, options: Iterable[str], otherwise: str = "", *, count: int = 1, cutoff: float = 0.6
+) -> str:
+    """Return "Did you mean X?" for the options nearest to a misspelt name, or `otherwise` if none is near.
+
+    >>> did_you_mean("recal", ["recall", "precision"])
+    'Did you mean recall?'
+    """
+    near = nearest_names(str(name)[:_MAX_NAME], tuple(islice(options, _MAX_OPTIONS)), count, cutoff)
+    return f"Did you mean {' or '.join(near)}?" if near else otherwise
+
+
+@lru_cache(maxsize=256)  # the same slip comes again in every record of a file
+def nearest_names(name: str, options: tuple[str, ...], count: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return the options most similar to a name, best first; none that is less similar than the cutoff."""
+    import difflib  # slow to import, and only needed when something is wrong
+
+    if not options:
+        return []
+    return difflib.get_close_matches(name, [option[:_MAX_NAME] for option in options], count, cutoff)
+
+
+def wrong_type(argument: str, accepted: str, value: object) -> ArgumentError:
+    """Return the error for an argument that has none of the accepted forms."""
+    return ArgumentError(f"{argument} must be {accepted}, not {type(value).__name__}: {value!r:.80}")
+
+
+def check_type(argument: str, value: object, accepted: str, *types: type) -> None:
+    """Raise ArgumentError unless an argument has one of the types; True is not taken for a number."""
+    if isinstance(value, bool) or not isinstance(value, types):
+        raise wrong_type(argument, accepted, value)

@@ -7,7 +7,7 @@
 
     @pytest.mark.auepora(baseline="baseline", out="runs", max_failed=0.01)
 
-What cannot be judged fails the test, as what is worse does: a gate that stays open in doubt is none.
+An inconclusive result fails the test, as a significant loss does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pytest
 
 if TYPE_CHECKING:
     from .core.types import EvaluationRun
-    from .runs.gate import GateReport
-    from .runs.gate_figures import GatedRun
+    from .gate.figures import GatedRun
+    from .gate.gate import GateReport
 
 _MARKER = (
     "auepora(baseline=..., out=..., rules=..., margin=..., ...): what assert_gate and assert_no_regression "
@@ -68,7 +68,7 @@ def assert_gate(request: pytest.FixtureRequest) -> Gate:
             how["baseline"] = baseline
         report = _judged_or_failed(request, run, how)
         if report.exit_code:
-            from .reporting.gate_tables import gate_text
+            from .gate.reports import gate_text
 
             pytest.fail(gate_text(report), pytrace=False)
         return report
@@ -81,7 +81,7 @@ def assert_no_regression(request: pytest.FixtureRequest, assert_gate: Gate) -> G
     """Fail the test if a run is worse than a baseline: assert_no_regression(run, baseline, margin=0.02).
 
     With a `margin`, one number for all metrics or one by name, a loss of that much has to be ruled out;
-    without, no metric may be surely worse. `metrics` names those that count (default: all but times).
+    without, no metric may be significantly worse. `metrics` names those to check (default: all but latency).
     """
 
     def check(
@@ -117,7 +117,7 @@ def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def _judged_or_failed(
-    request: pytest.FixtureRequest, run: EvaluationRun | str | Path, how: dict[str, Any]
+    request: pytest.FixtureRequest, run: EvaluationRun | str | Path, how: Mapping[str, Any]
 ) -> GateReport:
     """The report; a mistake in how it is asked for fails the test in a sentence, in the words of a test."""
     __tracebackhide__ = True
@@ -126,15 +126,15 @@ def _judged_or_failed(
     try:
         return _judged(request.config, run, how)
     except AueporaError as error:
-        message = f"this cannot be judged: {error}"
+        message = f"The run cannot be checked: {error}"
         if "baseline" not in how:
             message += f" {_BASELINE}"
     pytest.fail(message, pytrace=False)
 
 
-def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[str, Any]) -> GateReport:
-    from .runs.gate import gate_run
-    from .runs.gate_rules import GateRules, read_rules, rules_of
+def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: Mapping[str, Any]) -> GateReport:
+    from .gate.gate import gate_run
+    from .gate.rules import GateRules, read_rules, rules_of
 
     folder = str(how.get("out") or config.getini("auepora_out") or _USUAL_OUT)
     out, flags = config.rootpath / folder, _out_flag(config, folder)
@@ -143,7 +143,7 @@ def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: dict[st
     if given is not None:
         ground = rules_of(given) if isinstance(given, Mapping) else read_rules(config.rootpath / given)
     own = {name: value for name, value in how.items() if name not in _OURS}
-    settings = {"alpha": ground.alpha, "if_unclear": ground.if_unclear}
+    settings = {"alpha": ground.alpha, "if_inconclusive": ground.if_inconclusive}
     rules = rules_of({**settings, **own}, "the test").over(ground)
     baseline = how.get("baseline")
     return gate_run(
@@ -165,11 +165,13 @@ def _run(run: EvaluationRun | str | Path, out: Path, flags: str) -> EvaluationRu
     """A run that is there already, or a stored one by its id or path."""
     from .core.types import EvaluationRun
     from .errors import PlanError
-    from .runs.gate_figures import GatedRun
-    from .runs.storage import EvaluationResultsStorage
+    from .gate.figures import GatedRun
+    from .runs.store.storage import EvaluationResultsStorage
 
     if isinstance(run, str | Path):
         return GatedRun.stored(EvaluationResultsStorage(out), str(run), flags)
     if not isinstance(run, EvaluationRun | GatedRun):
-        raise PlanError(f"{run!r:.60} is no run. Give an EvaluationRun, or the id or path of a stored one.")
+        raise PlanError(
+            f"{run!r:.60} is not a run. Give an EvaluationRun, or the id or path of a stored one."
+        )
     return run

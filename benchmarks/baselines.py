@@ -1,12 +1,13 @@
-"""Baselines on a machine that wavers: how many nights fail though nothing changed; what is seen if it did?
+"""Measure the false alarms of `auepora bench-record` on a noisy machine, and the regressions that it finds.
 
     python benchmarks/baselines.py            # 40 months of each kind; about a minute
     python benchmarks/baselines.py --months 5
 
-Every night 50 calls are recorded as `auepora bench-record` does it: what is worse fails, what is surely
-better begins a new baseline, the rest joins the pool. "Pooled" is the same without new baselines. The share
-of nights that fail is of 30 nights without a change. "Seen" is of months in which calls become twice as fast
-after ten nights, and lose half of that after ten more: the share of them in which the 21st night fails.
+Every night 50 calls are recorded as `auepora bench-record` does it: a worse night fails, a significantly
+better one starts a new baseline, and every other one joins the pool. "Pooled" is the same without new
+baselines. The share of nights that fail is that of 30 nights without a change. "Seen" is for months in which
+calls become twice as fast after ten nights, and lose half of that after ten more: the share of these months
+in which the 21st night fails.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from statistics import fmean, stdev
 
 import numpy as np
 
-from auepora_eval.runs.benchmark_baselines import Baseline, with_recordings
-from auepora_eval.runs.benchmark_measurements import Measurement
-from auepora_eval.runs.benchmark_rules import is_at_least, new_beginnings, regressions
+from auepora_eval.history.bench import Baseline, Measurement, with_recordings
+from auepora_eval.history.bench_rules import baseline_restarts, is_at_least, regressions
 
 CALLS, WITHIN, NIGHTS = 50, 0.1, 30
 WAVERS = (0.02, 0.04, 0.06)
@@ -27,8 +27,8 @@ STEADY = [1.0] * NIGHTS
 BETTER_AND_WORSE = [1.0] * 10 + [0.5] * 10 + [0.75]
 
 
-def nights_that_fail(levels: Sequence[float], waver: float, seed: int, *, anew: bool) -> list[bool]:
-    """For each night whether bench-record fails."""
+def nights_that_fail(levels: Sequence[float], waver: float, seed: int, *, restarts: bool) -> list[bool]:
+    """Return for each night whether bench-record fails."""
     rng = np.random.default_rng(seed)
     baselines: dict[str, Baseline] = {}
     failed = []
@@ -40,8 +40,8 @@ def nights_that_fail(levels: Sequence[float], waver: float, seed: int, *, anew: 
         worse = regressions([one], baselines)
         failed.append(any(is_at_least(each.severity, "medium") for each in worse))
         if not failed[-1]:
-            beginnings = new_beginnings([one], baselines) if anew else []
-            baselines = with_recordings(baselines, [one], anew=beginnings)
+            beginnings = baseline_restarts([one], baselines) if restarts else []
+            baselines = with_recordings(baselines, [one], restarts=beginnings)
     return failed
 
 
@@ -52,11 +52,11 @@ def main() -> None:
     print("| night to night | nights that fail | pooled | seen | pooled |\n|---:|---:|---:|---:|---:|")
     for waver in WAVERS:
         cells = []
-        for anew in (True, False):
-            found = [nights_that_fail(STEADY, waver, seed, anew=anew)[1:] for seed in months]
+        for restarts in (True, False):
+            found = [nights_that_fail(STEADY, waver, seed, restarts=restarts)[1:] for seed in months]
             cells.append(fmean(failed for month in found for failed in month))
-        for anew in (True, False):
-            found = [nights_that_fail(BETTER_AND_WORSE, waver, seed, anew=anew) for seed in months]
+        for restarts in (True, False):
+            found = [nights_that_fail(BETTER_AND_WORSE, waver, seed, restarts=restarts) for seed in months]
             cells.append(fmean(month[-1] for month in found))
         print(f"| {waver:.0%} | " + " | ".join(f"{cell:.1%}" for cell in cells) + " |")
 

@@ -1,11 +1,11 @@
-"""Building splits against a bare parse-and-dump loop in orjson, on the same file, in one run.
+"""Compare the speed of building splits with a bare parse-and-dump loop in orjson, on the same file.
 
     python benchmarks/builder.py            # 0.3 GB
     python benchmarks/builder.py --gb 1     # 100,000 records of 10 KB
 
 The loop reads a line, parses it, dumps it and writes it: no checks, no splits, no hashes. Each contestant
-runs in a process of its own, in turn, and writes new files; the best of several rounds counts. Bars: at
-least 0.8 of the loop's speed, a peak of under 200 MB.
+runs in its own process, in turn, and writes new files. The best of several rounds counts. Bars: at least 0.8
+of the loop's speed, a peak of under 200 MB.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ print(time.perf_counter() - start, time.thread_time() - before)
 BUILD = """
 import sys, time, resource
 from pathlib import Path
-from auepora_eval.curation.builder import BuildPlan, build_dataset
+from auepora_eval.builder.build import BuildPlan, build_dataset
 folder = Path(sys.argv[2])
 start, before = time.perf_counter(), time.thread_time()
 result = build_dataset(BuildPlan.in_folder(folder, source=Path(sys.argv[1]), force=True))
@@ -81,7 +81,7 @@ def seconds_of(program: str, source: Path, target: Path) -> list[float]:
 
 
 def write_source(path: Path, size: int) -> int:
-    """Tasks as a generator writes them: four chunks of a thousand characters, each there twice or more."""
+    """Write tasks as a generator does: four chunks of a thousand characters, each at least twice."""
     chance = random.Random(0)  # noqa: S311 - made-up texts
     words = ["".join(chance.choices("etaoinshrdlucmfw", k=chance.randint(2, 10))) for _ in range(5000)]
     written = number = 0

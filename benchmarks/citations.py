@@ -1,10 +1,10 @@
-"""Citation metrics and sentence splitting: time and bars.
+"""Time the citation metrics and sentence splitting, and check their bars.
 
     python benchmarks/citations.py             # 10,000 answers with 10 citations each, 10 MB of text
-    python benchmarks/citations.py --quick     # a tenth of it, to see that it runs
+    python benchmarks/citations.py --quick     # a tenth of it, to check that it runs
 
-Answers, gold and texts are random, from a fixed seed. Each figure is CPU time, the best of three.
-Exits with 0 if all bars hold, 1 if one is missed.
+Answers, gold and texts are random, from a fixed seed. Each figure is CPU time, the best of three. The exit
+code is 0 if all bars hold, 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.sentences import sentence_spans
+from auepora_eval.text.sentences import sentence_spans
 
 EXIT_OK, EXIT_MISSED = 0, 1
 MOST_SECONDS, LEAST_MEGABYTES = 5.0, 10.0
@@ -38,7 +38,7 @@ Pairs = tuple[list[EvaluationSample], list[SystemOutputs]]
 
 
 def best_of(times: int, work: Callable[[], Any]) -> float:
-    """The least seconds of CPU time that the work took."""
+    """Return the smallest CPU time of several runs, in seconds."""
     found = []
     for _ in range(times):
         start = time.process_time()

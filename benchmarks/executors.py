@@ -1,17 +1,16 @@
-"""How close each executor comes to the ideal: 2,000 samples of a system that waits 20 ms.
+"""Compare each executor with the ideal: 2,000 samples of a system that waits 20 ms.
 
     python benchmarks/executors.py            threads and async, beside a plain pool of asyncio workers
     python benchmarks/executors.py --peers    and ragas, deepeval and inspect-ai at concurrency 64
     python benchmarks/executors.py --ray      a Ray cluster on this machine with 1, 2 and 4 workers
 
-The ideal is samples x 20 ms / concurrency. The last round is seldom full, so 100% cannot be had: 2,000
-samples at concurrency 64 are 31.25 rounds, which take 32 (97.7%). CPU is that of this process, for all of a
-sample: the call, the checks of its output, the handing over.
+The ideal is samples x 20 ms / concurrency. The last round is rarely full, so 100% is not possible: 2,000
+samples at concurrency 64 are 31.25 rounds, which take 32 (97.7%). CPU is that of this process for a whole
+sample: the call, the checks of its output, the transfer.
 
-A peer waits in a metric or solver of its own, as benchmarks/peers_workloads.py has it, in an environment that
-is made in .venv-peers the first time (a few minutes); its time is that of its evaluate() alone, best of 3,
-or of fewer where they take over 40 s. The exit code is 1 if a bar is missed: on a machine that does other
-things, some are.
+A peer waits in its own metric or solver (benchmarks/peers_workloads.py), in an environment that is created
+in .venv-peers the first time (a few minutes). Its time is that of its evaluate() alone, the best of 3, or of
+fewer if they take over 40 s. The exit code is 1 if a bar is missed, which can happen on a busy machine.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from auepora_eval.core.calls import SystemCall
-from auepora_eval.core.executor import Executor
+from auepora_eval.core.calls.executor import Executor, SystemCall
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.execution.local import AsyncExecutor, ThreadExecutor
 from benchmarks.peers_environments import PEERS, peer_says
@@ -51,7 +49,7 @@ class WaitingAsync:
 
 
 class Computing:
-    """Keeps a processor busy for about 20 ms."""
+    """A system that uses a processor for about 20 ms."""
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
         end = time.thread_time() + SECONDS
@@ -61,7 +59,7 @@ class Computing:
 
 
 def measured(work: Callable[[], Any]) -> tuple[float, float]:
-    """(seconds, milliseconds of CPU a sample): the best of several, the machine has other things to do."""
+    """Return (seconds, milliseconds of CPU per sample), the best of several runs."""
     found = []
     for _ in range(REPEATS):
         cpu, start = time.process_time(), time.perf_counter()
@@ -78,7 +76,7 @@ def mapped(executor: Executor, system: Any) -> Callable[[], None]:
 
 
 def plain_pool(concurrency: int) -> Callable[[], None]:
-    """What anyone would write: workers that take from one iterator, and nothing else."""
+    """The simplest program: workers that read from one iterator."""
 
     async def run() -> None:
         source = iter(SAMPLES)
@@ -121,7 +119,7 @@ def local(*, peers: bool) -> bool:
 
 
 def beside(ours: float) -> None:
-    """The peers, and how many times as long as ours they take."""
+    """Print the peers, and the ratio of their time to ours."""
     for name in PEERS:
         said = peer_says(name, "waiting", str(SIZE), str(SECONDS), str(PEERS_AT))
         if "problem" in said:
@@ -138,7 +136,7 @@ def cluster() -> None:
     os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"})
     import ray
 
-    from auepora_eval.execution.ray_cluster import RayExecutor
+    from auepora_eval.execution.ray import RayExecutor
 
     print(
         f"Ray on this machine ({os.cpu_count()} processors), {SIZE // 4} samples of {SECONDS * 1000:.0f} ms"

@@ -1,12 +1,12 @@
-"""What each says when a quarter of the calls fail, for ever: 40 samples, a server that answers 500 to ten.
+"""Show what each tool reports if a quarter of 40 calls fail: the server answers 500 to ten.
 
     python benchmarks/faults.py            ours, and ragas, deepeval and inspect-ai
     python benchmarks/faults.py --ours     ours alone
 
-Every sample that is answered scores 1. A peer asks the server, which is on loopback, in a metric or solver of
-its own (benchmarks/peers_workloads.py), in an environment that is made in .venv-peers the first time; ours is
-`auepora run` on that server. The exit code is 0 if ours says what is missing: the coverage, the range, exit
-code 3.
+Every answered sample scores 1. A peer calls the server on loopback in its own metric or solver
+(benchmarks/peers_workloads.py), in an environment that is created in .venv-peers the first time. Ours is
+`auepora run` on that server. The exit code is 0 if ours reports what is missing: the coverage, the range,
+exit code 3.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mode_of(body: dict[str, Any]) -> str:
 
 
 def ours(url: str) -> bool:
-    """Run it as a user would; show the line of the metric, and what is said beside it."""
+    """Run it as a user would. Show the line of the metric and the notes."""
     with tempfile.TemporaryDirectory() as folder:
         dataset = Path(folder, "d.jsonl")
         lines = [

@@ -1,10 +1,10 @@
-"""What an installation of auepora-eval costs, next to its peers: packages, megabytes, CPU time.
+"""Compare the cost of installing auepora-eval with that of its peers: packages, megabytes, CPU time.
 
     python benchmarks/footprint.py                      # all peers, a few minutes the first time
     python benchmarks/footprint.py --peers ir_measures  # the one that the bars refer to
 
-Each contestant gets a virtual environment of its own, and all are timed in turn within one run.
-Exits with 0 if all bars hold, 1 if one is missed, 2 if one could not be checked. Linux and macOS.
+Each contestant gets its own virtual environment, and all are timed in turn within one run. The exit code is
+0 if all bars hold, 1 if one is missed, 2 if one could not be checked. Linux and macOS.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Bar:
-    """A promise about our installation. `value` is None where it could not be checked."""
+    """A limit of our installation. `value` is None if it could not be checked."""
 
     what: str
     value: float | None
@@ -139,7 +139,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measure(contestants: Iterable[Contestant], work: Path) -> list[Row]:
-    """Install every contestant, then time them in turn; a contestant that fails keeps its row."""
+    """Install every contestant, then time them in turn. A contestant that fails keeps its row."""
     rows: list[Row] = []
     programs: list[Program] = []
     for contestant in contestants:
@@ -158,9 +158,9 @@ def measure(contestants: Iterable[Contestant], work: Path) -> list[Row]:
 
 
 def install(contestant: Contestant, environment: Path) -> str:
-    """Make the contestant's environment, or keep the one that pip would not change.
+    """Create the contestant's environment, or keep the one that pip would not change.
 
-    Ours starts afresh every time, so that a dependency we dropped does not linger. Returns "" or
+    Ours is created every time, so that a dropped dependency does not remain. Return "" or
     the last line of the error.
     """
     if contestant in PEERS and is_current(contestant, environment):
@@ -196,7 +196,7 @@ def python_of(environment: Path) -> Path:
 
 
 def site_packages(environment: Path) -> set[Path]:
-    """Where pip puts packages: one folder, or two where pure and compiled ones are kept apart."""
+    """Return where pip puts packages: one folder, or two if pure and compiled ones are separate."""
     base = {"base": str(environment), "platbase": str(environment)}
     paths = sysconfig.get_paths("venv", vars=base)
     return {Path(paths[scheme]).resolve() for scheme in ("purelib", "platlib")}
@@ -210,7 +210,7 @@ def installed(environment: Path) -> dict[str, str]:
 
 
 def normal_name(package: str) -> str:
-    """The one spelling of a package's name by which indexes compare.
+    """Return the spelling of a package's name by which indexes compare.
 
     >>> normal_name("Inspect_AI")
     'inspect-ai'
@@ -274,7 +274,7 @@ def time_in_turn(programs: Iterable[Program], folder: Path) -> None:
 
 def call(program: Program, folder: Path) -> subprocess.CompletedProcess[str]:
     # -I: neither the source tree in the current folder nor a PYTHON* variable takes part.
-    # A benchmark is no user of deepeval, so it should not be counted by its telemetry as one.
+    # A benchmark is not a user of deepeval, so its telemetry should not count it as one.
     return subprocess.run(
         [str(program.python), "-I", "-c", program.code],
         capture_output=True,
@@ -298,9 +298,9 @@ def check_bars(rows: Iterable[Row]) -> list[Bar]:
     ours = by_name[OURS.name]
     reference = by_name.get("ir_measures", Row("ir_measures"))
     return [
-        Bar("import CPU, times that of ir_measures:", ratio(ours.import_ms, reference.import_ms), 1.5),
-        Bar("packages:", ours.packages, 12),
-        Bar("MB, times those of ir_measures:", ratio(ours.megabytes, reference.megabytes), 1.2),
+        Bar("import CPU, times that of ir_measures:", ratio(ours.import_ms, reference.import_ms), 1.0),
+        Bar("packages:", ours.packages, 14),
+        Bar("MB, times those of ir_measures:", ratio(ours.megabytes, reference.megabytes), 1.3),
     ]
 
 
@@ -338,7 +338,7 @@ def table_line(row: Row, reference: Row) -> str:
 
 
 def cell(row: Row, reference: Row, name: str) -> str:
-    """A value and its ratio, or why there is none."""
+    """Return a value and its ratio, or the reason why there is none."""
     value: float | None = getattr(row, name)
     if value is None:
         return row.errors.get(name, "-").replace("|", "/")

@@ -1,9 +1,9 @@
-"""Loading and checking a large `.eval.json`, against the bare parse of the fastest JSON libraries.
+"""Compare loading and checking a large `.eval.json` with the bare parse of the fastest JSON libraries.
 
     python benchmarks/formats.py            # 200 MB: 20,000 queries and as many documents
-    python benchmarks/formats.py --quick    # a tenth of it, to see that it runs
+    python benchmarks/formats.py --quick    # a tenth of it, to check that it runs
 
-Each contestant runs in a process of its own, three times in turn; the best CPU time counts. Exits with 0 if
+Each contestant runs in its own process, three times in turn. The best CPU time counts. The exit code is 0 if
 the bars hold: at most 3 times the bare parse, and a peak memory of less than 4 times the file.
 """
 

@@ -1,14 +1,14 @@
-"""Does the gate keep its word? Many pairs of runs whose truth is known, judged, and the verdicts counted.
+"""Measure the error rates of the gate: judge many pairs of runs with a known truth, and count the verdicts.
 
     python benchmarks/gate.py              # 2,000 pairs of each kind (some minutes)
-    python benchmarks/gate.py --pairs 200  # quicker, and less sure
+    python benchmarks/gate.py --pairs 200  # faster, with larger errors
 
-No true difference: a gate of `no_regression` rules may fail at most alpha of the pairs, whatever the number
-of metrics, and also where samples come in clusters. A true loss: it has to fail as many as were planned, with
-the number of samples that `sample_size` asks for. A gate of `margin` rules may pass at most alpha of the runs
-that are worse by the margin, also where that is a few lost answers in a hundred or a few lost clusters, and
-has to pass as many as were planned of those that do not differ. Bars allow for the error of counting: 2.6
-standard errors, which a true rate exceeds once in two hundred.
+No true difference: a gate of `no_regression` rules may fail at most alpha of the pairs, for any number of
+metrics, also if samples are in clusters. A true loss: it must fail as many as were planned, with the number
+of samples that `sample_size` returns. A gate of `margin` rules may pass at most alpha of the runs that are
+worse by the margin, also if that is a few lost answers in a hundred or a few lost clusters, and must pass
+the planned share of those that do not differ. Bars allow for the error of counting: 2.6 standard errors,
+which a true rate exceeds once in two hundred.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
 from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs, TargetCategory
+from auepora_eval.gate.gate import gate_run
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.runs.gate import gate_run
-from auepora_eval.stats.paired_margins import lost_size, units_to_rule_out
+from auepora_eval.stats.margins import lost_size, units_to_rule_out
 from auepora_eval.stats.power import sample_size
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _ERRORS = 2.6
 
 @dataclass
 class Made(SampleMetric):
-    """A score that is made up. It has no interval of its own, which no rule here looks at."""
+    """A simulated score, without an interval."""
 
     number: int
     target = TargetCategory.GENERATION_CORRECTNESS
@@ -70,7 +70,7 @@ class Kind(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """How often the outcome came, of how many pairs."""
+    """The number of pairs with the outcome, and of all pairs."""
 
     kind: Kind
     found: int
@@ -81,7 +81,7 @@ class Counted(NamedTuple):
         return self.found / self.pairs
 
     def held(self) -> bool:
-        """Whether the share keeps its bar, but for the error of counting."""
+        """Return whether the share meets its bar, allowing for the error of counting."""
         if self.kind.at_most is not None:
             bar = self.kind.at_most
             return self.share <= bar + _ERRORS * math.sqrt(bar * (1 - bar) / self.pairs)
@@ -90,7 +90,7 @@ class Counted(NamedTuple):
 
 
 def kinds() -> Iterator[Kind]:
-    """The kinds of pairs."""
+    """Return the kinds of pairs."""
     everything: dict[str, Any] = {"no_regression": list(NAMES)}
     one: dict[str, Any] = {"no_regression": ["made@1"]}
     yield Kind("no difference, one metric", one, lambda rng: _pair(rng, 150, ("made@1",)), "failed", ALPHA)
@@ -145,7 +145,7 @@ RARE = ((100, 0.03, 0.0), (145, 0.02, 0.0), (300, 0.01, 0.0), (200, 0.03, 0.01),
 
 
 def rare_kinds() -> Iterator[Kind]:
-    """Losses so rare that the samples often hold none, or one: whole ones, and ones of all sizes."""
+    """Return losses so rare that the samples often contain none or one, whole or of any size."""
     for size, lost, won in RARE:
         for name, mean in ((HITS, 1.0), ("made@1", 0.625)):
             word = "answers" if name == HITS else "parts of answers"
@@ -162,7 +162,7 @@ def rare_kinds() -> Iterator[Kind]:
 def _rare(
     rng: np.random.Generator, size: int, lost: float, won: float, name: str
 ) -> tuple[EvaluationRun, EvaluationRun]:
-    """Two runs that differ on few samples; on the others both have the same score."""
+    """Return two runs that differ on few samples and have the same score on the others."""
     luck = rng.random(size)
     how_much = np.ones(size) if name == HITS else rng.choice([0.25, 0.5, 0.75, 1.0], size)
     before = np.where(luck < lost, 1.0, np.where(luck > 1 - won, 0.0, rng.integers(0, 2, size)))
@@ -176,7 +176,7 @@ SIZES = (2, 3, 4, 5)
 
 
 def cluster_kinds() -> Iterator[Kind]:
-    """Margins where samples come in clusters, which are lost whole, half, or with noise beside it."""
+    """Return margins with samples in clusters, which are lost whole, half, or with noise."""
     for units, lost, noise in LOST_CLUSTERS:
         for whole in (True, False):
             name = "made@1" if noise else HITS
@@ -194,7 +194,7 @@ def cluster_kinds() -> Iterator[Kind]:
     margin = 0.05
 
     def planned(sd: float) -> int:
-        """The plan of a t-test, and a fifth more: what leaves room for losses nobody saw may take that."""
+        """Return the sample size of a t-test and a fifth more, for tests that allow for unseen losses."""
         return math.ceil(1.2 * (sample_size(margin, sd, alpha=2 * ALPHA, power=POWER) or 0))
 
     # What a cluster of four has in common, and the mean of what its samples have of their own.
@@ -245,7 +245,7 @@ def _clustered(
 
 
 def _swapped(rng: np.random.Generator, units: int, share: float) -> tuple[EvaluationRun, EvaluationRun]:
-    """Two runs that are as good: as many clusters of four are lost as won."""
+    """Return two equal runs: the same number of clusters of four is lost and won."""
     luck = np.repeat(rng.random(units), 4)
     before = np.where(luck < share, 1.0, np.where(luck > 1 - share, 0.0, 1.0))
     now = np.where(luck < share, 0.0, 1.0)
@@ -294,7 +294,7 @@ def _run(name: str, columns: dict[str, Array], clusters: list[str] | None = None
 
 
 def counted(kind: Kind, pairs: int, *, seed: int, resamples: int = 1_000) -> Counted:
-    """Judge so many pairs of a kind."""
+    """Judge this many pairs of a kind."""
     found = 0
     for number in range(pairs):
         before, now = kind.make(np.random.default_rng([seed, number]))

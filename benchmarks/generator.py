@@ -1,11 +1,11 @@
-"""How long `auepora dataset generate` takes: 1,000 pages of 3,000 characters, from a fixed seed.
+"""Time `auepora dataset generate`: 1,000 pages of 3,000 characters, from a fixed seed.
 
     python benchmarks/generator.py               # 1,000 pages
-    python benchmarks/generator.py --pages 100   # to see that it runs
+    python benchmarks/generator.py --pages 100   # to check that it runs
 
-The pages are invented prose: sentences with names, dates, amounts, definitions and lists, headings between
-them, so that every maker of questions has work. Ten pages make a document. The command runs as a user
-runs it, in a process of its own. Exits with 0 if the bar holds, 1 if it is missed.
+The pages are invented prose: sentences with names, dates, amounts, definitions and lists, with headings
+between them, so that every kind of question occurs. Ten pages make a document. The command runs in its own
+process, as a user runs it. The exit code is 0 if the bar holds, 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MONTHS = "January March April June July September October December".split()
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Time auepora dataset generate.")
     parser.add_argument("--pages", type=int, default=1_000, help="pages of 3,000 characters (1,000)")
-    parser.add_argument("--per-document", type=int, default=40, help="questions a document, at most (40)")
+    parser.add_argument("--per-document", type=int, default=40, help="most questions per document (40)")
     args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "documents"
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def generated(folder: Path, out: Path, per_document: int) -> tuple[float, dict]:  # type: ignore[type-arg]
-    """Run the command; its wall time and its report."""
+    """Run the command. Return its wall time and its report."""
     command = [sys.executable, "-m", "auepora_eval", "dataset", "generate", str(folder)]
     command += ["--out", str(out / "offline_dataset.jsonl"), "--per-document", str(per_document), "--json"]
     start = time.perf_counter()
@@ -63,7 +63,7 @@ def generated(folder: Path, out: Path, per_document: int) -> tuple[float, dict]:
 
 
 def write_documents(folder: Path, pages: int) -> int:
-    """Write the documents; how many characters they have."""
+    """Write the documents. Return the number of characters."""
     folder.mkdir()
     chance = random.Random(0)  # noqa: S311 - not a secret
     total = 0
@@ -85,7 +85,7 @@ def page(chance: random.Random) -> str:
 
 
 def written(chance: random.Random) -> Iterator[str]:
-    """Sentences of many kinds, without end."""
+    """Yield sentences of many kinds, without end."""
     while True:
         who, where = f"{name(chance)} {name(chance)}", name(chance)
         thing, year = chance.choice(THINGS), chance.randint(1700, 2030)

@@ -1,10 +1,10 @@
-"""What the journal costs: processor time a sample, and how near a run comes to the ideal N x L / c.
+"""Measure the cost of the journal: CPU time per sample, and how close a run comes to the ideal N x L / c.
 
     python benchmarks/journal.py
     python benchmarks/journal.py --samples 500
 
 2,000 samples of a system that sleeps 20 ms, with and without a journal on this disk, best of three by wall
-clock. The CPU time is that of the whole process, less nothing: threads, checks of the answers and journal.
+clock. The CPU time is that of the whole process: threads, checks of the answers and journal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample
 from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.runs.journal import Journal
+from auepora_eval.runs.journal.journal import Journal
 
 SECONDS = 0.02
 
@@ -42,7 +42,7 @@ class SleepsAsync:
 
 
 def measured(kind: str, concurrency: int, samples: int, folder: Path | None) -> tuple[float, float]:
-    """Seconds by the wall clock, and of the processor."""
+    """Return the wall-clock seconds and the CPU seconds."""
     system = SleepsAsync() if kind == "async" else Sleeps()
     executor = EXECUTORS.get(kind)(concurrency=concurrency)
     evaluator = AueporaEvaluator(system, EvaluationPlan([]), executor=executor)

@@ -1,24 +1,25 @@
-"""Judges against people on MTRAG: the agreement of its raters, and what a judge saves in labels.
+"""Compare a judge with people on MTRAG: the agreement of its raters, and the labels that a judge saves.
 
     python benchmarks/judges.py reference_subset_with_human_evaluations.json
     python benchmarks/judges.py reference_subset_with_human_evaluations.json --to mtrag.jsonl
 
 The file is part of IBM/mt-rag-benchmark (Apache-2.0): 318 answers of two models, each rated from 1 to 4 by
-two or three people, with the score of a RAGAS-style LLM judge (`rl_f`). With --to the labelled claims are
-kept, for `auepora judge-audit --labels mtrag.jsonl --label faithfulness --scale 1,4 --score rl_f`.
+two or three people, with the score of a RAGAS-style LLM judge (`rl_f`). --to keeps the labelled claims for
+`auepora judge-audit --labels mtrag.jsonl --label faithfulness --scale 1,4 --score rl_f`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from auepora_eval.io.jsonl import read_records
-from auepora_eval.runs.judge_audit import Audit, Columns, audit, labelled_claims
+from auepora_eval.people.judge_audit import Audit, Columns, Estimate, audit, labelled_claims
 
 SCORES = ("faithfulness", "naturalness", "completeness", "appropriateness")
 COUNTS = (40, 80, 120)
@@ -40,7 +41,7 @@ def main() -> int:
 
 
 def claims(path: Path) -> Iterator[dict[str, Any]]:
-    """The answers of models, each with its passages, what people said and what the judge said."""
+    """Return the answers of models, each with its passages, human ratings and judge score."""
     told = json.loads(path.read_text("utf-8"))
     texts = {document["document_id"]: document["text"] for document in told["documents"]}
     passages = {
@@ -65,31 +66,33 @@ def agreement(labels: Path) -> None:
     print("(95% intervals, conversations drawn whole)")
     for score in SCORES:
         columns = Columns(label=score, scale=(1.0, 4.0), score="rl_f", cluster="conversation")
-        ceiling = audit(labelled_claims(read_records(labels), columns), None)["human_ceiling"]
-        print(f"  {score:<16} {shown(ceiling['alpha'])}   {shown(ceiling['one_person']['spearman'])}")
+        ceiling = audit(labelled_claims(read_records(labels), columns), None).human_ceiling
+        assert ceiling is not None, "the answers of MTRAG are rated by several people"
+        print(f"  {score:<16} {text(ceiling.alpha)}   {text(ceiling.one_person.spearman)}")
 
 
 def worth(labels: Path, judge: str, columns: dict[str, str]) -> None:
     named = Columns(label="faithfulness", scale=(1.0, 4.0), **columns)  # type: ignore[arg-type]
-    # 18 answers have no passages: to a judge of words nothing of them is borne out.
+    # 18 answers have no passages, so a judge that compares words finds no support for them.
     how = Audit(budget=COUNTS, unscored_as=0.0)
-    found = audit(labelled_claims(read_records(labels), named), None if columns else judge, how)
+    report = audit(labelled_claims(read_records(labels), named), None if columns else judge, how)
+    correlation = report.correlation or {}
     print(
-        f"\n{judge} and human faithfulness: Pearson {shown(found['correlation']['pearson'])}, "
-        f"Spearman {shown(found['correlation']['spearman'])}"
+        f"\n{judge} and human faithfulness: Pearson {text(correlation['pearson'])}, "
+        f"Spearman {text(correlation['spearman'])}"
     )
     print("mean width of the 95% interval over 2,000 random splits")
     print("  labels   labels alone   judge at weight 1   judge at its best weight")
-    for row in found["budget"]:
+    for row in report.budget or ():
         print(
-            f"  {row['labels']:>6}   {row['people_alone']:>12.3f}   {row['judge_at_weight_1']:>17.3f}"
-            f"   {row['judge_tuned']:>24.3f}"
+            f"  {row.labels:>6}   {row.people_alone:>12.3f}   {row.judge_at_weight_1:>17.3f}"
+            f"   {row.judge_tuned:>24.3f}"
         )
 
 
-def shown(figure: dict[str, Any]) -> str:
-    low, high = figure["confidence_interval"]
-    return f"{figure['value']:.3f} [{low:.3f}, {high:.3f}]"
+def text(estimate: Estimate) -> str:
+    low, high = estimate.confidence_interval or (math.nan, math.nan)
+    return f"{estimate.value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A sweep over 100,000 labelled rows and 19 thresholds, against a plain loop over thresholds and rows.
+"""Compare a sweep over 100,000 labelled rows and 19 thresholds with a plain loop over thresholds and rows.
 
     python benchmarks/labels.py           # 100,000 rows; the loop runs on a tenth of them
     python benchmarks/labels.py --rows 1000000
@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
-from auepora_eval.core.label_terms import LABELS
-from auepora_eval.runs.label_sweep import THRESHOLDS, ScoredLabels, sweep
+from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
+from auepora_eval.text.label_terms import LABELS
 
 T = TypeVar("T")
 MOST_SECONDS = 1.0
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def plain_loop(labels: list[str], scores: list[float]) -> dict[float, Counter[tuple[str, str]]]:
-    """What one writes first."""
+    """The simplest implementation."""
     tables = {}
     for threshold in THRESHOLDS:
         table: Counter[tuple[str, str]] = Counter()
@@ -62,7 +62,7 @@ def plain_loop(labels: list[str], scores: list[float]) -> dict[float, Counter[tu
 
 
 def timed(rounds: int, work: Callable[[], T]) -> tuple[float, T]:
-    """The best time of several, and the result."""
+    """Return the best time of several runs, and the result."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()

@@ -1,11 +1,11 @@
-"""What the log of a run costs: CPU a sample, with the journal, beside the same run without a log.
+"""Measure the cost of the log of a run: CPU per sample, with the journal, beside the same run without a log.
 
     python benchmarks/log.py
 
-2,000 samples on 16 threads; "failing" is a system of which each fourth call fails for good. CPU is that of
-the whole process, scoring and storing included, the best of five rounds in which the cases take turns. The
-bar is 0.3 ms a sample for calling and journal together; scoring and storing are not a part of that bar, so
-the last column, what the log adds, is the one to look at.
+2,000 samples on 16 threads. "failing" is a system of which every fourth call fails permanently. CPU is that
+of the whole process, including scoring and storing, the best of five rounds in which the cases take turns.
+The bar is 0.3 ms per sample for calling and journal together. Scoring and storing are not part of that bar,
+so the last column, the cost of the log, is the one to read.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.evaluation import evaluate_and_store
-from auepora_eval.runs.run_log import logged
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.log import logged
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 SIZE, ROUNDS = 2_000, 5
 DATA = InMemoryDataset(
@@ -46,7 +45,7 @@ class Quick:
 
 @contextmanager
 def listening(level: int) -> Iterator[None]:
-    """As `--log-level` does, but for the printing."""
+    """Handle log records as `--log-level` does, without printing."""
     logger = logging.getLogger("auepora_eval")
     before = logger.level
     logger.setLevel(level)
@@ -57,7 +56,7 @@ def listening(level: int) -> Iterator[None]:
 
 
 def cpu_ms(failing: bool, level: int | None) -> float:
-    """Milliseconds of CPU a sample; without a log where the level is None."""
+    """Return the milliseconds of CPU per sample, without a log if the level is None."""
     with TemporaryDirectory() as folder, listening(level or logging.WARNING):
         storage = EvaluationResultsStorage(Path(folder))
         plan = EvaluationPlan(parse_metrics("exact_match"))
@@ -65,7 +64,7 @@ def cpu_ms(failing: bool, level: int | None) -> float:
         no_log = lambda *run, **facts: nullcontext()  # noqa: E731
         start = time.process_time()
         with patch("auepora_eval.runs.evaluation.logged", no_log if level is None else logged):
-            evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
+            storage.evaluate(evaluator, DATA, evaluation_id="r")
         return (time.process_time() - start) / SIZE * 1000
 
 

@@ -1,12 +1,12 @@
-"""Shows that auepora needs no network: its commands run without one, and open no inet socket.
+"""Check that auepora needs no network: its commands run without one, and open no inet socket.
 
     python benchmarks/offline.py
     python benchmarks/offline.py --run "auepora metrics" --run "python -c 'import auepora_eval'"
 
-Each command runs in a network namespace without any interface that is up, with an empty home (so
-that no cache of an earlier download helps), while strace counts the AF_INET and AF_INET6 sockets.
-Exits with 0 if all commands succeed and open none, 1 if not, 2 if this machine cannot tell: it
-needs Linux, `unshare` (util-linux), the right to use it, and strace.
+Each command runs in a network namespace without any interface that is up, with an empty home (so that no
+cache of an earlier download helps), while strace counts the AF_INET and AF_INET6 sockets. The exit code is 0
+if all commands succeed and open none, 1 if not, 2 if this machine cannot check it: that needs Linux,
+`unshare` (util-linux), the right to use it, and strace.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-EXIT_OK, EXIT_ONLINE, EXIT_CANNOT_TELL = 0, 1, 2
+EXIT_OK, EXIT_ONLINE, EXIT_NOT_CHECKED = 0, 1, 2
 TIMEOUT_SECONDS = 900
 
 # They run in a fresh temporary folder, so the demo meets no old files and leaves none behind.
 COMMANDS = ("auepora demo --out demo", "auepora metrics", "auepora --help")
 
-# The second needs no root where the system lets users make namespaces of their own.
+# The second needs no root if the system lets users create namespaces.
 NAMESPACES = (("unshare", "--net", "--"), ("unshare", "--user", "--map-root-user", "--net", "--"))
 
 # Fails unless both the world and this machine are out of reach; UDP, so nothing is sent.
-# What it asks of the system is known: the control for the count.
+# Its sockets are known, so it is the control for the count.
 NO_NETWORK = """
 import errno, socket
 for address in ("192.0.2.1", "127.0.0.1"):
@@ -46,7 +46,7 @@ for address in ("192.0.2.1", "127.0.0.1"):
 
 
 class Calls(NamedTuple):
-    """How often a command asked the system for an inet socket, and to connect one; also in vain."""
+    """How often a command tried to open an inet socket, and to connect one."""
 
     sockets: int
     connects: int
@@ -57,7 +57,7 @@ class Calls(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did; `calls` is None where they were not counted."""
+    """The result of a command; `calls` is None if they were not counted."""
 
     exit_code: int
     last_words: str
@@ -74,8 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         home = Path(folder)
         namespace = find_namespace(home)
         if namespace is None:
-            print("cannot tell: no network namespace can be made here. Needs Linux, unshare and root.")
-            return EXIT_CANNOT_TELL
+            print("not checked: no network namespace can be created. Needs Linux, unshare and root.")
+            return EXIT_NOT_CHECKED
         counts = can_count(namespace, home)
         if not counts:
             print("the sockets will not be counted: strace is not installed, or may not trace.")
@@ -110,7 +110,7 @@ def to_argv(command: str) -> list[str]:
 
 
 def find_namespace(home: Path) -> tuple[str, ...] | None:
-    """The words that start a command without a network, tried out; None if this machine has none."""
+    """Return the words that start a command without a network, or None if this machine has none."""
     if shutil.which("unshare") is None:
         return None
     for namespace in NAMESPACES:
@@ -120,7 +120,7 @@ def find_namespace(home: Path) -> tuple[str, ...] | None:
 
 
 def can_count(namespace: tuple[str, ...], home: Path) -> bool:
-    """Whether strace is there and finds the sockets of a program that is known to open some."""
+    """Return whether strace is installed and finds the sockets of a program that opens some."""
     if shutil.which("strace") is None:
         return False
     control = run_offline([*to_argv("python -c"), NO_NETWORK], namespace, home, counts=True)
@@ -156,7 +156,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def count_calls(trace: Path) -> Calls | None:
-    """The calls for AF_INET and AF_INET6 that strace wrote down; None if it wrote nothing."""
+    """Return the calls for AF_INET and AF_INET6 in the output of strace, or None if there is none."""
     if not trace.exists():
         return None
     calls = trace.read_text(encoding="utf-8", errors="replace")
@@ -171,8 +171,8 @@ def verdict(outcomes: Sequence[Outcome]) -> int:
         print("MISSED: a command failed without a network, or opened an inet socket.")
         return EXIT_ONLINE
     if any(outcome.calls is None for outcome in outcomes):
-        print("cannot tell: the commands succeed without a network; whether they open sockets was not seen.")
-        return EXIT_CANNOT_TELL
+        print("not checked: the commands succeed without a network, but their sockets were not counted.")
+        return EXIT_NOT_CHECKED
     print("holds: all commands succeeded without a network and opened no inet socket.")
     return EXIT_OK
 

@@ -1,4 +1,4 @@
-"""Peers in environments of their own (.venv-peers/NAME), and what their programs print there."""
+"""Create an environment per peer (.venv-peers/NAME), and run programs in it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ QUIET = {
 
 
 def peer_says(name: str, *words: str) -> dict[str, Any]:
-    """What a workload of benchmarks/peers_workloads.py prints, or {"problem": why there is nothing}."""
+    """Return what a workload of benchmarks/peers_workloads.py prints, or {"problem": reason}."""
     try:
         python = _python(name)
     except subprocess.CalledProcessError as error:
         return {"problem": f"cannot be installed: {_last_line(error.stderr)}"}
     program = str(ROOT / "benchmarks" / "peers_workloads.py")
-    with tempfile.TemporaryDirectory(prefix="peer-") as folder:  # they leave files where they are run
+    with tempfile.TemporaryDirectory(prefix="peer-") as folder:  # they leave files in the current folder
         try:
             done = subprocess.run(
                 [python, program, name, *words],
@@ -52,7 +52,7 @@ def peer_says(name: str, *words: str) -> dict[str, Any]:
 
 
 def _python(name: str) -> str:
-    """The Python of a peer's environment, which is made if there is none, or if what it needs has changed."""
+    """Return the Python of a peer's environment. Create it if it is missing or its requirements changed."""
     folder, needs = ROOT / ".venv-peers" / name, ROOT / "benchmarks" / f"peers_{name}.txt"
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
     wanted = needs.read_text(encoding="utf-8")

@@ -3,8 +3,8 @@
     PYTHON benchmarks/peers_workloads.py ragas waiting 2000 0.02 64    samples, seconds each, at a time
     PYTHON benchmarks/peers_workloads.py ragas faults URL 40           a judge at that URL, samples
 
-PYTHON is that of an environment that has the peer. One JSON document is printed, on the last line. Where a
-choice favours the peer it is made so: no cache, no progress bar, no results on the terminal.
+PYTHON is that of an environment that has the peer. One JSON document is printed, on the last line. Every
+choice favours the peer: no cache, no progress bar, no results on the terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.request import Request, urlopen
 LONGEST = 40.0  # seconds after which a workload is not repeated
 REPEATS = 3
 
-# What a metric does with the number of a sample before it says 1.
+# What a metric does with the number of a sample before it returns 1.
 Work = Callable[[int], Awaitable[None]]
 
 
@@ -34,7 +34,7 @@ def sleeping(seconds: float) -> Work:
 
 
 def judged_at(url: str) -> Work:
-    """Asks a judge; whatever goes wrong is raised, as a client of a language model does."""
+    """Call a judge. Errors are raised, as by a client of a language model."""
 
     def ask(number: int) -> None:
         body = json.dumps({"query": f"query number {number}"}).encode()
@@ -153,7 +153,7 @@ PEERS: dict[str, Callable[..., Callable[[], str]]] = {
     "deepeval": deepeval,
     "inspect-ai": inspect_ai,
 }
-# Beside what each does by itself, what its users turn to when calls fail.
+# The default of each, and the option that its users choose when calls fail.
 LENIENT: dict[str, dict[str, Any]] = {
     "deepeval": {"ignore_errors": True},
     "inspect-ai": {"fail_on_error": False},
@@ -180,7 +180,7 @@ def faults(peer: str, url: str, size: int) -> dict[str, Any]:
         label = " ".join([name, *(f"({key}={value})" for key, value in options.items())])
         try:
             said[label] = PEERS[peer](judged_at(url), size, 8, **options)()
-        except Exception as error:  # noqa: BLE001 - what a peer raises is what it says
+        except Exception as error:  # noqa: BLE001 - the error of a peer is its report
             said[label] = f"raises {type(error).__name__}: {str(error)[:100]}"
     return {"said": said}
 

@@ -1,11 +1,11 @@
-"""Nine retrieval metrics on many queries: CPU time of the peers and of ours, in one process, in turn.
+"""Compare nine retrieval metrics with their peers on many queries: CPU time in one process, in turn.
 
     python benchmarks/retrieval.py                        # 10,000 and 100,000 queries, best of 5
     python benchmarks/retrieval.py --queries 2000 --rounds 2
 
-Each contestant is given the same EvaluationSample and SystemOutputs objects, and whatever it needs to turn
-them into its own form is counted. Ours also finds an interval for each mean, which is counted as well.
-The exit code is 0 if every bar holds, 1 if one is missed, 2 if a peer is not installed.
+Each contestant gets the same EvaluationSample and SystemOutputs objects, and the time to convert them to its
+own form is counted. Ours also computes an interval for each mean, which is counted as well. The exit code is
+0 if every bar holds, 1 if one is missed, 2 if a peer is not installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
 
@@ -34,10 +34,10 @@ BARS = {"pytrec_eval-terrier": 3.0, "ir_measures": 6.0, "ranx": 15.0}
 CORPUS, RETRIEVED, JUDGED = 200_000, 100, 11
 
 
-def a_world(queries: int, *, seed: int = 0) -> World:
-    """A recorded run and its gold, as read from files: every line has documents of its own.
+def recorded_run(queries: int, *, seed: int = 0) -> World:
+    """Return a recorded run and its gold, as read from files. Every line has its own documents.
 
-    100 documents a query; 11 are graded, 10 of them relevant, and most of those are found.
+    100 documents per query; 11 are graded, 10 of them relevant, and most of those are found.
     """
     rng = random.Random(seed)  # noqa: S311
     samples, outputs = [], []
@@ -64,7 +64,7 @@ def ours(world: World) -> Means:
 
 
 def as_dicts(world: World) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """The judgements and the run as the peers want them."""
+    """Return the judgements and the run in the form of the peers."""
     samples, outputs = world
     qrels = {
         sample.sample_id: {doc.doc_id: doc.metadata["relevance"] for doc in sample.relevant_docs or ()}
@@ -151,9 +151,9 @@ def version(name: str) -> str | None:
 
 
 def measure(world: World, rounds: int) -> dict[str, float]:
-    """The least CPU seconds of each contestant that is installed, after a first call on a small world."""
+    """Return the smallest CPU time of each installed contestant, after a first call on small data."""
     present = {name: run for name, run in CONTESTANTS.items() if version(name)}
-    small = a_world(20, seed=1)
+    small = recorded_run(20, seed=1)
     for run in present.values():  # imports, and what ranx compiles, are not counted
         run(small)
     best = dict.fromkeys(present, math.inf)
@@ -171,7 +171,7 @@ def measure(world: World, rounds: int) -> dict[str, float]:
 
 
 def report(queries: int, best: Mapping[str, float]) -> tuple[list[str], bool]:
-    """The lines of a table, and whether every bar that could be checked holds."""
+    """Return the lines of a table, and whether every bar that could be checked holds."""
     unit = best["auepora-eval"]
     lines, held = [], True
     for name in CONTESTANTS:
@@ -197,7 +197,7 @@ def main() -> int:
     print("|---:|---|---|---:|---:|---|")
     all_held = True
     for queries in args.queries:
-        lines, held = report(queries, measure(a_world(queries), args.rounds))
+        lines, held = report(queries, measure(recorded_run(queries), args.rounds))
         print("\n".join(lines), flush=True)
         all_held = all_held and held
     print(

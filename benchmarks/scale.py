@@ -1,18 +1,18 @@
-"""Memory and speed of `auepora run` and `auepora score` as the data grow.
+"""Measure memory and speed of `auepora run` and `auepora score` for growing data.
 
     python benchmarks/scale.py                       # 10,000, 100,000 and 1,000,000 samples
     python benchmarks/scale.py --sizes 1000 10000
 
-Each command is a process of its own; its peak memory and its processor time are what the operating system
-says. A sample has a query, two gold documents and a reference; the system looks nothing up and answers at
-once, so that what is measured is ours. `run` writes a journal; `score` scores it once more; `score file`
-scores predictions in a file; `scan` is the look through the journal that comes before resuming. Needs about
-3 GB of disk for a million.
+Each command is its own process. Its peak memory and CPU time are those that the operating system reports. A
+sample has a query, two gold documents and a reference. The system looks nothing up and answers at once, so
+only the library is measured. `run` writes a journal; `score` scores it again; `score file` scores
+predictions in a file; `scan` reads the journal, as resuming does first. A million samples need about 3 GB of
+disk.
 
 The bars: under 1 GB, and under 100 MB more at the largest size than at the one before (exit code 1 if
-missed). Aimed at beside these are 5,000 samples a second and a scan of at most 30 s, by the clock: on a
-machine that does other things too they say little. "CPU/s", the samples in a second of processor time, is
-there for that case; no bar is held against it.
+missed). Further goals are 5,000 samples per second and a scan of at most 30 s. They are wall-clock times,
+which mean little on a busy machine. "CPU/s", the samples per second of CPU time, is for that case and has no
+bar.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def system(query, top_k=5):
 """
 METRICS = "recall@5,precision@5,mrr,ndcg@5,map,f1@5"
 LARGEST_MB, GROWTH_MB, PER_SECOND, SCAN_SECONDS = 1_000, 100, 5_000, 30
-SCAN = "import sys, pathlib; from auepora_eval.runs.journal import stored_places; "
+SCAN = "import sys, pathlib; from auepora_eval.runs.journal.journal import stored_places; "
 SCAN += "stored_places(pathlib.Path(sys.argv[1]))"
 
 
 class Measured(NamedTuple):
-    """What a command took."""
+    """Peak memory and time of a command."""
 
     seconds: float
     peak: float  # MB
@@ -55,7 +55,7 @@ def write_data(path: Path, size: int) -> None:
             file.write(f'"reference_answer":"It is {n % 10}."}}\n')
 
 
-# A process starts with the peak of the one that made it: this small one in between has none to speak of.
+# A process inherits the peak of its parent, so a small process starts the measured one.
 BETWEEN = """
 import os, sys
 words = [sys.executable, *sys.argv[1:]]
@@ -67,12 +67,12 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss, usage.ru_utime + usage
 
 
 def measured(*words: str) -> Measured:
-    """What a command of `auepora` takes."""
+    """Measure a command of `auepora`."""
     return measured_python("-m", "auepora_eval", *words)
 
 
 def measured_python(*words: str) -> Measured:
-    """What Python takes with these arguments."""
+    """Measure Python with these arguments."""
     clock = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", BETWEEN, *words], stdout=subprocess.PIPE, check=True)
     code, peak, cpu = map(float, done.stdout.split())
@@ -110,7 +110,7 @@ def main() -> int:
 
 
 def commands(folder: Path, size: int) -> dict[str, tuple[str, ...]]:
-    """The arguments of each command, in the order in which they need each other."""
+    """Return the arguments of each command, in the order of their dependencies."""
     (folder / "system.py").write_text(SYSTEM, encoding="utf-8")
     write_data(folder / "data.jsonl", size)
     auepora = ("-m", "auepora_eval")
@@ -125,7 +125,7 @@ def commands(folder: Path, size: int) -> dict[str, tuple[str, ...]]:
 
 
 def judged(command: str, took: list[Measured], sizes: list[int]) -> bool:
-    """Print how a command stands to its bars; whether those of memory are held."""
+    """Print a command beside its bars. Return whether those of memory hold."""
     last = took[-1]
     growth = last.peak - took[-2].peak if len(took) > 1 else 0.0
     holds = last.peak < LARGEST_MB and growth < GROWTH_MB

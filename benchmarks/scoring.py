@@ -1,12 +1,12 @@
-"""Scoring on one processor and on several: 20,000 samples by metrics that take a while.
+"""Compare scoring on one processor and on several: 20,000 samples with slow metrics.
 
     python benchmarks/scoring.py                       # serial, processes and ray, with two workers each
     python benchmarks/scoring.py --samples 2000 --workers 4 --metrics chrf,rougeL_answer
-    python benchmarks/scoring.py --waiting 2           # a metric that waits 2 ms a sample
+    python benchmarks/scoring.py --waiting 2           # a metric that waits 2 ms per sample
 
-CPU is that of the driver, which makes the samples, sends them and takes the scores, and that of the workers.
-The start of Ray is not in it, that of worker processes is. "in memory" is the most samples that were read and
-not yet done with. Every way must give the same bytes: the exit code is 1 if one does not.
+CPU is that of the driver, which creates the samples, sends them and receives the scores, and that of the
+workers. It includes the start of worker processes, but not that of Ray. "in memory" is the largest number of
+samples that were read and not finished. Every way must give the same bytes, or the exit code is 1.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 
 import psutil
 
-from auepora_eval.core.batch import Batch
-from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.core.dataset import canonical_json
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.scoring import score_in_chunks
 from auepora_eval.core.types import (
     Document,
@@ -37,7 +37,7 @@ from auepora_eval.core.types import (
     TargetCategory,
 )
 from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.io.results_json import metric_entry
+from auepora_eval.io.results.document import metric_entry
 from auepora_eval.metrics.parse import parse_metrics
 
 METRICS = "embedding_diversity,semantic_similarity,chrfpp,rougeLsum,near_duplicate_rate"
@@ -52,7 +52,7 @@ def text(chance: random.Random, words: int) -> str:
 
 @dataclass
 class Waiting(SampleMetric):
-    """Takes its time, but no processor's: how well work is divided can be seen on a busy machine too."""
+    """A metric that waits without using a processor: the division of work shows on a busy machine, too."""
 
     seconds: float
     name: str = "waiting"
@@ -64,7 +64,7 @@ class Waiting(SampleMetric):
 
 
 class Pairs:
-    """Samples with outputs of five documents, made as they are needed, and how many are in memory."""
+    """Samples with outputs of five documents, created on demand, and the number in memory."""
 
     def __init__(self, size: int) -> None:
         self.size, self.read, self.done, self.most = size, 0, 0, 0
@@ -89,7 +89,7 @@ class Pairs:
 
 
 def workers_cpu() -> float:
-    """Seconds of processor time of all processes below this one, those that have ended included."""
+    """Return the CPU seconds of all child processes, including finished ones."""
     total = 0.0
     for process in psutil.Process().children(recursive=True):
         try:
@@ -102,10 +102,10 @@ def workers_cpu() -> float:
 
 
 def measured(name: str, workers: int, plan: EvaluationPlan, size: int) -> str:
-    """Score, print what it took; the hash of all scores and results."""
+    """Score and print the time. Return the hash of all scores and results."""
     executor = None if name == "serial" else EXECUTORS.get(name)(concurrency=workers)
     if name == "ray":
-        from auepora_eval.execution.ray_cluster import connected
+        from auepora_eval.execution.ray import connected
 
         clock = time.perf_counter()
         connected(None, workers)

@@ -1,10 +1,10 @@
-"""Bootstrap and sign-flip tests of many metrics at once, against scipy; and a whole comparison of two runs.
+"""Compare bootstrap and sign-flip tests of many metrics with scipy, and time a whole comparison of two runs.
 
-    python benchmarks/significance.py            # 10,000 samples x 20 metrics x 10,000 draws; scipy on a part
+    python benchmarks/significance.py            # 10,000 samples, 20 metrics, 10,000 resamples
     python benchmarks/significance.py --full     # scipy does all of it too (about five minutes)
 
-CPU time in one process. scipy does one metric at a time and needs the same time for each, so by default it
-is given one metric for the bootstrap, and one metric with a tenth of the draws for the test; its time is
+CPU time in one process. scipy does one metric at a time and needs the same time for each. So by default it
+gets one metric for the bootstrap, and one metric with a tenth of the resamples for the test, and its time is
 multiplied. Bars: the bootstrap 6 times as fast for continuous scores and 50 times for 0/1 scores, the test
 100 times, a comparison within 5 seconds, all within 500 MB.
 """
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.stats import bootstrap, permutation_test
 
+from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, MetricResult, TargetCategory
-from auepora_eval.runs.compare import compare_runs
 from auepora_eval.stats.intervals import bca_mean_intervals
 from auepora_eval.stats.significance import sign_flip_tests
 
@@ -41,7 +41,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=10_000, help="samples (10,000)")
     parser.add_argument("--metrics", type=int, default=20, help="metrics (20)")
-    parser.add_argument("--draws", type=int, default=10_000, help="draws (10,000)")
+    parser.add_argument("--resamples", type=int, default=10_000, help="resamples (10,000)")
     parser.add_argument("--full", action="store_true", help="let scipy do all of it")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -49,25 +49,27 @@ def main() -> int:
     binary = (smooth > 0.4).astype(np.float64)
     shifted = rng.normal(0.002, 0.1, (args.samples, args.metrics))
     coins = binary - rng.integers(0, 2, binary.shape)
-    print(f"{args.samples:,} samples x {args.metrics} metrics x {args.draws:,} draws; CPU seconds")
+    print(f"{args.samples:,} samples x {args.metrics} metrics x {args.resamples:,} resamples; CPU seconds")
     held = []
     for label, columns, bar in (("continuous", smooth, "continuous"), ("0/1", binary, "0/1")):
-        ours = cpu(partial(our_bootstrap, columns, args.draws))
-        theirs = {method: scipy_bootstrap(columns, args.draws, method, full=args.full) for method in METHODS}
+        ours = cpu(partial(our_bootstrap, columns, args.resamples))
+        theirs = {
+            method: scipy_bootstrap(columns, args.resamples, method, full=args.full) for method in METHODS
+        }
         for method, seconds in theirs.items():
             print(f"bootstrap, {label}: scipy {method} {seconds:.2f}, ours (BCa) {ours:.3f}", end="")
             print(f", {seconds / ours:.1f} times as fast")
         held.append(told(theirs["percentile"] / ours >= BARS[bar], f"{BARS[bar]:g} times, {label}"))
-    theirs_test = scipy_test(shifted, args.draws, full=args.full)
+    theirs_test = scipy_test(shifted, args.resamples, full=args.full)
     for label, columns in (("continuous", shifted), ("of three values", coins)):
-        ours = cpu(partial(sign_flip_tests, columns, resamples=args.draws))
+        ours = cpu(partial(sign_flip_tests, columns, resamples=args.resamples))
         print(
             f"sign flips, {label}: scipy {theirs_test:.1f}, ours {ours:.3f}, {theirs_test / ours:.0f} times"
         )
         held.append(told(theirs_test / ours >= BARS["test"], f"{BARS['test']:g} times, {label}"))
     runs = [a_run("a", smooth), a_run("b", np.clip(smooth + shifted, 0, 1))]
     start = time.perf_counter()
-    compare_runs(*runs, resamples=args.draws)
+    compare_runs(*runs, resamples=args.resamples)
     wall = time.perf_counter() - start
     print(f"comparison of two runs: {wall:.2f} s by the clock")
     held.append(told(wall < BARS["comparison"], f"{BARS['comparison']:g} s"))
@@ -119,7 +121,7 @@ def scipy_test(columns: Array, draws: int, *, full: bool) -> float:
 
 
 def a_run(name: str, columns: Array) -> EvaluationRun:
-    """A run as it is stored: a metric a column."""
+    """Return a run as it is stored: one column per metric."""
     ids = [f"s{n}" for n in range(len(columns))]
     results = [
         MetricResult(
@@ -135,7 +137,7 @@ def a_run(name: str, columns: Array) -> EvaluationRun:
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds of one call, of all threads."""
+    """Return the CPU seconds of one call, of all threads."""
     start = time.process_time()
     work()
     return time.process_time() - start

@@ -1,13 +1,13 @@
-"""Runs that stop when clear: how often are they wrong, and how many samples do they save?
+"""Measure runs that stop early: how often they are wrong, and how many samples they save.
 
     PYTHONPATH=. python benchmarks/stopping.py            # 1,000 runs of 2,000 samples each; some minutes
     PYTHONPATH=. python benchmarks/stopping.py --quick    # 100 runs of 500
 
-Every run is looked at after each sample, by the code that `auepora run --stop-when clear` uses. Without an
-effect (the truth is at the limit) any verdict is wrong, and no more than alpha of the runs may have one: the
-bar is 0.05 and two standard errors of the simulation. Beside it stands what an interval for one look would
-do, looked at after each sample from the 20th on. With an effect: how many samples it took, and how many a run
-of a fixed size is planned with to see an effect that is known beforehand four times in five.
+Every run is examined after each sample, by the code of `auepora run --stop-when clear`. Without an effect
+(the truth is at the limit) any verdict is wrong, and at most alpha of the runs may have one: the bar is 0.05
+and two standard errors of the simulation. The table also shows the error of an interval for one look that is
+examined after each sample from the 20th on. With an effect: the number of samples, and the number that a run
+of fixed size needs to detect the effect, known beforehand, four times in five.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auepora_eval.core.stopping import Goal
+from auepora_eval.core.types import Goal
+from auepora_eval.early_stop.rule import GoalWatch, Known, check_fit
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.runs.stopping_goals import GoalWatch, Known, refuse_unfit
 from auepora_eval.stats.power import sample_size
 from tests.builders import a_sample
 
@@ -37,7 +37,7 @@ SAMPLE = a_sample()
 
 @dataclass
 class Scene:
-    """A system and a limit: `draw` makes the scores (or changes) of a run, in clusters of a size."""
+    """A system and a limit: `draw` returns the scores (or changes) of a run, in clusters of a size."""
 
     name: str
     goal: Goal
@@ -64,7 +64,7 @@ def changes(won: float, lost: float) -> Callable[[np.random.Generator, int], Arr
 
 
 def in_clusters(chance: float, size_of: int) -> Callable[[np.random.Generator, int], Array]:
-    """All samples of a cluster are right, or none: the hardest that clusters can be."""
+    """Return scores where all samples of a cluster are right, or none: the strongest dependence."""
     return lambda rng, size: np.repeat(rng.random(size // size_of) < chance, size_of).astype(np.float64)
 
 
@@ -95,9 +95,9 @@ def scenes() -> list[Scene]:
 
 
 def stopped_at(scene: Scene, scores: Array) -> tuple[int, str | None]:
-    """After how many samples the verdict fell, and on which side; the last one and None if it did not."""
-    metric = refuse_unfit(scene.goal, parse_metric(scene.goal.metric))
-    # A change is handed in as a score of the candidate against a baseline that scored the rest of it.
+    """Return the number of samples at the verdict and its side, or the last number and None."""
+    metric = check_fit(scene.goal, parse_metric(scene.goal.metric))
+    # A change is the score of the candidate less that of a baseline.
     known = [Known(max(0.0, one), max(0.0, one)) for one in scores.tolist()]
     before = [Known(max(0.0, -one), max(0.0, -one)) for one in scores.tolist()]
     baseline: dict[str, Known] = {}
@@ -113,7 +113,7 @@ def stopped_at(scene: Scene, scores: Array) -> tuple[int, str | None]:
 
 
 def one_look_is_wrong(scene: Scene, scores: Array) -> bool:
-    """Whether somebody who looks at a fixed-n interval after each unit ever sees the limit outside of it."""
+    """Return whether a fixed-n interval, examined after each unit, ever excludes the limit."""
     units = scores.reshape(-1, scene.cluster).mean(axis=1)
     n = np.arange(1, len(units) + 1)
     means = np.cumsum(units) / n

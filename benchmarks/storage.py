@@ -1,11 +1,11 @@
-"""Stored runs: a thousand listed, a million rows written, two such runs compared.
+"""Time stored runs: list a thousand, write a million rows, compare two such runs.
 
     python benchmarks/storage.py                          # 1,000 runs, 1,000,000 rows
     python benchmarks/storage.py --runs 100 --rows 50000
 
-Everything is on seeded data in a temporary folder (about 1 GB for a million rows). A row has five retrieved
-documents, an answer and the scores of three metrics. The time to make the objects is not counted. The exit
-code is 0 if every bar holds, 1 if one is missed; the bars are for the sizes above.
+All data are seeded, in a temporary folder (about 1 GB for a million rows). A row has five retrieved
+documents, an answer and the scores of three metrics. The time to create the objects is not counted. The exit
+code is 0 if every bar holds, 1 if one is missed. The bars are for the sizes above.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from auepora_eval.core.batch import Batch
-from auepora_eval.core.scores import Scores
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import (
     Document,
     EvaluationRun,
@@ -34,10 +34,9 @@ from auepora_eval.core.types import (
     RetrievedDocument,
     SystemOutputs,
 )
-from auepora_eval.io.queries_parquet import QueriesWriter
+from auepora_eval.io.results.rows_parquet import QueriesWriter
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.runs.compare import compare_runs
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 METRICS = ("recall@5", "ndcg@10", "token_f1")
 BARS = {"list": 0.5, "rows": 10.0, "compare": 10.0}
@@ -46,7 +45,7 @@ DOCUMENTS = [Document(f"doc-{number:04}", "") for number in range(1000)]
 
 
 def batches(rows: int) -> Iterator[Batch]:
-    """A run of that many samples, a chunk at a time."""
+    """Yield a run of this many samples in chunks."""
     for start in range(0, rows, CHUNK):
         numbers = range(start, min(start + CHUNK, rows))
         samples = [
@@ -65,7 +64,7 @@ def batches(rows: int) -> Iterator[Batch]:
 
 
 def scores_of(batch: Batch, number: int, shift: float) -> dict[str, Scores]:
-    """Scores between 0 and 1; the same questions are hard for both systems."""
+    """Return scores between 0 and 1. The same questions are hard for both systems."""
     hard, own = np.random.default_rng(number), np.random.default_rng([number, int(shift * 1e6)])
     found = {}
     for name in METRICS:
@@ -75,10 +74,10 @@ def scores_of(batch: Batch, number: int, shift: float) -> dict[str, Scores]:
 
 
 def store(storage: EvaluationResultsStorage, name: str, rows: int, shift: float) -> float:
-    """Store a run with samples, outputs and rows; the seconds that the writing took."""
+    """Store a run with samples, outputs and rows. Return the seconds for writing."""
     seconds = 0.0
     pieces: dict[str, list[Scores]] = {metric: [] for metric in METRICS}
-    with storage.writer(name) as writer:
+    with storage.state(name).writer() as writer:
         for number, batch in enumerate(batches(rows)):
             scores = scores_of(batch, number, shift)
             clock = time.perf_counter()
@@ -96,7 +95,7 @@ def _results(pieces: dict[str, list[Scores]]) -> list[MetricResult]:
 
 
 def write_rows(path: Path, rows: int) -> float:
-    """Write the rows alone; the seconds that it took."""
+    """Write the rows alone. Return the seconds."""
     seconds = 0.0
     with path.open("wb") as file:
         writer = QueriesWriter(file, METRICS)
@@ -109,7 +108,7 @@ def write_rows(path: Path, rows: int) -> float:
 
 
 def list_runs(folder: Path, count: int) -> tuple[float, float, float]:
-    """List that many runs of 500 samples: the best of five, the command too, and the MB of their files."""
+    """List this many runs of 500 samples: the best of five, also by the command, and the MB of the files."""
     storage = EvaluationResultsStorage(folder)
     store(storage, "run", 500, 0.0)
     content = storage.find("run").read_bytes()

@@ -1,14 +1,14 @@
-"""Text metrics against the reference tools: CPU time, equality of the scores, and memory.
+"""Compare text metrics with the reference tools: CPU time, equality of the scores, and memory.
 
     python benchmarks/text.py             # all workloads, a few minutes
     python benchmarks/text.py --only EM   # the workloads whose name contains this
-    python benchmarks/text.py --quick     # a tenth of the pairs and best of 2, to see that it runs
+    python benchmarks/text.py --quick     # a tenth of the pairs and best of 2, to check that it runs
 
 Each workload runs the reference tool and ours in turn, five times, and takes the best CPU time of each. Ours
-starts from samples and outputs as the library holds them, with empty caches. The texts are random, from a
-fixed seed: words of a Zipf-like vocabulary with English suffixes, so that stemming has something to do.
+starts from samples and outputs as the library has them, with empty caches. The texts are random, from a
+fixed seed: words of a Zipf-like vocabulary with English suffixes, so that stemming changes them.
 
-Exits with 0 if all bars hold, 1 if one is missed. Needs rouge-score and sacrebleu (the extra `test`).
+The exit code is 0 if all bars hold, 1 if one is missed. Needs rouge-score and sacrebleu (the extra `test`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
-from auepora_eval.metrics import porter
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.text import porter
 
 EXIT_OK, EXIT_MISSED = 0, 1
 MOST_MEGABYTES = 200
@@ -71,7 +71,7 @@ class Workload(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a workload printed."""
+    """The result of a workload."""
 
     workload: Workload
     theirs: float
@@ -88,7 +88,7 @@ class Row(NamedTuple):
 
 
 def vocabulary(size: int, rng: random.Random) -> list[str]:
-    """English-looking words: syllables and a suffix."""
+    """Return English-looking words: syllables and a suffix."""
     syllables = [c + v for c in "bcdfghlmnprstvw" for v in ("a", "e", "i", "o", "u", "ou", "an", "er")]
     found: dict[str, None] = dict.fromkeys("the of and to a in is it that was an for".split())
     while len(found) < size:
@@ -134,7 +134,7 @@ _REGEX_ARTICLES = r"\b(a|an|the)\b"
 
 
 def squad_normalise(text: str) -> str:
-    """The rule of SQuAD's script, step by step as it takes them."""
+    """Normalise a text as SQuAD's script does."""
     punctuation = set(string.punctuation)
     kept = "".join(character for character in text.lower() if character not in punctuation)
     return " ".join(re.compile(_REGEX_ARTICLES, re.UNICODE).sub(" ", kept).split())
@@ -158,7 +158,7 @@ def squad(pairs: Pairs) -> Scores:
 
 
 def sacrebleu_bleu(pairs: Pairs) -> Scores:
-    """sacrebleu's corpus BLEU, without what its tokenizer remembers of the run before."""
+    """Return sacrebleu's corpus BLEU, with an empty cache of its tokenizer."""
     from sacrebleu.metrics import BLEU
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
     from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
@@ -180,7 +180,7 @@ def sacrebleu_chrf(word_order: int) -> Callable[[Pairs], Scores]:
 
 
 def ours(workload: Workload) -> Callable[[Pairs], Scores]:
-    """Our metrics on a batch of samples and outputs, which share what they find out about it."""
+    """Run our metrics on a batch of samples and outputs. They share its cached values."""
     samples = [
         EvaluationSample(str(n), "a query", reference_answer=Response(gold))
         for n, (_, gold) in enumerate(workload.pairs)
@@ -252,7 +252,7 @@ def workloads(scale: int) -> list[Workload]:
 
 
 def peak_megabytes(metric: str, scale: int) -> float:
-    """The most memory that a fresh process held while it made the texts and scored them."""
+    """Return the peak memory of a fresh process that creates the texts and scores them."""
     command = [sys.executable, __file__, "--only-ours", metric, "--scale", str(scale)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -260,7 +260,7 @@ def peak_megabytes(metric: str, scale: int) -> float:
 
 
 def only_ours(metric: str, scale: int) -> None:
-    """What peak_megabytes runs: one metric of ours, then print this process's peak."""
+    """Run one of our metrics and print this process's peak, for peak_megabytes."""
     nothing: Any = None
     pairs = random_pairs(10_000 // scale, 50)
     ours(Workload("", "", pairs, nothing, (metric,), 0, 0, corpus=True))(pairs)

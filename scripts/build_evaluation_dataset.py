@@ -1,4 +1,4 @@
-"""Build the evaluation splits: `auepora dataset build` under the name that a project knows it by.
+"""Build the evaluation splits: the same as `auepora dataset build`.
 
 python scripts/build_evaluation_dataset.py --config configs/default.yaml
 """

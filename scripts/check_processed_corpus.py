@@ -1,4 +1,4 @@
-"""Check the splits of a build, and what they lost since an earlier one: `auepora dataset check`.
+"""Check the splits of a build against an earlier one: the same as `auepora dataset check`.
 
 python scripts/check_processed_corpus.py --config configs/default.yaml --previous old/manifest.json
 """

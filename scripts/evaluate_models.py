@@ -1,4 +1,4 @@
-"""Evaluate a system on a split of the project: `auepora run`, told which split by its name.
+"""Evaluate a system on a split of the project: `auepora run` with the name of a split.
 
 python scripts/evaluate_models.py --dataset-type qa --config configs/default.yaml --system my_rag.py:system
 
@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import EXIT_CANNOT, main
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.project_config import EvaluationConfig, load_evaluation_config
-from auepora_eval.io.split_records import SPLIT_NAMES
+from auepora_eval.io.builds.tasks import SPLIT_NAMES
+from auepora_eval.io.config.project import EvaluationConfig, load_evaluation_config
 
 
 def evaluate(words: list[str]) -> int:

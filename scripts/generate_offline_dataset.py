@@ -1,9 +1,9 @@
-"""Make raw tasks from the project's documents: `auepora dataset generate`, with the project's paths.
+"""Generate raw tasks from the project's documents: `auepora dataset generate` with the project's paths.
 
 python scripts/generate_offline_dataset.py --config configs/default.yaml
 
-Without --config the paths are those of the shipped one, from the current folder: documents from
-data/processed, tasks to evaluation/datasets/offline_dataset.jsonl. FOLDER and --out say otherwise.
+Without --config the documents are read from data/processed and the tasks written to
+evaluation/datasets/offline_dataset.jsonl, relative to the current folder. FOLDER and --out override this.
 """
 
 from __future__ import annotations

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
+from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import (
     Document,
+    EvaluationRun,
     EvaluationSample,
     Failure,
     Response,
     RetrievedDocument,
     SystemOutputs,
 )
+from auepora_eval.io.json.records import prediction_record
+from auepora_eval.io.jsonl import save_records
+from auepora_eval.io.results.document import query_results, results_head
 
 
 def a_document(doc_id: str, grade: float | None = None, text: str = "") -> Document:
@@ -175,3 +181,25 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
     samples[0].metadata["citations"] = [{"file_name": "a", "start_char": 20, "end_char": 33}]
     outputs[0].response.metadata["citations"] = [{"file_name": "a", "start_char": 0, "end_char": 33}]
     return samples, outputs
+
+
+def run_to_results(run: EvaluationRun) -> dict[str, Any]:
+    """A run as the whole document that is stored, its rows included."""
+    scores = {result.name: result.scores for result in run.results if result.scores}
+    pairs = zip(run.samples, run.outputs, strict=True)
+    outputs = Fingerprint().add(prediction_record(sample.sample_id, output) for sample, output in pairs)
+    head = results_head(run, Tally().add(run.outputs), outputs.hexdigest())
+    return {**head, "query_results": list(query_results(run.samples, run.outputs, scores))}
+
+
+def save_predictions(
+    samples: Iterable[EvaluationSample], outputs: Iterable[SystemOutputs], path: Path
+) -> None:
+    """Write outputs as predictions; `load_predictions` reads them back."""
+    pairs = zip(samples, outputs, strict=True)
+    save_records((prediction_record(sample.sample_id, output) for sample, output in pairs), path)
+
+
+def annotations_of(dataset: EvaluationDataset) -> list[dict[str, Any]]:
+    """Every annotation that the samples of a dataset carry, in the order of the samples."""
+    return [annotation for sample in dataset for annotation in sample.metadata.get("annotations", [])]

@@ -1,22 +1,30 @@
-"""Writes the two pages that are made from the code: docs/metrics.md and docs/commands.md (`make docs`)."""
+"""Write the pages that are made from the code: docs/metrics.md, commands.md and api.md (`make docs`)."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import io
 import json
 import os
+import re
+import textwrap
+import tomllib
+from argparse import Action
+from enum import Enum
 from pathlib import Path
 
-from auepora_eval.cli.main import COMMANDS, main
-from auepora_eval.core.targets import QUESTIONS
-from auepora_eval.core.types import TargetCategory
+import auepora_eval
+from auepora_eval.cli.main import GROUPS, command_parser, load_command, main
+from auepora_eval.core.types import QUESTIONS, TargetCategory
 
 DOCS = Path(__file__).parents[1] / "docs"
+PACKAGE = DOCS.parent / "auepora_eval"
 
 
 def printed(*words: str) -> str:
-    """What a command prints."""
+    """Return what a command prints."""
     os.environ["COLUMNS"] = "100"  # argparse wraps its help to the terminal
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -25,12 +33,12 @@ def printed(*words: str) -> str:
 
 
 def metrics_page() -> str:
-    """Every metric, by target."""
+    """Return the page of all metrics, by target."""
     lines = [
         "# Metrics",
         "",
-        "Made from the code by `make docs`. A name is `base@number[option]`; what stands in",
-        "brackets may be left out. *Equals* names the tool whose numbers ours are tested against.",
+        "Made from the code by `make docs`. A name is `base@number[option]`. The option may be left out.",
+        "*Equals* names the reference tool that our values are tested against.",
     ]
     described = json.loads(printed("metrics", "--json"))
     for target in TargetCategory:
@@ -53,25 +61,239 @@ def metrics_page() -> str:
 
 
 def commands_page() -> str:
-    """Every command's help."""
-    lines = ["# Commands", "", "Made from the code by `make docs`."]
-    for command in COMMANDS:
-        lines += ["", f"## auepora {command}", "", "```text", printed(command, "--help").rstrip(), "```"]
+    """Return the page of all commands, by task: what each does, examples, and its flags as a table."""
+    lines = [
+        "# Commands",
+        "",
+        "Made from the code by `make docs`. Every command also has `--help` and `--log-level LEVEL`.",
+        "The levels are `debug`, `info`, `warning` (the default, each kind at most 5 times) and `error`.",
+        "",
+        "| task | commands |",
+        "|---|---|",
+    ]
+    for title, names in GROUPS.items():
+        links = ", ".join(f"[`{name}`](#auepora-{name.replace(' ', '-')})" for name in names)
+        lines.append(f"| [{title}](#{title.lower().replace(' ', '-')}) | {links} |")
+    lines += ["", "Exit codes are [at the end](#exit-codes)."]
+    for title, names in GROUPS.items():
+        lines += ["", f"## {title}"]
+        for name in names:
+            lines += command_section(name)
     lines += ["", "## Exit codes", "", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(lines) + "\n"
 
 
+def command_section(name: str) -> list[str]:
+    """Return the lines about one command."""
+    parser = command_parser(name, load_command(name))
+    lines = ["", f"### auepora {name}", "", str(parser.description)]
+    if name in GUIDES:
+        lines += ["", f"Guide: [{GUIDES[name].removesuffix('.md').split('/')[-1]}]({GUIDES[name]})."]
+    for paragraph in (parser.epilog or "").split("\n\n"):
+        if paragraph.startswith(" "):
+            lines += ["", "```text", textwrap.dedent(paragraph).rstrip(), "```"]
+        elif paragraph:
+            lines += ["", paragraph]
+    for group in parser._action_groups:
+        actions = [action for action in group._group_actions if not COMMON_FLAGS & set(action.option_strings)]
+        if actions:
+            title = GROUP_TITLES.get(group.title or "", group.title)
+            lines += ["", f"| {title} | |", "|---|---|"]
+            lines += [flag_row(action) for action in actions]
+    return lines
+
+
+def flag_row(action: Action) -> str:
+    """Return the table row of a flag or argument."""
+    name = "/".join(action.choices) if action.choices and action.metavar is None else action.metavar
+    value = "" if action.nargs == 0 else str(name or action.dest.upper())
+    flags = ", ".join(action.option_strings)
+    shown = f"{flags} {value}".strip().replace("|", "\\|")
+    help_text = " ".join((action.help or "").replace("%%", "%").split())
+    return f"| `{shown}` | {help_text.replace('|', chr(92) + '|').replace('<', '&lt;')} |"
+
+
+COMMON_FLAGS = {"--help", "--help-all", "--log-level"}
+GROUP_TITLES = {"positional arguments": "argument", "options": "flag"}
+GUIDES = {
+    "run": "tutorial.md",
+    "score": "tutorial.md",
+    "compare": "how-to/compare.md",
+    "gate": "how-to/gate.md",
+    "power": "how-to/power.md",
+    "experiment": "how-to/experiments.md",
+    "dataset generate": "how-to/make-a-test-set.md",
+    "dataset build": "how-to/build-a-dataset.md",
+    "dataset validate": "formats.md",
+    "dataset convert": "formats.md",
+    "import-traces": "how-to/observe.md",
+    "metrics": "metrics.md",
+    "agree": "how-to/agreement.md",
+    "judge-audit": "how-to/judge-audit.md",
+    "labels score": "how-to/labels.md",
+    "labels sweep": "how-to/labels.md",
+    "list": "how-to/track-over-time.md",
+    "bench-record": "how-to/track-over-time.md",
+}
 EXIT_CODES = {
     "0": "done",
-    "1": "the check says no: more failures than `--max-failures` allows; a budget or the breaker ended it",
-    "2": "it could not be done: usage, unreadable or malformed input, a missing extra",
-    "3": "incomplete: so many samples failed that the values do not stand for all (`--min-coverage`)",
-    "4": "storage: the disk is full or read-only, the run exists already",
-    "130, 143": "interrupted, terminated; finished outputs are kept",
+    "1": "the check failed: more failures than `--max-failures` allows, a failed gate, a used-up budget",
+    "2": "not possible: wrong usage, unreadable or malformed input, a missing extra",
+    "3": "incomplete or inconclusive: too many samples failed (`--min-coverage`), or an inconclusive gate",
+    "4": "storage: the disk is full or read-only, or the run exists already",
+    "130, 143": "interrupted, terminated (finished outputs are kept)",
 }
 
-PAGES = {"metrics.md": metrics_page, "commands.md": commands_page}
+
+def architecture_page() -> str:
+    """Return the contributors' page with the layers and the tree as they are."""
+    page = (DOCS / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    for name, lines in (("layers", layers), ("tree", package_tree(PACKAGE))):
+        block = "\n".join(["", "", "```text", *lines, "```", "", ""]).replace("\n\n\n", "\n\n")
+        pattern = rf"(<!-- {name}:[^>]*-->).*?(<!-- /{name} -->)"
+        page = re.sub(pattern, lambda match: f"{match[1]}{block}{match[2]}", page, flags=re.DOTALL)  # noqa: B023
+    return page
+
+
+def package_tree(folder: Path, depth: int = 0) -> list[str]:
+    """Return for each package its name, what it is for, and the names of its modules."""
+    indent = "  " * depth
+    lines = [f"{indent}{folder.name + '/':<{18 - len(indent)}}{summary_of(folder / '__init__.py')}"]
+    names = [path.stem for path in sorted(folder.glob("*.py")) if not path.name.startswith("__")]
+    if names:
+        space = " " * 20
+        lines += textwrap.wrap(" ".join(names), 110, initial_indent=space, subsequent_indent=space)
+    for path in sorted(folder.iterdir()):
+        if (path / "__init__.py").is_file():
+            lines += package_tree(path, depth + 1)
+    return lines
+
+
+def summary_of(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return docstring.split("\n", maxsplit=1)[0].rstrip(".")
+
+
+def api_page() -> str:
+    """Return the page of all public names, by subject."""
+    lines = [
+        "# Python API",
+        "",
+        "Made from the code by `make docs`. Every name can be imported from `auepora_eval`. The names stay",
+        "importable from their modules too, which are given in parentheses.",
+    ]
+    for title, modules in API_SECTIONS.items():
+        lines += ["", f"## {title}"]
+        for module in modules:
+            for name, home in public_names().items():
+                if home == module:
+                    lines += ["", *api_entry(name, module)]
+    return "\n".join(lines) + "\n"
+
+
+def public_names() -> dict[str, str]:
+    """Return the module of each public name, without the dot in front."""
+    return {name: home.removeprefix(".") for name, home in vars(auepora_eval)["_HOME"].items()}
+
+
+def api_entry(name: str, module: str) -> list[str]:
+    """Return the heading, the signature, the summary and the public methods of one name."""
+    thing = getattr(auepora_eval, name)
+    lines = [f"### `{name}`", "", f"{summary(thing)} (`auepora_eval.{module}`)"]
+    if has_signature(thing):
+        lines += ["", "```text", *signature_lines(name, thing), "```"]
+    if isinstance(thing, type) and not issubclass(thing, Exception | Enum):
+        members = {key: value for key, value in vars(thing).items() if is_documented_member(key, value)}
+        lines += [""] * bool(members)
+        for key, member in members.items():
+            lines.append(f"- `{key}{'()' if callable(member) else ''}`: {summary(member)}")
+    return lines
+
+
+def is_documented_member(name: str, member: object) -> bool:
+    """Whether a class member is a public method or property with a docstring of its own."""
+    is_kind = inspect.isfunction(member) or isinstance(member, property)
+    return is_kind and not name.startswith("_") and bool(inspect.getdoc(member))
+
+
+def summary(thing: object) -> str:
+    """Return the first paragraph of a docstring, for Markdown."""
+    first = (inspect.getdoc(thing) or "").split("\n\n")[0]
+    return " ".join(first.split()).replace("<", "&lt;")
+
+
+def signature_lines(name: str, thing: object) -> list[str]:
+    """Return a signature on one line, or with one parameter per line if it is long."""
+    signature = inspect.signature(thing)  # type: ignore[arg-type]
+    texts: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in texts:
+            texts.append("*")
+        texts.append(parameter_text(parameter))
+    result = "" if isinstance(thing, type) else f" -> {signature.return_annotation}"
+    line = f"{name}({', '.join(texts)}){result}"
+    if len(line) <= 100:
+        return [line]
+    return [f"{name}(", *(f"    {text}," for text in texts), f"){result}"]
+
+
+def parameter_text(parameter: inspect.Parameter) -> str:
+    """Return a parameter with its annotation and default."""
+    if parameter.default is parameter.empty:
+        return f"{parameter.name}: {parameter.annotation}"
+    # A dataclass field that is a new list or dict for each object has a factory, which has no good repr.
+    default = "..." if repr(parameter.default).startswith("<") else repr(parameter.default)
+    return f"{parameter.name}: {parameter.annotation} = {default}"
+
+
+def has_signature(thing: object) -> bool:
+    """Whether a name is called by users: not an error, an enum, or a class to inherit from."""
+    if isinstance(thing, type):
+        is_base = inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
+        return not is_base and not issubclass(thing, Exception | Enum)
+    return callable(thing)
+
+
+API_SECTIONS = {
+    "Evaluate and compare": (
+        "api",
+        "core.runner",
+        "core.plan",
+        "comparison.compare",
+        "comparison.power",
+        "gate.gate",
+    ),
+    "Data": ("core.types", "core.dataset", "io.loader", "io.jsonl"),
+    "Systems and calls": (
+        "core.rag_interface",
+        "core.calls.policy",
+        "core.calls.executor",
+        "execution.local",
+        "execution.processes",
+        "execution.ray",
+    ),
+    "Metrics": (
+        "core.metrics_base",
+        "metrics.parse",
+        "metrics.retrieval_basic",
+        "metrics.generation_text",
+        "metrics.additional",
+        "metrics.citations.evaluator",
+    ),
+    "Results": ("runs.store.storage", "reporting.tables", "core.table", "core.verdict"),
+    "Checks of data": ("io.schema.validate", "quality.checks", "io.json.documents"),
+    "Errors": ("errors",),
+}
+
+PAGES = {
+    "metrics.md": metrics_page,
+    "commands.md": commands_page,
+    "api.md": api_page,
+    "explanation/architecture.md": architecture_page,
+}
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from tests.runs.gated import a_run
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.gate.gated import a_run
 
 TESTS = """
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_what_is_unclear_fails(assert_no_regression):
 
 
 def test_what_is_unclear_passes_if_told_so(assert_no_regression):
-    assert_no_regression("worse", "old", margin=0.5, if_unclear="pass")
+    assert_no_regression("worse", "old", margin=0.5, if_inconclusive="pass")
 
 
 @pytest.mark.auepora(baseline="old", rules="gate.yaml")
@@ -146,12 +146,12 @@ def test_the_message_is_the_table_of_the_gate(said: str) -> None:
 
 def test_a_mistake_is_said_in_the_words_of_a_test(said: str) -> None:
     for words in (
-        "this cannot be judged: there is no rule",
+        "The run cannot be checked: there is no rule",
         "assert_no_regression has no baseline. A baseline is named in the call, or by @pytest.mark.auepora(",
-        "there is no run 'nobody'",
-        "this cannot be judged: old is its own baseline. Name another run to hold it against.",
+        "No run 'nobody'",
+        "The run cannot be checked: old is its own baseline. Name another run to compare it with.",
         "Did you mean min?",
-        "this cannot be judged: 42 is no run. Give an EvaluationRun, or the id or path of a stored one.",
+        "The run cannot be checked: 42 is not a run. Give an EvaluationRun, or the id or path of",
         "pytest.mark.auepora('old') says nothing that is understood",
     ):
         assert words in said, words

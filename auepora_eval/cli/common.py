@@ -9,96 +9,67 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS
 from . import echo
-from .numbers import at_least, covered, price
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from ..core.dataset import EvaluationDataset, InMemoryDataset
+    from ..core.dataset import EvaluationDataset
     from ..core.metrics_base import Metric
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
     from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+    from ..runs.store.storage import EvaluationResultsStorage
 
-DEFAULT_OUT = "data/evaluation/results"
-MIN_COVERAGE = 0.99
 EXIT_INCOMPLETE = 3
 
 
 def add_out(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", metavar="DIR", default=DEFAULT_OUT, help=f"where runs are kept ({DEFAULT_OUT})"
-    )
+    parser.add_argument("--out", metavar="DIR", default=DEFAULT_OUT, help=SETTINGS["out"].help)
 
 
 def out_flag(out: str) -> str:
-    """The words that name the folder in a command to type, where it is not the usual one."""
+    """Return the flag that names the folder of runs in a command to type; nothing for the default folder."""
     return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
 
 
 def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
-
-
-def add_run_output(parser: ArgumentParser) -> None:
-    """The flags of a command that stores a run."""
-    parser.add_argument(
-        "--metrics", metavar="NAMES", help="recall@5,ndcg@10,... (default: what the data allow)"
-    )
-    parser.add_argument("--seed", type=at_least(0), metavar="N", help="seed of everything that is random (0)")
-    for name in ("input", "output"):
-        about = f"price of 1,000 {name} tokens in US dollars, for outputs that tell their {name}_tokens"
-        parser.add_argument(f"--price-{name}", type=price, metavar="USD", help=about)
-    about = f"exit code 3 if a smaller share of the samples did not fail ({MIN_COVERAGE:g})"
-    parser.add_argument("--min-coverage", type=covered, metavar="SHARE", help=about)
-    parser.add_argument("--id", metavar="ID", help="id of the run (default: made from system, data and time)")
-    parser.add_argument("--force", action="store_true", help="replace a run of the same id")
-    add_out(parser)
-    add_json(parser)
+    parser.add_argument("--json", action="store_true", help=SETTINGS["json"].help)
 
 
 def open_samples(name: str, format_name: str | None) -> EvaluationDataset:
-    """A dataset by path, or the bundled one by the name `demo`."""
+    """Return a dataset by its path, or the bundled one by the name `demo`."""
     from ..demo.world import demo_dataset
     from ..io.loader import open_dataset
 
     return demo_dataset() if name == "demo" else open_dataset(name, format_name)
 
 
-def load_samples(name: str, format_name: str | None, limit: int | None) -> InMemoryDataset:
-    """The same, in memory; the first `limit` samples of it."""
-    from ..core.dataset import DescribedDataset
-
-    dataset = open_samples(name, format_name)
-    samples = list(dataset)
-    refuse_no_samples(name, len(samples))
-    return DescribedDataset(dataset.name, samples[:limit], info=dataset.info)
-
-
-def refuse_no_samples(name: str, count: int) -> None:
+def check_has_samples(name: str, count: int) -> None:
     from ..errors import DataError
 
     if not count:
-        raise DataError(name, "there are no samples in it.", fix="Write one JSON object a line.")
+        raise DataError(name, "there are no samples in it.", fix="Write one JSON object per line.")
 
 
-def refuse_no_metrics(metrics: Sequence[Metric]) -> None:
+def check_has_metrics(metrics: Sequence[Metric]) -> None:
     from ..errors import PlanError
 
     if not metrics:
-        raise PlanError("no metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
+        raise PlanError("No metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
 
 
 def chosen_metrics(
     names: str | Sequence[str] | None, samples: Sequence[EvaluationSample], top_k: int
 ) -> list[Metric]:
-    """The metrics asked for, or those that the data allow."""
+    """Return the named metrics, or those that the dataset supports."""
     from ..metrics.parse import default_metrics, parse_metrics
 
     metrics = parse_metrics(names) if names is not None else default_metrics(samples, top_k=top_k)
-    refuse_no_metrics(metrics)
+    check_has_metrics(metrics)
     return metrics
 
 
@@ -110,44 +81,69 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     about = f"{run.system_name} on {run.dataset_name}: {tally.total} samples, top_k {run.top_k}"
     echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
-    _say_not_measured(run.results)
+    _say_what_went_wrong(run, tally)
+
+
+_MAIN_RESULTS = 8  # lines of a summary; the table of all results is behind --full
+
+
+def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
+    """Print what was measured, on how many samples, the main values with their intervals, and failures."""
+    from ..core.types import results_table
+
+    answered = tally.total - tally.failed
+    share = answered / tally.total if tally.total else 1.0
+    counts = f"{answered:,} of {tally.total:,} samples answered ({share:.1%})"
+    echo.say(f"{run.system_name} on {run.dataset_name}: {counts}, top_k {run.top_k}")
+    measured = [result for result in run.results if not result.not_measured]
+    _say_main_values(measured[:_MAIN_RESULTS])
+    if len(measured) > _MAIN_RESULTS:
+        echo.say(f"  ... and {len(measured) - _MAIN_RESULTS} more metrics (--full)")
+    for note in results_table(run.results).notes:
+        echo.say(echo.one_line(note, 1000))
+    _say_what_went_wrong(run, tally)
+
+
+def _say_main_values(results: Sequence[MetricResult]) -> None:
+    """Print per result: value with unit, interval, samples scored, and the range with the failed ones."""
+    from ..core.types import result_cells
+
+    lines = []
+    for result in results:
+        _, name, value, interval, scored, *_, if_failed = result_cells(result)
+        # Most metrics are shares. One that is not, such as BLEU, says what it is a part of.
+        most = result.bounds[1] if result.bounds else None
+        scale = f" of {most:g}" if most not in (None, 1) else ""
+        interval = f"95% interval {interval}" if result.interval else "no interval"
+        # A failed sample could have had any score: the range shows that failing does not pay.
+        with_failed = f"{if_failed} with the failed samples" if result.if_failed else ""
+        lines.append((name, f"{value}{scale}", interval, f"{scored} scored", with_failed))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+        echo.say(f"  {'  '.join(cells)}".rstrip())
+
+
+def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
     say_failures(tally.failures)
     say_attempts(tally)
     if run.stopping is not None:
-        from ..reporting.stopping_words import stopping_in_words
+        from ..early_stop.rule import stopping_in_words
 
         echo.say_words(stopping_in_words(run.stopping))
 
 
 def say_results(results: Sequence[MetricResult]) -> None:
-    """Print the table of results, under the target that each is about."""
-    from ..reporting.tables import HEADINGS, row
+    """Print the table of results, grouped by target, and why metrics were not measured."""
+    from ..core.types import results_table
 
-    # The last column, the range with failures scored, is empty unless something failed.
-    width = len(HEADINGS) - (not any(result.details.get("num_failed") for result in results))
-    rows: list[Sequence[str]] = []
-    for place, result in enumerate(results):
-        if place == 0 or result.target is not results[place - 1].target:
-            rows.append([result.target.name])
-        arrow = "" if result.details.get("higher_is_better", True) else " ↓"
-        rows.append([f"{result.name}{arrow}", *row(result)[2:width]])
-    echo.say_table(HEADINGS[1:width], rows, numeric=range(1, len(HEADINGS)))
-
-
-def _say_not_measured(results: Sequence[MetricResult]) -> None:
-    """Print why metrics could not score anything, where that is known of the whole run."""
-    names: dict[str, list[str]] = {}
-    for result in results:
-        if reason := result.details.get("not_measured"):
-            names.setdefault(str(reason), []).append(result.name)
-    for reason, of_reason in names.items():
-        echo.say(echo.one_line(f"Not measured ({reason}): {', '.join(of_reason)}", 1000))
+    echo.show(results_table(results))
 
 
 def say_failures(counts: Counter[tuple[str, str]]) -> None:
     """Print what the failures were, grouped."""
     if counts:
-        echo.say("Failed calls (the value leaves them out; 'If failed' is its range with them scored):")
+        echo.say("Failed calls (left out of the values; the ranges count them as lowest and as highest):")
     for (kind, message), count in counts.most_common(5):
         echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
     if len(counts) > 5:
@@ -164,14 +160,12 @@ def say_attempts(tally: Tally) -> None:
 
 
 def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:
-    """3 if so many samples failed that the values do not stand for all: finished is not the same as good."""
+    """Return 3 if too many samples failed for the values to describe the dataset, else 0."""
     least = MIN_COVERAGE if minimum is None else minimum
     counts = {"the calls": (tally.failed, tally.total)}
     for result in run.results:
-        counts[result.name] = (
-            int(result.details.get("num_failed", 0)),
-            int(result.details.get("num_total", 0)),
-        )
+        counts[result.name] = (result.coverage.failed, result.coverage.total)
+    # The worst share decides: a judge that failed on half of the samples is no better than failed calls.
     name, (failed, total) = max(counts.items(), key=lambda item: item[1][0] / (item[1][1] or 1))
     if not total or 1 - failed / total >= least:
         return 0
@@ -189,7 +183,7 @@ def say_stored(path: Path) -> None:
 
 @contextmanager
 def progress(total: int, title: str) -> Iterator[OnOutput]:
-    """A progress bar on stderr where a person watches: done, failed, rate, time left."""
+    """Show a progress bar on stderr if it is a terminal: done, failed, rate, time left."""
     if not echo.is_interactive(sys.stderr):
         yield lambda sample, output: None
         return
@@ -216,3 +210,49 @@ def progress(total: int, title: str) -> Iterator[OnOutput]:
             bar.update(task, advance=1, rate=rate, failed=f"{failures} failed" if failures else "")
 
         yield advance
+
+
+# A system on the command line: the name of a stored run, or of several (its repeats), joined by commas.
+
+
+def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
+    """Return the runs of a name, with their scores."""
+    return [storage.load_scores(part) for part in named_ids(storage, name)]
+
+
+def named_ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
+    """Return the id of one run, which may contain a comma, or of several runs."""
+    from ..errors import DataError
+
+    if "," not in name:
+        return [name]
+    try:
+        storage.find(name)
+    except DataError:
+        return [part.strip() for part in name.split(",") if part.strip()]
+    return [name]
+
+
+def check_no_repeats(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
+    """Raise PlanError if a name is of several runs: a gate checks one."""
+    from ..errors import PlanError
+
+    for name in names:
+        count = len(named_ids(storage, name))
+        if count > 1:
+            what = f"{name!r:.100} names {count} runs, and a gate takes one, and one baseline"
+            raise PlanError(f"{what}. Judge each by itself; repeats are for 'auepora compare A1,A2 B1,B2'.")
+
+
+def check_distinct_runs(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
+    """Raise PlanError if a run is named twice, which is a typing error."""
+    from ..errors import PlanError
+
+    seen = set()
+    for name in names:
+        for part in named_ids(storage, name):
+            # By file: an id and a path may be the same run.
+            path = storage.find(part).resolve()
+            if path in seen:
+                raise PlanError(f"{part} is named twice. Name different runs.")
+            seen.add(path)

@@ -1,47 +1,35 @@
-"""The one door to the terminal: results to stdout, everything else to stderr, nothing that could steer it."""
+"""Print to the terminal: results to stdout, everything else to stderr, control characters removed."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from ..core.display import terminal_line as one_line
+from ..core.display import terminal_text as clean
 
-# Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
-_UNSAFE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
-)
-_PIPE_WIDTH = 140
-_LONG = 200  # rows of a table
+if TYPE_CHECKING:
+    from ..core.table import Table
+
+__all__ = ["one_line"]
+
+_PIPE_WIDTH = 140  # columns of a table that is piped or redirected
+_MAX_TEXT_WIDTH = 100  # columns of sentences: longer lines are hard to read
 
 
 def prepare_streams() -> None:
-    """Make sure that printing cannot fail: no stream at all, or one that lacks a letter of ours."""
+    """Make printing safe where a stream is missing or its encoding lacks some of our characters."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for the life of the process
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open until the process ends
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-
-
-def clean(text: object) -> str:
-    """Text that a terminal only shows."""
-    return _UNSAFE.sub("", str(text).replace("\r\n", "\n")).encode("utf-8", "replace").decode("utf-8")
-
-
-def one_line(text: object, limit: int = 300) -> str:
-    """The same on one line, cut to a length."""
-    flat = " ".join(clean(text).split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
 def say(text: object = "") -> None:
@@ -49,129 +37,94 @@ def say(text: object = "") -> None:
     print(clean(text))
 
 
-def say_words(text: object) -> None:
-    """Print sentences, wrapped to a width that reads well; a path or command stays whole."""
+def text_width() -> int:
+    """Return the columns for sentences and help: those of the terminal, at most 100."""
     import shutil
+
+    return min(_MAX_TEXT_WIDTH, shutil.get_terminal_size((_MAX_TEXT_WIDTH, 24)).columns)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text wrapped between words; paths, flags and commands are never broken."""
     import textwrap
 
-    width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    print("\n".join(textwrap.wrap(clean(text), width=width, break_on_hyphens=False, break_long_words=False)))
+    return textwrap.wrap(text, width=width, break_on_hyphens=False, break_long_words=False)
+
+
+def say_words(text: object) -> None:
+    """Print sentences, wrapped between words."""
+    print("\n".join(wrapped(clean(text), text_width())))
 
 
 def note(text: object) -> None:
-    """Print something about the work, beside the results."""
-    print(clean(text), file=sys.stderr)
+    """Print a message about the work to stderr; on a terminal it is wrapped between words.
+
+    In a pipe or a log each message stays on one line, so that it can be searched.
+    """
+    message = clean(text)
+    lines = message.splitlines() if sys.stderr.isatty() else []
+    for place, line in enumerate(lines):
+        # Tracebacks and lists are indented already: they stay as they are.
+        if not line.startswith(" "):
+            lines[place] = "\n".join(wrapped(line, text_width()))
+    print("\n".join(lines) or message, file=sys.stderr)
 
 
 def say_json(document: Any) -> None:
-    """Print one JSON document."""
+    """Print one JSON document, indented."""
     import msgspec
 
-    from ..core.fingerprint import plain
+    from ..core.dataset import plain
 
     print(msgspec.json.format(msgspec.json.encode(document, enc_hook=plain), indent=2).decode())
 
 
 def is_interactive(stream: TextIO) -> bool:
-    """Whether a person watches: a terminal that is not a CI log."""
+    """Return whether a person is watching: a terminal that is not a CI log."""
     return stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
 
 
-def console() -> Console:
-    """Where tables go; a pipe has no width of its own, so it gets one that fits them."""
-    from rich.console import Console
+def say_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Container[int] = ()
+) -> None:
+    """Print a table; the columns in `numeric` are aligned to the right, a row of one cell is a heading."""
+    from ..core.table import Table
 
-    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False, soft_wrap=False)
+    show(Table(headings, rows, numeric=numeric))
 
 
-def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[int] = ()) -> None:
-    """Print a table; the columns in `numeric` are aligned to the right, a row of one cell is a heading.
+def show(table: Table) -> None:
+    """Print a table that fits the terminal."""
+    # Bold headings only where a person looks: escape sequences in a file are noise.
+    bold = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    print(table.to_terminal(screen_width(), bold=bold))
 
-    Where the screen is too narrow for it, the cells of a row stand below each other: nothing is cut off.
-    """
-    flat = [[one_line(cell) for cell in row] for row in rows]
-    if len(flat) > _LONG:
-        _say_long(headings, flat, numeric)
-        return
-    screen = console()
-    if _least_width(headings, flat) > screen.width:
-        _say_stacked(headings, flat, screen.width)
-        return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
 
-    padding = (0, int(screen.width >= 100), 0, 0)
-    table = Table(box=box.SIMPLE_HEAD, padding=padding, show_edge=False, header_style="bold")
-    for place, heading in enumerate(headings):
-        right, last = place in numeric, place == len(headings) - 1
-        table.add_column(heading, justify="right" if right else "left", overflow="fold", no_wrap=not last)
-    for row in flat:
-        style = "bold" if len(row) == 1 < len(headings) else ""
-        table.add_row(*(Text(cell, style=style) for cell in row))
-    screen.print(table)
+def show_all(tables: Iterable[Table]) -> None:
+    """Print tables with an empty line between them."""
+    for number, table in enumerate(tables):
+        if number:
+            say()
+        show(table)
+
+
+def screen_width() -> int:
+    """Return the width of the terminal; a pipe has none, so it gets one that fits our tables."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
 def fits(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether this screen is wide enough for the columns of a table."""
-    return _least_width(headings, [[one_line(cell) for cell in row] for row in rows]) <= console().width
+    from ..core.table import Table
 
-
-def _say_long(headings: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int]) -> None:
-    """A table of many rows, in the same columns: to lay out a thousand with care takes a second."""
-    import shutil
-
-    screen = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
-    if _least_width(headings, rows) > screen:
-        _say_stacked(headings, rows, screen)
-        return
-    full = [row for row in [headings, *rows] if len(row) == len(headings)]
-    widths = [max(_columns(row[place]) for row in full) for place in range(len(headings))]
-    gap = "  " if screen >= 100 else " "
-
-    def line(row: Sequence[str]) -> str:
-        cells = []
-        for place, cell in enumerate(row):
-            space = " " * (widths[place] - _columns(cell))
-            cells.append(space + cell if place in numeric else cell + space)
-        return gap.join(cells).rstrip()
-
-    whole = sum(widths) + len(gap) * (len(widths) - 1)
-    print("\n".join([line(headings), "─" * min(whole, screen), *map(line, rows)]))
-
-
-def _columns(text: str) -> int:
-    """How many columns of a terminal a text takes: a Chinese letter takes two, an accent by itself none."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    return sum(
-        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
-        for letter in text
-    )
-
-
-def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """How wide a table is at least: only its last column may be folded, between words."""
-    full = [row for row in [headings, *rows] if len(row) == len(headings)]
-    widths = [max(len(row[place]) for row in full) for place in range(len(headings) - 1)]
-    last = max(len(word) for row in full for word in (row[-1] or " ").split(" "))
-    return sum(widths) + last + len(widths)
-
-
-def _say_stacked(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
-    import textwrap
-
-    for row in rows:
-        print("\n".join(textwrap.wrap(row[0], width, break_on_hyphens=False) or [""]))
-        for heading, cell in zip(headings[1:], row[1:], strict=False):
-            text = f"{heading}: {cell}"
-            print("\n".join(textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")))
+    return Table(headings, rows).fits(screen_width())
 
 
 def notes_from_warnings() -> None:
-    """From here on a warning is a line on stderr: what it says, not where in our code it arose."""
+    """Print warnings as notes on stderr from now on, without the line of our code that issued them."""
+    # A dataset of a million samples must not print a million warnings: five of each kind are enough.
     seen: Counter[str] = Counter()
 
     def show(
@@ -186,7 +139,7 @@ def notes_from_warnings() -> None:
         if seen[category.__name__] <= 5:
             note(f"note: {message}")
         elif seen[category.__name__] == 6:
-            note("note: ... and more of the same kind")
+            note("note: ... and more warnings of the same kind")
 
     warnings.simplefilter("always", UserWarning)
     warnings.showwarning = show

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal while a system is being called: once is a request, twice an order."""
+"""Ctrl-C, SIGTERM and a closed terminal during a run: the first is a request, the second ends it at once."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 SECONDS_TO_FINISH = 10.0
 
 
-# A terminal that was closed. It comes twice, from the shell and from the system, and is one request.
-HANG_UP: int = getattr(signal, "SIGHUP", 0)  # 0: there is none
+# A closed terminal. The signal comes twice, from the shell and from the system, and is one request.
+HANG_UP: int = getattr(signal, "SIGHUP", 0)  # 0 where it does not exist
 
 
 def ending_signals() -> list[int]:
-    """The signals that ask a program to end; a closed terminal does not where `nohup` has it ignored."""
-    hears = HANG_UP and signal.getsignal(HANG_UP) is not signal.SIG_IGN
-    return [signal.SIGTERM, HANG_UP] if hears else [signal.SIGTERM]
+    """Return the signals that ask a program to end, without SIGHUP if `nohup` has set it to be ignored."""
+    is_ignored = not HANG_UP or signal.getsignal(HANG_UP) is signal.SIG_IGN
+    return [signal.SIGTERM] if is_ignored else [signal.SIGTERM, HANG_UP]
 
 
 class StopNow(BaseException):
-    """The second signal, or the time for the calls under way is over."""
+    """The second signal came, or the calls under way took too long."""
 
 
 @dataclass
@@ -32,8 +32,8 @@ class Signalled:
     """Which signal came, if one did."""
 
     number: int = 0
-    is_now: bool = False  # it came twice, or the time is over
-    is_heeded: bool = False  # the run has stopped: what is left is said, and further signals change nothing
+    is_now: bool = False  # it came twice, or the calls under way took too long
+    is_heeded: bool = False  # the run has stopped: only messages are left, and further signals change nothing
 
     @property
     def exit_code(self) -> int:
@@ -41,17 +41,17 @@ class Signalled:
 
     @property
     def reason(self) -> str:
-        """The signal, in words."""
+        """Return the signal, in words."""
         return f"interrupted ({signal.Signals(self.number).name})" if self.number else "interrupted"
 
 
 @contextmanager
-def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH) -> Iterator[Signalled]:
-    """At the first signal call `stop`; at the second, or after these seconds, raise StopNow.
+def finishing_first(stop: Callable[[], None], seconds: float | None = None) -> Iterator[Signalled]:
+    """Call `stop` at the first signal; raise StopNow at the second, or after the seconds (default: 10).
 
-    Whatever error ends the block after that is the stop too: some libraries turn the one into the other.
+    Any error that ends the block after that counts as the stop: some libraries replace the exception.
     """
-    signalled = Signalled()
+    signalled, seconds = Signalled(), SECONDS_TO_FINISH if seconds is None else seconds
     if threading.current_thread() is not threading.main_thread():
         yield signalled
         return
@@ -69,6 +69,7 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
         words = f"\nstopping: the calls under way are finished, {seconds:g} s at most; again to stop now\n"
         with suppress(OSError):  # the terminal may be gone
             os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, words.encode())
+        # A second SIGHUP is ignored, so after a closed terminal the timer sends SIGTERM.
         timer = threading.Timer(seconds, _send, [signal.SIGTERM if number == HANG_UP else number])
         timer.daemon = True
         timer.start()
@@ -78,12 +79,12 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
     try:
         yield signalled
     except (Exception, KeyboardInterrupt) as error:
-        if signalled.is_now:  # raised in the middle of somebody else's code, which made another error of it
+        if signalled.is_now:  # StopNow was raised in other code, which replaced it by another error
             raise StopNow(signalled.number) from error
         raise
     finally:
         for number, handler in before.items():
-            # The second half of a hang-up may come now, when all is said and stored: it changes nothing.
+            # The second SIGHUP may come now, when everything is stored: it is ignored.
             is_same = number == HANG_UP == signalled.number
             signal.signal(number, signal.SIG_IGN if is_same else handler)
         for timer in over:
@@ -91,7 +92,7 @@ def finishing_first(stop: Callable[[], None], seconds: float = SECONDS_TO_FINISH
 
 
 def _send(number: int) -> None:
-    # A real signal where there are any: it wakes a main thread that waits for an answer.
+    # A real signal, where possible: it wakes a main thread that waits for an answer.
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:

@@ -1,4 +1,4 @@
-"""auepora: evaluate retrieval-augmented generation."""
+"""Start the command `auepora`: choose a command, print help, turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -6,62 +6,70 @@ import signal
 import sys
 import threading
 import traceback
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Sequence
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
-from ..core.lasting_streams import lasting_streams
-from ..errors import AueporaError, MissingDependencyError, RunStoppedError, StorageError
+from ..errors import (
+    AueporaError,
+    RunStoppedError,
+    StorageError,
+    did_you_mean,
+    nearest_names,
+)
+from ..execution.streams import lasting_streams
 from . import echo
 from .interrupts import HANG_UP, StopNow, ending_signals
-from .log_level import add_log_level, events_on_stderr
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 
-# One module of this folder a command; its docstring is the help, its first line the summary. A command of
-# two words (`dataset info`) is one of a group.
-COMMANDS = (
-    "demo",
-    "run",
-    "score",
-    "rescore",
-    "import-traces",
-    "compare",
-    "power",
-    "experiment",
-    "gate",
-    "report",
-    "metrics",
-    "list",
-    "show",
-    "verify",
-    "agree",
-    "judge-audit",
-    "bench-record",
-    "dataset generate",
-    "dataset build",
-    "dataset validate",
-    "dataset convert",
-    "dataset check",
-    "dataset info",
-    "dataset diff",
-    "dataset sample",
-    "labels score",
-    "labels sweep",
+# Each command is one module of this folder: its docstring is the help, the first line of it the summary.
+# A command of two words (`dataset info`) is a module of a subfolder.
+GROUPS = {
+    "Run": ("demo", "run", "score", "rescore", "show", "metrics"),
+    "Decide": ("compare", "report", "gate", "power", "experiment"),
+    "Data": (
+        "dataset generate",
+        "dataset build",
+        "dataset validate",
+        "dataset check",
+        "dataset info",
+        "dataset sample",
+        "dataset diff",
+        "dataset convert",
+        "import-traces",
+    ),
+    "Human labels": ("agree", "judge-audit", "labels score", "labels sweep"),
+    "History": ("list", "verify", "bench-record"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+FIRST_COMMANDS = (
+    "auepora demo",
+    "auepora run --dataset questions.jsonl --system my_rag.py:my_rag --id mine",
+    "auepora show mine --worst recall@5",
+    "auepora compare before after",
+    "auepora gate after --baseline before",
+    "auepora dataset generate documents/ --out offline_dataset.jsonl",
 )
 
-
-_ABOUT = {
-    "dataset": "Make, check and look at datasets.",
-    "labels": "Measure detectors of hallucinations and contradictions.",
+# The commands of two words, by the first one.
+_FAMILIES = {
+    "dataset": "Create, check and inspect datasets.",
+    "labels": "Evaluate detectors of hallucinations and contradictions.",
 }
+_HELP = ("-h", "--help", "help")
 
 
 class Command(Protocol):
-    """What a module of a command has."""
+    """What the module of a command has.
+
+    A module with many flags may also have `EVERYDAY`, the flags that `--help` shows; `--help-all` shows all.
+    """
 
     __doc__: str
 
@@ -71,92 +79,103 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code, which stands whether or not anybody reads the output."""
+    """Run a command and return its exit code, which does not depend on whether the output can be written."""
     echo.prepare_streams()
     try:
         with lasting_streams():
-            return _called(list(sys.argv[1:] if argv is None else argv))
-    except OSError as error:  # the help itself cannot be written: a full disk behind a redirection
+            return _call(list(sys.argv[1:] if argv is None else argv))
+    except OSError as error:  # the help itself cannot be written, e.g. stdout is on a full disk
+        # Python flushes stdout once more at exit. That would fail too, and end with code 120.
         sys.stdout = None
         return _failed(error, EXIT_STORAGE)
 
 
-def _called(words: list[str]) -> int:
-    if not words or words[0] in ("-h", "--help", "help"):
+def _call(words: list[str]) -> int:
+    if words[:1] == ["help"]:  # `auepora help run` is `auepora run --help`
+        words = [*words[1:], "--help"]
+    if not words or words[0] in _HELP:
         print(_overview())
         return EXIT_OK
     if words[0] in ("-V", "--version"):
         print(f"auepora {version('auepora-eval')}")
         return EXIT_OK
     name, rest = _split(words)
-    if name in _groups() and (not rest or rest[0] in ("-h", "--help", "help")):
+    if name in _FAMILIES and (not rest or rest[0] in _HELP):
         print(_overview(name))
         return EXIT_OK
     if name not in COMMANDS:
-        return _refuse_command(name)
-    command = _command(name)
-    parser = _parser(name, command)
+        return _unknown_command(name)
+    command = load_command(name)
+    parser = command_parser(name, command)
     try:
-        args = parser.parse_args(rest)
+        # Not `parse_args`: its own error about an unknown flag has no suggestion.
+        args, unknown = parser.parse_known_args(rest)
+        parser.check_no_unknown(unknown)
     except SystemExit as stop:
         return int(stop.code or 0)
     return _guarded(command, args)
 
 
-def _groups() -> set[str]:
-    """The first words of the commands of two."""
-    return {name.split()[0] for name in COMMANDS if " " in name}
-
-
 def _split(words: list[str]) -> tuple[str, list[str]]:
-    """The command's name, of one word or two, and its arguments."""
-    if words[0] in _groups() and len(words) > 1 and words[1] not in ("-h", "--help", "help"):
+    """Split the words into the command's name, of one word or two, and its arguments."""
+    if words[0] in _FAMILIES and len(words) > 1 and words[1] not in _HELP:
         return f"{words[0]} {words[1]}", words[2:]
     return words[0], words[1:]
 
 
+def _unknown_command(name: str) -> int:
+    # `auepora build` is meant to be `auepora dataset build`.
+    by_last_word = {command.split()[-1]: command for command in COMMANDS}
+    word = name.rsplit(maxsplit=1)[-1]
+    near = [by_last_word[last] for last in nearest_names(word, tuple(by_last_word))]
+    otherwise = f"Did you mean {near[0]}?" if near else "List the commands with: auepora --help"
+    hint = did_you_mean(name, COMMANDS, otherwise)
+    echo.note(f"auepora: Unknown command {echo.one_line(name, 60)!r}. {hint}")
+    return EXIT_CANNOT
+
+
+def load_command(name: str) -> Command:
+    """Import the module of a command."""
+    return cast(Command, import_module(f".{name.replace('-', '_').replace(' ', '.')}", __package__))
+
+
 def _guarded(command: Command, args: Namespace) -> int:
-    """Whatever a user can cause ends in one line and an exit code, not in a traceback."""
+    """Run the command; whatever a user can cause ends in one line and an exit code, not in a traceback."""
     echo.notes_from_warnings()
     try:
-        with _terminated_as_interrupted(), events_on_stderr(args.log_level):
+        with _stopped_by_signals(), events_on_stderr(args.log_level):
             code = command.run(args)
+        # Here, not at exit: a full disk is then reported, and has its own exit code.
         sys.stdout.flush()
         return code
     except RunStoppedError as error:
         return _failed(error, EXIT_NO)
     except StorageError as error:
         return _failed(error, EXIT_STORAGE)
-    except MissingDependencyError as error:
-        return _failed(error, EXIT_CANNOT)
     except AueporaError as error:
         return _failed(error, EXIT_CANNOT)
-    except _Terminated as stop:
-        return 128 + int(stop.args[0])
     except StopNow as stop:
         return 128 + int(stop.args[0])
     except KeyboardInterrupt:
         echo.note("interrupted")
         return EXIT_INTERRUPTED
-    except OSError as error:  # the output itself cannot be written: a full disk behind a redirection
+    except OSError as error:  # the output itself cannot be written, e.g. stdout is on a full disk
         sys.stdout = None
         return _failed(error, EXIT_STORAGE)
-    except Exception:  # noqa: BLE001 - the last resort: a bug is shown whole, with an exit code of its own
+    except Exception:  # noqa: BLE001 - the last resort: a bug gets its whole traceback
         echo.note(_without_secrets(traceback.format_exc().rstrip()))
-        echo.note("auepora: this is a bug in auepora or in a metric of yours; finished outputs are kept.")
+        echo.note("auepora: This is a bug in auepora or in one of your metrics. Finished outputs are kept.")
         return EXIT_CANNOT
 
 
-class _Terminated(BaseException):
-    """SIGTERM, or a closed terminal: stop now, as Ctrl-C does, keeping what is finished."""
-
-
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def _stopped_by_signals() -> Iterator[None]:
+    """Raise StopNow on SIGTERM and when the terminal is closed, as Ctrl-C raises KeyboardInterrupt."""
+
     def stop(number: int, frame: object) -> None:
         if number == HANG_UP:
-            signal.signal(number, signal.SIG_IGN)  # it comes twice
-        raise _Terminated(number)
+            signal.signal(number, signal.SIG_IGN)  # a closed terminal sends it twice
+        raise StopNow(number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -166,7 +185,10 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # A hang-up that is ignored by now has been acted on. The terminal sends a second one, which may
+            # come while the process ends and must not change its exit code.
+            if not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
+                signal.signal(number, handler)
 
 
 def _failed(error: Exception, code: int) -> int:
@@ -175,45 +197,175 @@ def _failed(error: Exception, code: int) -> int:
 
 
 def _without_secrets(text: str) -> str:
-    """What a system's own code says when it cannot even be loaded may hold its keys."""
+    """Return the text with secrets masked: an error of the user's own code may quote its API keys."""
     from ..core.redaction import without_secrets
 
     return without_secrets(text)
 
 
-def _command(name: str) -> Command:
-    return cast(Command, import_module(f".{name.replace('-', '_').replace(' ', '_')}_command", __package__))
+# Help and the errors of argparse.
 
 
-def _parser(name: str, command: Command) -> ArgumentParser:
+class Parser(ArgumentParser):
+    """A parser whose help wraps at words, hides the rarer flags, and whose errors suggest the right flag."""
+
+    everyday: Collection[str] | None = None
+
+    def format_help(self) -> str:
+        """Return the help: all flags, or only the everyday ones where the command names them."""
+        if self.everyday is None:
+            return super().format_help()
+        everyday = set(self.everyday)
+        hidden = [
+            action
+            for action in self._actions
+            if action.option_strings and not everyday & {*action.option_strings, action.dest}
+        ]
+        texts = [action.help for action in hidden]
+        for action in hidden:
+            action.help = SUPPRESS
+        try:
+            return super().format_help()
+        finally:
+            for action, text in zip(hidden, texts, strict=True):
+                action.help = text
+
+    def check_no_unknown(self, words: Sequence[str]) -> None:
+        """Exit with a suggestion if there are words that no flag or argument of the command takes."""
+        if not words:
+            return
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        kind = "flag" if words[0].startswith("-") else "argument"
+        hint = did_you_mean(words[0].partition("=")[0], flags) if kind == "flag" else ""
+        self.error(f"unknown {kind} {echo.one_line(words[0], 60)}. {hint}".rstrip())
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong and where the help is, and exit with code 2."""
+        ending = "" if message.endswith((".", "?")) else "."
+        echo.note(f"{self.prog}: error: {echo.one_line(message, 1000)}{ending} Help: {self.prog} --help")
+        self.exit(EXIT_CANNOT)
+
+
+class _HelpAll(Action):
+    """`--help-all`: print the help with every flag."""
+
+    def __call__(self, parser: ArgumentParser, *_: object) -> None:
+        cast(Parser, parser).everyday = None
+        parser.print_help()
+        parser.exit()
+
+
+class _Formatter(HelpFormatter):
+    """Wraps paragraphs at words and keeps indented lines, which are commands and examples, as they are."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=echo.text_width())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = []
+        for paragraph in text.split("\n\n"):
+            lines = paragraph.splitlines()
+            if any(line.startswith(" ") for line in lines):
+                paragraphs.append("\n".join(f"{indent}{line}" for line in lines))
+            else:
+                paragraphs.append("\n".join(echo.wrapped(" ".join(lines), width)))
+        return "\n\n".join(paragraphs)
+
+
+def command_parser(name: str, command: Command) -> Parser:
+    """Return the parser of a command: its own flags, --log-level, and --help-all where it hides some."""
     summary, _, rest = command.__doc__.partition("\n")
-    parser = ArgumentParser(
+    parser = Parser(
         prog=f"auepora {name}",
         description=summary,
         epilog=rest.strip(),
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
+        # A script that abbreviates a flag would break when another one with the same start is added.
         allow_abbrev=False,
     )
     command.add_arguments(parser)
     add_log_level(parser)
+    everyday = getattr(command, "EVERYDAY", None)
+    if everyday is not None:
+        text = f"show all {len(parser._actions) + 1} flags and exit"
+        parser.add_argument("--help-all", action=_HelpAll, nargs=0, default=SUPPRESS, help=text)
+        parser.everyday = {"--help", "--help-all", *everyday}
     return parser
 
 
-def _overview(group: str = "") -> str:
-    """The commands and what they do; all of them, or those of a group."""
-    shown = [name for name in COMMANDS if not group or name.split()[0] == group]
-    about = _ABOUT.get(group, "Evaluate retrieval-augmented generation.")
-    lines = [f"usage: auepora {group or 'COMMAND'} {'COMMAND ' if group else ''}[options]", "", about, ""]
-    width = max(len(name) for name in shown) + 1
-    lines += [f"  {name:<{width}} {_command(name).__doc__.splitlines()[0]}" for name in shown]
-    lines += ["", "auepora COMMAND --help tells more; auepora demo shows it all on bundled data."]
-    return "\n".join(lines)
+def _overview(family: str = "") -> str:
+    """Return the list of commands: all of them by group, or those of a family such as `dataset`."""
+    if family:
+        lines = [f"usage: auepora {family} COMMAND [options]", "", _FAMILIES[family], ""]
+        lines += _summaries(name for name in COMMANDS if name.split()[0] == family)
+    else:
+        lines = ["usage: auepora COMMAND [options]", "", "Evaluate retrieval-augmented generation (RAG).", ""]
+        lines += ["Getting started:", *(f"  {line}" for line in FIRST_COMMANDS)]
+        for title, names in GROUPS.items():
+            lines += ["", f"{title}:", *_summaries(names)]
+    ending = f"Details of a command: auepora help {f'{family} COMMAND' if family else 'COMMAND'}"
+    ending += "" if family else "\nPrint the version: auepora --version"
+    return "\n".join([*lines, "", ending])
 
 
-def _refuse_command(word: str) -> int:
-    import difflib
+def _summaries(names: Iterable[str]) -> list[str]:
+    """Return one line per command; summaries are short enough for a terminal of 80 columns."""
+    width = max(map(len, COMMANDS)) + 2
+    return [f"  {name:<{width}}{load_command(name).__doc__.splitlines()[0]}" for name in names]
 
-    near = difflib.get_close_matches(word, COMMANDS, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"The commands are {', '.join(COMMANDS)}."
-    echo.note(f"auepora: there is no command {echo.one_line(word, 60)!r}. {hint}")
-    return EXIT_CANNOT
+
+# --log-level: events on stderr while a command runs.
+
+LEVELS = ("debug", "info", "warning", "error")
+_PER_KIND = 5  # lines per kind of event when no level was given
+
+
+def add_log_level(parser: ArgumentParser) -> None:
+    """Add the flag that every command has."""
+    parser.add_argument(
+        "--log-level",
+        choices=LEVELS,
+        metavar="LEVEL",
+        help="events to print on stderr: debug, info, warning or error (default: warning)",
+    )
+
+
+@contextmanager
+def events_on_stderr(level: str | None) -> Iterator[None]:
+    """Print events of this level and above on stderr while a command runs.
+
+    Without a level, a thousand failures must not print a thousand lines: each kind of event is printed five
+    times. How the run ended is left to the command, which reports it itself.
+    """
+    import logging
+
+    from ..core.redaction import without_secrets
+
+    seen: Counter[str] = Counter()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            event = str(getattr(record, "event", record.name))
+            if level is None:
+                seen[event] += 1
+                if event.startswith("run.") or seen[event] > _PER_KIND + 1:
+                    return
+                if seen[event] > _PER_KIND:
+                    echo.note(f"warning: ... and more {event} (all of them: --log-level warning)")
+                    return
+            # The system under test may write to this logger too, so its messages are not trusted.
+            message = echo.one_line(without_secrets(record.getMessage()), 1000)
+            echo.note(f"{record.levelname.lower()}: {message}")
+
+    logger = logging.getLogger("auepora_eval")
+    handler, before = Handler(), (logger.level, logger.propagate)
+    logger.addHandler(handler)
+    logger.setLevel((level or "warning").upper())
+    # The system under test may have set up the root logger: each event would be printed twice.
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]

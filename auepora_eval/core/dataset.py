@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import PurePath
+from typing import Any, Protocol
 
-from ..errors import DataError
+import msgspec
+
+from ..errors import ArgumentError, DataError, did_you_mean, wrong_type
 from .types import Document, EvaluationSample
 
 
+class UnknownFieldWarning(UserWarning):
+    """A record has a field that is not read; it may be misspelt."""
+
+
 class EvaluationDataset(ABC):
-    """A collection of samples that can be walked through more than once."""
+    """A collection of samples that can be iterated more than once."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[EvaluationSample]: ...
@@ -29,7 +41,7 @@ class EvaluationDataset(ABC):
         return {}
 
     @property
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, str]:
         """Which state of the dataset this is, as far as it says so: its version and its manifest's sha256."""
         metadata = self.info.get("metadata")
         known = {**(metadata if isinstance(metadata, dict) else {}), **self.info}
@@ -62,11 +74,20 @@ class PartOfDataset(EvaluationDataset):
 
 
 class InMemoryDataset(EvaluationDataset):
-    """A dataset that is a list."""
+    """A list of samples, with what is known of the dataset and with its corpus, if it has one."""
 
-    def __init__(self, name: str, samples: list[EvaluationSample]):
+    def __init__(
+        self,
+        name: str,
+        samples: list[EvaluationSample],
+        *,
+        info: dict[str, Any] | None = None,
+        documents: Sequence[Document] = (),
+    ):
         self._name = name
         self._samples = samples
+        self._info = info or {}
+        self._documents = documents
 
     def __iter__(self) -> Iterator[EvaluationSample]:
         return iter(self._samples)
@@ -78,22 +99,6 @@ class InMemoryDataset(EvaluationDataset):
     def __len__(self) -> int:
         return len(self._samples)
 
-
-class DescribedDataset(InMemoryDataset):
-    """A dataset that comes with a description of itself, and with its corpus."""
-
-    def __init__(
-        self,
-        name: str,
-        samples: list[EvaluationSample],
-        *,
-        info: dict[str, Any] | None = None,
-        documents: Sequence[Document] = (),
-    ) -> None:
-        super().__init__(name, samples)
-        self._info = info or {}
-        self._documents = documents
-
     @property
     def info(self) -> dict[str, Any]:
         return self._info
@@ -103,9 +108,69 @@ class DescribedDataset(InMemoryDataset):
         return self._documents
 
 
+class Frame(Protocol):
+    """A DataFrame of pandas or polars, which are not imported here."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+DatasetForms = EvaluationDataset | Iterable[EvaluationSample | Mapping[str, Any]] | Frame
+_DATASET_FORMS = "a dataset, a list of samples or dicts, or a DataFrame"
+# The keys of a sample as a dict are the fields of the class.
+_SAMPLE_KEYS = tuple(field.name for field in fields(EvaluationSample))
+
+
+def as_dataset(thing: object, *, accepted: str = _DATASET_FORMS) -> EvaluationDataset:
+    """Return a dataset from one, from a list of samples or dicts, or from a DataFrame.
+
+    >>> len(as_dataset([{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]))
+    1
+    """
+    if isinstance(thing, EvaluationDataset):
+        return thing
+    if hasattr(thing, "columns"):
+        thing = _frame_records(thing)
+    if isinstance(thing, str | bytes | Mapping) or not isinstance(thing, Iterable):
+        raise wrong_type("dataset", accepted, thing)
+    return InMemoryDataset("samples", [as_sample(one, f"dataset[{n}]") for n, one in enumerate(thing)])
+
+
+def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:
+    """Return a sample from one, or from a dict with its fields."""
+    if isinstance(thing, EvaluationSample):
+        return thing
+    if not isinstance(thing, Mapping):
+        raise wrong_type(argument, "a sample or a dict with 'sample_id' and 'query'", thing)
+    for key in ("sample_id", "query"):
+        if thing.get(key) is None:
+            raise ArgumentError(f"{argument} has no {key!r}: a sample needs 'sample_id' and 'query'")
+    for key in thing:
+        if key not in _SAMPLE_KEYS:
+            hint = did_you_mean(key, _SAMPLE_KEYS, "Put what you want kept under 'metadata'.")
+            message = f"{argument}: the field {key!r:.80} is not read. {hint}"
+            # Four levels up is the caller of the public API, whose dict it is.
+            warnings.warn(message, UnknownFieldWarning, stacklevel=4)
+    return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
+
+
+def _frame_records(frame: Any) -> object:
+    """Return the rows of a DataFrame; pandas and polars are recognised by their methods, not imported."""
+    if hasattr(frame, "to_dicts"):
+        return frame.to_dicts()
+    if not hasattr(frame, "to_dict"):
+        return frame
+    # pandas reads an empty cell as NaN.
+    return [
+        {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
 def checked_samples(name: str, samples: Iterable[EvaluationSample]) -> list[EvaluationSample]:
-    """The samples as a list, or a DataError that names the id that occurs twice."""
+    """Return the samples as a list; DataError if an id occurs twice."""
     checked = list(samples)
+    # Scores, journals and comparisons find a sample by its id.
     seen: set[str] = set()
     for number, sample in enumerate(checked, start=1):
         if sample.sample_id in seen:
@@ -116,3 +181,56 @@ def checked_samples(name: str, samples: Iterable[EvaluationSample]) -> list[Eval
             )
         seen.add(sample.sample_id)
     return checked
+
+
+# Fingerprints: equal samples have equal fingerprints, on every machine.
+
+
+class Fingerprint:
+    """The sha256 of the canonical JSON of samples, or of records, in their order."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, things: Iterable[EvaluationSample | Mapping[str, object]]) -> Fingerprint:
+        """Add further samples or records; return self."""
+        for thing in things:
+            if isinstance(thing, EvaluationSample) and [] in (thing.relevant_docs, thing.candidate_docs):
+                # An empty list and None mean the same. A file can only store one of them.
+                thing = replace(
+                    thing,
+                    relevant_docs=thing.relevant_docs or None,
+                    candidate_docs=thing.candidate_docs or None,
+                )
+            self._digest.update(canonical_json(thing))
+            # Canonical JSON has no line break, so no two lists of records give the same bytes.
+            self._digest.update(b"\n")
+        return self
+
+    def hexdigest(self) -> str:
+        """Return the fingerprint of everything added so far."""
+        return self._digest.hexdigest()
+
+
+def dataset_fingerprint(samples: Iterable[EvaluationSample]) -> str:
+    """Return the fingerprint of samples."""
+    return Fingerprint().add(samples).hexdigest()
+
+
+def canonical_json(thing: Any) -> bytes:
+    """Return JSON with sorted keys and no spaces; NaN becomes null."""
+    try:
+        return msgspec.json.encode(thing, enc_hook=plain, order="deterministic")
+    except UnicodeEncodeError:
+        # A lone surrogate has no UTF-8 form; escaped, it still has one spelling.
+        document = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else thing
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), default=plain).encode("ascii")
+
+
+def plain(thing: Any) -> Any:
+    """Return what is written to JSON for a value that it has no form for: arrays as lists, paths as text."""
+    if isinstance(thing, PurePath):
+        return thing.as_posix()
+    if hasattr(thing, "tolist"):  # numpy arrays and scalars
+        return thing.tolist()
+    return f"<{type(thing).__module__}.{type(thing).__qualname__}>"

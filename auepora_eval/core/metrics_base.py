@@ -1,25 +1,52 @@
-"""What a metric is.
+"""What a metric is, how one is written, and how one is found by its name.
 
-`Metric` is the seed's interface. `SampleMetric` is how ours are written: an author says how one
-sample is scored; the house guards required fields and failed outputs, keeps every sample's score,
-aggregates, and states coverage and an interval beside the value.
+`Metric` is the interface. `SampleMetric` is the normal way to implement it: the author writes how one
+sample is scored; the base class skips samples that lack a required field, bounds failed outputs, keeps
+every sample's score, aggregates, and adds coverage and an interval. `metric` makes a name of the fields.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import inspect
 import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import FrozenInstanceError, dataclass, field, fields
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
 
-from ..errors import ScoringError
+import numpy as np
+
+from ..errors import ScoringError, UnknownNameError
 from ..stats.intervals import Interval, bootstrap_interval, mean_interval
-from .batch import Batch, shared_or_none
 from .redaction import without_secrets
-from .registry import Registry
-from .scores import Note, Scores, equally_wide
-from .types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
+from .registry import (
+    HOMES,
+    NameTemplate,
+    Range,
+    Registry,
+    WrittenName,
+    arguments_of,
+    check_numbers,
+    split_name,
+    split_outside_brackets,
+)
+from .scores import Batch, Note, Scores, equally_wide, shared_or_none
+from .types import (
+    NOT_ESTIMABLE,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    Target,
+    target_of,
+)
 
 if TYPE_CHECKING:
     from .scores import Rows
@@ -29,7 +56,7 @@ class Metric(ABC):
     """Anything that turns samples and outputs into a MetricResult."""
 
     name: str
-    target: TargetCategory
+    target: Target
 
     @abstractmethod
     def required_fields(self) -> list[str]:
@@ -45,18 +72,20 @@ _LARGEST = 1e150  # of a score: the sum of its squares over any number of sample
 class SampleMetric(Metric):
     """A metric that scores each sample by itself and then aggregates the scores."""
 
-    target: TargetCategory
+    target: Target
     requires: ClassVar[tuple[str, ...]] = ()
     higher_is_better: ClassVar[bool] = True
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
-    asks_a_model: ClassVar[bool] = False  # each worker would keep a pace of its own: scored by the driver
+    asks_a_model: ClassVar[bool] = False  # scored by the driver: workers cannot share a rate limit
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
     not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
+    name_template: ClassVar[NameTemplate]  # of a class that `metric` decorated
+    ranges: ClassVar[Mapping[str, str]] = {}  # the limits of numeric fields: {"p": "(0, 1)"}
 
     @abstractmethod
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -68,48 +97,49 @@ class SampleMetric(Metric):
         return mean
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        """The highest or the lowest that a failed sample could have scored: a bound of the metric."""
+        """Return the highest or the lowest score that a failed sample could have had."""
         return SampleScore(self.bounds[high])
 
     def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
-        """What a failed sample counts as in a comparison: the worst, of no more weight than an answer has.
+        """Return the score of a failed sample in a comparison: the worst, with the weight of one answer.
 
         `usual` holds the parts of another system's answer to it, or where there is none the mean of all
-        answers' parts; it is empty where nothing tells.
+        answers' parts; it is empty where neither exists.
         """
         return self.score_if_failed(sample, high=not self.higher_is_better)
 
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
-        """The 95% interval of the aggregate, or None where the data cannot give one."""
+        """Return the 95% interval of the aggregate, or None where the data cannot give one."""
+        # A plain mean has exact or analytic intervals; anything else is resampled.
         if type(self).aggregate is SampleMetric.aggregate:
             return mean_interval(rows[:, 0], clusters=clusters, bounds=self.bounds, seed=seed)
         found = bootstrap_interval(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums, seed=seed)
         return found and found.within(*self.bounds)
 
-    def signature(self) -> dict[str, Any]:
-        """What beside the name decides whether two values may be compared."""
+    def signature(self) -> Mapping[str, object]:
+        """Return what besides the name decides whether two values may be compared."""
         return {}
 
     def unmeasured(self, reason: str) -> Self:
-        """The same metric for a run that has nothing of what it measures: every sample is skipped."""
+        """Return the metric for a run without anything to measure: every sample is skipped."""
         metric = copy(self)
         object.__setattr__(metric, "not_measured", reason)  # most metrics are frozen
         return metric
 
     def ready(self) -> None:
-        """Raise MissingDependencyError if scoring would: asked before the first system call."""
+        """Raise MissingDependencyError if scoring would; called before the first system call."""
 
     def required_fields(self) -> list[str]:
         return list(self.requires)
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
-        """The places that lack a required field (skipped), and those where the system failed."""
+        """Return the places that lack a required field (skipped), and those where the system failed."""
         return batch.unscorable(self.requires, scores_failures=self.scores_failures)
 
     def score_all(self, batch: Batch) -> Scores:
         """Score a whole batch; override for a faster way to the same scores.
 
-        What is returned at a place that `unscorable` names does not count.
+        Scores at the places that `unscorable` names are ignored.
         """
         unscorable = self.unscorable(batch)
         return Scores.of(
@@ -121,9 +151,7 @@ class SampleMetric(Metric):
         return self.summarise(self.score_batch(Batch(samples, outputs)))
 
     def score_batch(self, batch: Batch) -> Scores:
-        """A score for each sample, in order: a value, or the reason why there is none."""
-        import numpy as np
-
+        """Return a score for each sample, in order: a value, or the reason why there is none."""
         scores = (
             self.score_all(batch) if not self.not_measured else Scores.of([SampleScore(None)] * len(batch))
         )
@@ -132,7 +160,9 @@ class SampleMetric(Metric):
         if self.not_measured:
             scores.notes |= dict.fromkeys(range(len(batch)), Note(self.not_measured))
         scores.notes |= self.unscorable(batch)
+        # What cannot be scored is NaN in the columns, never 0.
         scores.values[list(scores.notes)] = math.nan
+        # Negated, because NaN must be found as well.
         for place in np.flatnonzero(~(np.abs(scores.values) <= _LARGEST)).tolist():
             if place not in scores.notes:
                 value = float(scores.values[place])
@@ -150,22 +180,24 @@ class SampleMetric(Metric):
         return scores
 
     def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
-        """Aggregate scores that are known already, with their coverage and interval."""
-        details: dict[str, Any] = dict(scores.coverage())
+        """Aggregate scores, with their coverage and interval."""
+        coverage = scores.coverage()
+        details: dict[str, Any] = {**coverage.as_details()}
         details["higher_is_better"] = self.higher_is_better
         details["unit"] = self.unit
         if self.not_measured:
             details["not_measured"] = self.not_measured
+        # JSON has no infinity: an unbounded side is null.
         details["bounds"] = [bound if math.isfinite(bound) else None for bound in self.bounds]
         value = math.nan
         interval: Interval | None = None
-        if details["num_samples"]:
+        if coverage.scored:
             rows = scores.rows()
             value = float(self.aggregate(rows))
             interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()), seed=seed)
         limits = None if interval is None else interval.limits
         details["confidence_interval"] = None if limits is None else list(limits)
-        method = "not estimable" if interval is None else interval.method
+        method = NOT_ESTIMABLE if interval is None else interval.method
         details["interval_method"] = "all resamples equal" if interval and limits is None else method
         details["bounds_if_failed"] = self.bounds_if_failed(scores)
         details["signature"] = {"metric": self.name, **self.signature()}
@@ -175,13 +207,12 @@ class SampleMetric(Metric):
         try:
             score = self.score(sample, output)
         except ScoringError as error:
+            # Other exceptions are bugs of the metric: they end the run instead of counting as failed samples.
             return SampleScore(None, without_secrets(str(error)), failed=True)
         return score if isinstance(score, SampleScore) else SampleScore(float(score))
 
     def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
-        """The value if every failure had scored lowest, and highest: no system gains by crashing."""
-        import numpy as np
-
+        """Return the value if every failure had scored lowest, and highest: no system gains by crashing."""
         if scores.if_failed is None:
             return None
         known = scores.rows()
@@ -195,9 +226,199 @@ class SampleMetric(Metric):
         return [value if math.isfinite(value) else None for value in values]
 
 
-METRICS: Registry[type[SampleMetric]] = Registry("metric")
+class BatchMetric(SampleMetric):
+    """A metric that is written over a whole batch; one sample is a batch of one."""
+
+    @abstractmethod
+    def score_all(self, batch: Batch) -> Scores: ...
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        return self.score_batch(Batch([sample], [output]))[0]
+
+
+def scale_text(bounds: Sequence[float | None], unit: str) -> str:
+    """Write the values that a metric can have: "0 to 1", "0 to 100", "0 to ∞ s"."""
+    ends = [
+        infinity if bound is None or math.isinf(bound) else f"{bound:g}"
+        for bound, infinity in zip(bounds, ("-∞", "∞"), strict=True)
+    ]
+    return " to ".join(ends) + (unit and f" {unit}")
+
+
+METRICS: Registry[type[SampleMetric]] = Registry("metric", HOMES)
 
 
 def skip(reason: str) -> SampleScore:
-    """A sample that this metric does not apply to."""
+    """Return the score of a sample that a metric does not apply to."""
     return SampleScore(None, reason)
+
+
+M = TypeVar("M", bound=SampleMetric)
+ScoreFunction = Callable[..., float | SampleScore]
+
+
+class _MetricDecorator(Protocol):
+    @overload
+    def __call__(self, thing: type[M]) -> type[M]: ...
+    @overload
+    def __call__(self, thing: ScoreFunction) -> Callable[..., SampleMetric]: ...
+
+
+@dataclass_transform(field_specifiers=(field,))
+def metric(
+    template: str,
+    *,
+    target: Target | str | None = None,
+    requires: Sequence[str] | None = None,
+    higher_is_better: bool | None = None,
+    bounds: tuple[float, float] | None = None,
+    unit: str | None = None,
+    ranges: Mapping[str, str] | None = None,
+) -> _MetricDecorator:
+    """Make a class or a function a metric, named by a template of its fields, and register it.
+
+    The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
+    least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
+    its keyword-only parameters are the fields:
+
+    >>> @metric("brevity@{words}", target="generation_relevance")
+    ... def brevity(sample, output, *, words: int = 10) -> float:
+    ...     return float(len(output.response.text.split()) <= words)
+    >>> brevity(words=12).name
+    'brevity@12'
+    """
+    attributes: dict[str, Any] = {
+        "target": target_of(target) if isinstance(target, str) else target,
+        "requires": None if requires is None else tuple(requires),
+        "higher_is_better": higher_is_better,
+        "bounds": bounds,
+        "unit": unit,
+    }
+    names = NameTemplate.parse(template)
+
+    def decorate(thing: Any) -> Any:
+        made: Any = thing if isinstance(thing, type) else _class_of(thing)
+        for name, value in attributes.items():
+            if value is not None:
+                setattr(made, name, value)
+        made.name_template = names
+        made.ranges = {**made.ranges, **(ranges or {})}
+        # Hashable though not frozen: `__setattr__` below freezes it after `__init__`.
+        made = dataclass(unsafe_hash=True)(made)
+        names.check(fields(made))
+        made.__init__ = _named_init(made)
+        made.__setattr__ = _set_before_it_is_named
+        return METRICS.add(names.base)(made)
+
+    return decorate
+
+
+def _class_of(function: ScoreFunction) -> type[SampleMetric]:
+    """Make a class whose `score` calls the function with the class's fields."""
+    parameters = list(inspect.signature(function).parameters.values())
+    options = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+    if len(parameters) - len(options) != 2:
+        raise TypeError(f"{function.__name__} must take a sample, an output and keyword-only parameters")
+    names = [one.name for one in options]
+
+    def score(self: SampleMetric, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        return function(sample, output, **{name: getattr(self, name) for name in names})
+
+    members: dict[str, Any] = {"score": score, "__doc__": function.__doc__, "__module__": function.__module__}
+    members["__qualname__"] = function.__qualname__  # pickle looks a class up by its module and name
+    # Fields without a default come first, as in any dataclass.
+    options.sort(key=lambda one: one.default is not one.empty)
+    members["__annotations__"] = {one.name: _annotation(one) for one in options}
+    members |= {one.name: one.default for one in options if one.default is not one.empty}
+    return type(function.__name__, (SampleMetric,), members)
+
+
+def _annotation(parameter: inspect.Parameter) -> Any:
+    if parameter.annotation is not parameter.empty:
+        return parameter.annotation
+    return type(parameter.default).__name__ if parameter.default is not parameter.empty else "str"
+
+
+def _named_init(made: Any) -> Any:
+    """Wrap the `__init__` of a dataclass: check its numbers, then write its name."""
+    init, names = made.__init__, made.name_template
+    limits = {name: Range.parse(text) for name, text in made.ranges.items()}
+
+    @functools.wraps(init)
+    def init_and_name(self: Any, *arguments: Any, **options: Any) -> None:
+        init(self, *arguments, **options)
+        check_numbers(self, limits)
+        if "name" not in vars(self):  # a __post_init__ may have given it a name of its own
+            vars(self)["name"] = names.name_of(self)
+        vars(self)["_is_named"] = True
+
+    return init_and_name
+
+
+def _set_before_it_is_named(self: Any, name: str, value: object) -> None:
+    """Let `__post_init__` set attributes, and nobody later: one object serves all threads."""
+    if "_is_named" in vars(self):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
+
+
+# Each short name represents one full name.
+SHORT_NAMES = {f"p{percent}_latency": f"latency@{percent / 100:g}" for percent in (50, 90, 95, 99)}
+SHORT_NAMES["rougeL"] = "rougeL_answer"
+
+
+def parse_metric(name: str) -> SampleMetric:
+    """Return the metric of that name, from the registry or from a file: my_metrics.py:brevity@12.
+
+    >>> parse_metric("recall@5").name
+    'recall@5'
+    """
+    made = metric_class(name)
+    arguments = arguments_of(name, _written(name), fields(made))  # type: ignore[arg-type]  # a dataclass
+    try:
+        return made(**arguments)
+    except ValueError as error:
+        raise UnknownNameError(f"the metric {name!r}: {error}") from error
+
+
+def metric_class(name: str) -> type[SampleMetric]:
+    """Return the class of the metric of that name; UnknownNameError with the nearest names."""
+    file, in_file, _ = name.strip().partition(".py:")
+    if in_file:
+        _import_file(Path(f"{file}.py"))
+    return METRICS.get(_written(name).base)
+
+
+def _written(name: str) -> WrittenName:
+    """Cut a name into its parts, without its file and with short names written out."""
+    file, in_file, inner = name.strip().partition(".py:")
+    written = split_name(inner if in_file else file)
+    short = SHORT_NAMES.get(written.base)
+    if short is None or written.number is not None:
+        return written
+    base, _, number = short.partition("@")
+    return WrittenName(base, number or None, written.options)
+
+
+def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
+    """Return several metrics, from a list or from one string with commas between the names."""
+    if isinstance(names, str):
+        names = split_outside_brackets(names)
+    return [parse_metric(name) for name in names if name.strip()]
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a user's file, which registers its metrics; UnknownNameError where it cannot be done."""
+    if not path.is_file():
+        raise UnknownNameError(f"there is no file {str(path)!r} to take metrics from.")
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)  # at the end, so that the folder hides no installed module
+    spec = importlib.util.find_spec(path.stem)
+    if spec is None or spec.origin is None or Path(spec.origin) != path.resolve():
+        raise UnknownNameError(f"the module {path.stem!r} exists already: give {path} another name.")
+    try:
+        # Under its own name, which is how worker processes find its classes.
+        return import_module(path.stem)
+    except Exception as error:
+        raise UnknownNameError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error

@@ -1,43 +1,79 @@
-"""The plan: which metrics to run, and whether a dataset has what they need."""
+"""The plan of an evaluation: its metrics, and whether a dataset has the fields that they need."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import PlanError
-from .batch import has_field
-from .metrics_base import Metric, SampleMetric
-from .types import EvaluationSample, TargetCategory
+from ..errors import ArgumentError, DataError, PlanError, wrong_type
+from .dataset import Fingerprint
+from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
+from .scores import has_field
+from .types import EvaluationSample, Target
+
+MetricForm = str | Metric | Callable[..., Metric]  # the last: a class, which gets its defaults
+MetricForms = MetricForm | Iterable[MetricForm]
+_METRIC_FORMS = "a name such as 'recall@5', a metric, or a list of these"
 
 
 class PartialCoverageWarning(UserWarning):
     """Some metrics of the plan will score only a part of the dataset."""
 
 
-@dataclass
+def as_metrics(metrics: MetricForms) -> list[Metric]:
+    """Return metrics from objects, from names, or from one string with commas between the names."""
+    if isinstance(metrics, str):
+        return parse_metrics(metrics)
+    if isinstance(metrics, Metric | type):
+        return [_as_metric(metrics)]
+    if not isinstance(metrics, Iterable):
+        raise wrong_type("metrics", _METRIC_FORMS, metrics)
+    # The same list is kept if it needs no change: a caller may still add to it.
+    if isinstance(metrics, list) and all(isinstance(one, Metric) for one in metrics):
+        return metrics
+    return [_as_metric(one) for one in metrics]
+
+
+def _as_metric(thing: object) -> Metric:
+    if isinstance(thing, Metric):
+        return thing
+    if isinstance(thing, str):
+        return parse_metric(thing)
+    if isinstance(thing, type) and issubclass(thing, Metric):
+        try:
+            return thing()
+        except TypeError as error:
+            message = f"metrics has the class {thing.__name__}, which cannot be made without arguments"
+            raise ArgumentError(f"{message}: {error}") from error
+    raise wrong_type("metrics", _METRIC_FORMS, thing)
+
+
+@dataclass(init=False)
 class EvaluationPlan:
-    """The metrics of an evaluation."""
+    """The metrics of an evaluation: objects, names such as "recall@5", or one string of names."""
 
-    metrics: list[Metric] = field(default_factory=list)
+    metrics: list[Metric]
 
-    def grouped_by_target(self) -> dict[TargetCategory, list[Metric]]:
-        """The metrics under the target that each is about, in the plan's order."""
-        groups: dict[TargetCategory, list[Metric]] = {}
+    def __init__(self, metrics: MetricForms = ()) -> None:
+        self.metrics = as_metrics(metrics)
+
+    def grouped_by_target(self) -> dict[Target, list[Metric]]:
+        """Return the metrics by target, in the order of the plan."""
+        groups: dict[Target, list[Metric]] = {}
         for metric in self.metrics:
             groups.setdefault(metric.target, []).append(metric)
         return groups
 
     def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
-        """Refuse a metric that no sample has the fields for; warn where only some have them."""
+        """Raise PlanError if no sample has a field that a metric needs; warn if only some have it."""
         needed = {name for metric in self.metrics for name in metric.required_fields()}
         counts = {name: sum(has_field(sample, name) for sample in samples) for name in needed}
         self.validate_counts(counts, len(samples))
 
     def validate_counts(self, counts: Mapping[str, int], total: int) -> None:
-        """The same, from how many of the samples have each field."""
+        """Do the same, by how many of the samples have each field."""
         self._check_names()
         for metric in self.metrics:
             if isinstance(metric, SampleMetric):
@@ -53,25 +89,79 @@ class EvaluationPlan:
             if present == 0:
                 raise PlanError(
                     f"Dataset missing required field '{field_name}' for metric '{metrics[0]}': none of the "
-                    f"{total} samples has it. Add the field, or leave out {_listed(metrics)}."
+                    f"{total} samples has it. Add the field, or leave out {', '.join(metrics)}."
                 )
             if present < total:
                 warnings.warn(
-                    f"{present} of {total} samples have {field_name}: {_listed(metrics)} "
+                    f"{present} of {total} samples have {field_name}: {', '.join(metrics)} "
                     "will score only those.",
                     PartialCoverageWarning,
                     stacklevel=3,
                 )
 
     def _check_names(self) -> None:
-        repeated = [
-            name for name, count in Counter(metric.name for metric in self.metrics).items() if count > 1
-        ]
+        counts = Counter(metric.name for metric in self.metrics)
+        repeated = [name for name, count in counts.items() if count > 1]
         if repeated:
             raise PlanError(
-                f"the plan has {_listed(repeated)} more than once, but results are told apart by name."
+                f"The plan has {', '.join(repeated)} more than once, but results are identified by name."
             )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
+# The fields that decide which standard metrics a dataset supports.
+FIELDS = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+
+
+@dataclass
+class Survey:
+    """What one pass over a dataset finds: enough to choose metrics, check a plan and identify the data."""
+
+    ids: set[str] = field(default_factory=set)
+    size: int = 0
+    repeated: int = 0  # samples with the id of an earlier one
+    sha256: str = ""  # the dataset's fingerprint
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, EvaluationSample] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, dataset: Iterable[EvaluationSample], plan: EvaluationPlan | None = None) -> Survey:
+        """Count the samples that have each field, those of the plan's metrics included."""
+        metrics = plan.metrics if plan else []
+        names = {*FIELDS, *(name for metric in metrics for name in metric.required_fields())}
+        plain = [name for name in names if "." not in name]
+        dotted = [name for name in names if "." in name]
+        survey, fingerprint = cls(), Fingerprint()
+        for sample in dataset:
+            survey.size += 1
+            survey.repeated += sample.sample_id in survey.ids
+            survey.ids.add(sample.sample_id)
+            fingerprint.add([sample])
+            survey._note(sample, plain, dotted)
+        survey.sha256 = fingerprint.hexdigest()
+        return survey
+
+    def _note(self, sample: EvaluationSample, plain: Sequence[str], dotted: Sequence[str]) -> None:
+        # `has_field` is slow, and this runs for every sample: most values need no closer look.
+        present = [
+            name
+            for name in plain
+            if (value := getattr(sample, name, None)) is not None and (value or has_field(sample, name))
+        ]
+        present += [name for name in dotted if has_field(sample, name)]
+        for name in present:
+            self.counts[name] += 1
+            if name not in self.examples:
+                self.examples[name] = sample
+
+    def check_unique(self, name: str) -> None:
+        """Raise DataError if two samples of the dataset of that name have the same id."""
+        if self.repeated:
+            raise DataError(
+                name,
+                f"{self.repeated} samples have the sample_id of another one.",
+                fix="Scores are matched by id: give each sample its own.",
+            )
+
+    def forget_ids(self) -> None:
+        """Free the ids once they are checked: those of a million samples take 100 MB."""
+        self.ids = set()

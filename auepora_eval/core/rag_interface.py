@@ -1,15 +1,31 @@
-"""What can be evaluated: a RAG system, or anything that `as_system` can make one of."""
+"""What can be evaluated: a RAG system, or anything that `as_system` accepts."""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from time import perf_counter
 from typing import Any, Protocol, cast
 
-from .types import DOCUMENTS_MISSING, Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from ..errors import ArgumentError, wrong_type
+from .types import (
+    DOCUMENTS_MISSING,
+    Document,
+    EvaluationSample,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    as_document,
+    as_response,
+)
+
+_SYSTEM_FORMS = (
+    "an object with run(sample, top_k=...), a function of the query, or a pair (retrieve, generate)"
+)
+_OUTPUT_KEYS = ("answer", "response", "retrieved", "timings", "extra")
+_HIT_FORMS = "an id, an (id, text) or (id, score) pair, a dict with 'doc_id' or a Document"
 
 
 class RAGSystem(ABC):
@@ -22,13 +38,13 @@ class RAGSystem(ABC):
 
 
 class RAGSystemProtocol(Protocol):
-    """The same, for those who would rather not inherit."""
+    """A system that does not inherit from RAGSystem."""
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs: ...
 
 
 class Retriever(ABC):
-    """Finds documents for a query, best first."""
+    """Retrieves documents for a query, best first."""
 
     @abstractmethod
     def retrieve(self, query: str, *, top_k: int = 5) -> list[RetrievedDocument]: ...
@@ -51,19 +67,17 @@ class SimpleRAGSystem(RAGSystem):
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
         start = perf_counter()
         retrieved = self._retriever.retrieve(sample.query, top_k=top_k)
-        found = perf_counter()
+        retrieval_end = perf_counter()
         response = self._generator.generate(sample.query, [hit.doc for hit in retrieved])
-        done = perf_counter()
-        timings = {"retrieval": found - start, "generation": done - found, "end_to_end": done - start}
-        return SystemOutputs(retrieved=retrieved, response=response, timings=timings)
+        return _timed(retrieved, response, start, retrieval_end)
 
 
 def as_system(thing: Any) -> RAGSystemProtocol:
-    """Make a system of whatever there is.
+    """Return a system made from an object, a function, or a pair of functions.
 
     Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes the query (or
     the whole sample, if its first parameter is called `sample` or annotated as one); a pair (retrieve,
-    generate) of functions or of objects with those methods. `top_k` is passed to whoever takes it. A
+    generate) of functions or of objects with those methods. `top_k` is passed to those that take it. A
     callable may return SystemOutputs, a Response, a string, a pair (documents, answer) or a dict with
     "answer" and "retrieved"; documents may be RetrievedDocuments, Documents, dicts, (id, text) or (id, score)
     pairs, or ids.
@@ -72,58 +86,54 @@ def as_system(thing: Any) -> RAGSystemProtocol:
     >>> system.run(EvaluationSample("1", "What is it?")).response.text
     'forty-two'
     """
+    # Before callable(): an object of a framework is often both.
     if hasattr(thing, "run"):
         return cast(RAGSystemProtocol, thing)
     if isinstance(thing, tuple) and len(thing) == 2:
         return _Pair(_method(thing[0], "retrieve"), _method(thing[1], "generate"))
     if callable(thing):
         return _Function(thing)
-    raise TypeError(
-        f"a {type(thing).__name__} is not a RAG system: give an object with run(sample, top_k=...), "
-        "a function of the query, or a pair (retrieve, generate)"
-    )
+    raise wrong_type("system", _SYSTEM_FORMS, thing)
 
 
 def parts_of(system: Any) -> tuple[Any, ...]:
-    """What a system was made of: the functions or objects that somebody wrote; else itself."""
+    """Return the user's own functions or objects that a system was made from, or the system itself."""
     if isinstance(system, _Function):
         return (system._function,)
     if isinstance(system, _Pair):
         return system._retrieve, system._generate
-    return (system._retriever, system._generator) if isinstance(system, SimpleRAGSystem) else (system,)
+    if isinstance(system, SimpleRAGSystem):
+        return system._retriever, system._generator
+    return (system,)
 
 
 def as_outputs(raw: Any) -> SystemOutputs:
-    """SystemOutputs from the short forms that a function may return (see `as_system`)."""
+    """Return SystemOutputs from the short forms that a function may return (see `as_system`)."""
     if isinstance(raw, SystemOutputs):
         return raw
     if isinstance(raw, dict):
         return _from_dict(raw)
     if isinstance(raw, tuple) and len(raw) == 2:
-        return SystemOutputs(_as_retrieved(raw[0]), _as_response(raw[1]))
-    return SystemOutputs([], _as_response(raw), extra={DOCUMENTS_MISSING: True})
+        return SystemOutputs(_as_retrieved(raw[0]), as_response(raw[1]))
+    # An answer alone says nothing about retrieval, which is not the same as an empty list.
+    return SystemOutputs([], as_response(raw), extra={DOCUMENTS_MISSING: True})
 
 
-def _from_dict(raw: dict[str, Any]) -> SystemOutputs:
-    known = ("answer", "response", "retrieved", "timings", "extra")
-    strange = [str(key) for key in raw if key not in known]
-    if strange or not raw:
-        # Read as nothing, a misnamed answer would be scored as an empty one.
-        raise TypeError(f"a dict must have 'answer' and 'retrieved', not {strange[:5]}")
+def _from_dict(raw: Mapping[str, Any]) -> SystemOutputs:
+    unknown = [str(key) for key in raw if key not in _OUTPUT_KEYS]
+    if unknown or not raw:
+        # If unknown keys were ignored, a misnamed answer would be scored as an empty one.
+        raise ArgumentError(f"a dict must have 'answer' and 'retrieved', not {unknown[:5]}")
     answer = raw["response"] if raw.get("response") is not None else raw.get("answer", "")
-    return SystemOutputs(
-        _as_retrieved(raw.get("retrieved") or []),
-        _as_response(answer),
-        dict(raw.get("timings") or {}),
-        {
-            **(raw.get("extra") or {}),
-            **({} if raw.get("retrieved") is not None else {DOCUMENTS_MISSING: True}),
-        },
-    )
+    extra = dict(raw.get("extra") or {})
+    if raw.get("retrieved") is None:
+        extra[DOCUMENTS_MISSING] = True
+    hits = _as_retrieved(raw.get("retrieved") or [])
+    return SystemOutputs(hits, as_response(answer), dict(raw.get("timings") or {}), extra)
 
 
 class _Function:
-    """A plain callable, seen as a system."""
+    """A plain callable as a system."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -131,7 +141,7 @@ class _Function:
         self._options = _option_names(function)
         self.is_async = inspect.iscoroutinefunction(function)
         first = next(iter(inspect.signature(function).parameters.values()), None)
-        # Only who asks for the sample gets it: it holds the reference answer, and a prompt must not.
+        # The sample has the reference answer, which must not get into a prompt by accident.
         self._takes_sample = first is not None and (
             first.name == "sample" or "EvaluationSample" in str(first.annotation)
         )
@@ -142,7 +152,7 @@ class _Function:
 
 
 class _Pair:
-    """Two functions, retrieve(query, top_k) and generate(query, documents), seen as a system."""
+    """Two functions, retrieve(query, top_k) and generate(query, documents), as a system."""
 
     def __init__(self, retrieve: Callable[..., Any], generate: Callable[..., Any]) -> None:
         self._retrieve, self._generate = retrieve, generate
@@ -154,34 +164,42 @@ class _Pair:
         if self.is_async:
             return self._run_async(sample, top_k)
         start = perf_counter()
-        retrieved = _as_retrieved(self._find(sample.query, top_k))
-        found = perf_counter()
+        retrieved = _as_retrieved(self._hits(sample.query, top_k))
+        retrieval_end = perf_counter()
         answer = self._generate(sample.query, [hit.doc for hit in retrieved])
-        return _timed(retrieved, answer, start, found)
+        return _timed(retrieved, answer, start, retrieval_end)
 
-    def _find(self, query: str, top_k: int) -> Any:
+    def _hits(self, query: str, top_k: int) -> Any:
         return self._retrieve(query, top_k=top_k) if "top_k" in self._options else self._retrieve(query)
 
     async def _run_async(self, sample: EvaluationSample, top_k: int) -> SystemOutputs:
         start = perf_counter()
-        retrieved = _as_retrieved(await _maybe_awaited(self._find(sample.query, top_k)))
-        found = perf_counter()
+        retrieved = _as_retrieved(await _maybe_awaited(self._hits(sample.query, top_k)))
+        retrieval_end = perf_counter()
         answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
-        return _timed(retrieved, answer, start, found)
+        return _timed(retrieved, answer, start, retrieval_end)
 
 
-def _timed(retrieved: list[RetrievedDocument], answer: Any, start: float, found: float) -> SystemOutputs:
-    done = perf_counter()
-    timings = {"retrieval": found - start, "generation": done - found, "end_to_end": done - start}
-    return SystemOutputs(retrieved, _as_response(answer), timings)
+def _timed(
+    retrieved: list[RetrievedDocument], answer: Any, start: float, retrieval_end: float
+) -> SystemOutputs:
+    """Return outputs with the seconds of each step; generation ended just now."""
+    end = perf_counter()
+    timings = {
+        "retrieval": retrieval_end - start,
+        "generation": end - retrieval_end,
+        "end_to_end": end - start,
+    }
+    return SystemOutputs(retrieved, as_response(answer), timings)
 
 
 def _option_names(function: Callable[..., Any]) -> set[str]:
-    """What a function can be told by name."""
+    """Return the parameter names of a function; one with **options also takes top_k."""
     parameters = inspect.signature(function).parameters.values()
-    return {p.name for p in parameters} | (
-        {"top_k"} if any(p.kind is p.VAR_KEYWORD for p in parameters) else set()
-    )
+    names = {parameter.name for parameter in parameters}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        names.add("top_k")
+    return names
 
 
 async def _maybe_awaited(value: Any) -> Any:
@@ -191,43 +209,28 @@ async def _maybe_awaited(value: Any) -> Any:
 def _method(thing: Any, name: str) -> Callable[..., Any]:
     method = getattr(thing, name, thing)
     if not callable(method):
-        raise TypeError(f"a {type(thing).__name__} is neither a function nor has it a method {name}()")
+        raise wrong_type("system", f"a function or an object with {name}()", thing)
     return cast(Callable[..., Any], method)
-
-
-def _as_response(raw: Any) -> Response:
-    if isinstance(raw, Response):
-        return raw
-    if isinstance(raw, str):
-        return Response(raw)
-    if isinstance(raw, dict) and isinstance(raw.get("text"), str):
-        return Response(raw["text"], raw.get("structured"), dict(raw.get("metadata") or {}))
-    raise TypeError(f"an answer must be a string or a Response, not {type(raw).__name__}")
 
 
 def _as_retrieved(raw: Any) -> list[RetrievedDocument]:
     if isinstance(raw, str | bytes | dict) or not hasattr(raw, "__iter__"):
-        raise TypeError(f"retrieved documents must be a list, not {type(raw).__name__}")
+        raise wrong_type("retrieved", "a list of documents", raw)
     return [_as_hit(item, rank) for rank, item in enumerate(raw, start=1)]
 
 
 def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
     if isinstance(raw, RetrievedDocument):
         return raw
-    if isinstance(raw, Document):
-        return RetrievedDocument(raw, 1 / rank, rank)
-    if isinstance(raw, str):
-        return RetrievedDocument(Document(raw, ""), 1 / rank, rank)
     if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], str):
+        # Without a score of the system, 1/rank keeps the order of the list.
         return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
     if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], Real):
         return RetrievedDocument(Document(str(raw[0]), ""), float(raw[1]), rank)
     if isinstance(raw, dict) and "doc_id" in raw:
-        doc = Document(str(raw["doc_id"]), str(raw.get("text") or ""), dict(raw.get("metadata") or {}))
         score = raw.get("score")
-        return RetrievedDocument(
-            doc, 1 / rank if score is None else float(score), int(raw.get("rank") or rank)
-        )
-    raise TypeError(
-        f"a retrieved document must be an id, an (id, text) pair, a dict or a Document, not {raw!r:.80}"
-    )
+        own_rank = int(raw.get("rank") or rank)
+        return RetrievedDocument(as_document(raw), 1 / rank if score is None else float(score), own_rank)
+    if isinstance(raw, Document | str):
+        return RetrievedDocument(as_document(raw), 1 / rank, rank)
+    raise wrong_type("a retrieved document", _HIT_FORMS, raw)

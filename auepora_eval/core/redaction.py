@@ -1,47 +1,48 @@
-"""Secrets taken out of every text that leaves."""
+"""Remove secrets from every text that is stored, logged or printed."""
 
 from __future__ import annotations
 
 import base64
+import os
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
-from .secret_texts import without_told_secrets
-from .secret_values import compiled, is_plain_word, secrets_in_environment
-
-_SHORTEST = 8  # a shorter one would be found in ordinary words
-_SHORTEST_ALONE = 6  # if it has a digit or a sign in it, and nothing beside it
+_SHORTEST = 8  # a shorter secret would match ordinary words
+_SHORTEST_ALONE = 6  # if it has a digit or a punctuation mark, and is a word of its own
 _MASK = "***"
 
-# How tools write a sign that is not to be taken for one of theirs; JSON in JSON has many backslashes.
+# How formats escape characters. JSON within JSON has many backslashes.
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _SLASHES = r"\\{0,8}"
 
 
 class Redactor:
-    """Takes secrets out of texts: as they are, and as URLs, JSON (of JSON), HTML and base64 write them."""
+    """Masks secrets in texts: plain, and as URLs, JSON (also nested), HTML and base64 write them."""
 
     def __init__(self, secrets: Iterable[str], *, alone: bool = False) -> None:
-        """`alone` looks for shorter ones too, where they stand by themselves."""
-        found = set(secrets)
-        known = {secret: list(_forms(secret)) for secret in found if len(secret) >= _SHORTEST}
-        if alone:
-            known |= {secret: [_apart(secret)] for secret in found if _can_stand_alone(secret)}
+        """Compile the secrets. `alone` includes shorter ones, where they are words of their own."""
+        unique = set(secrets)
+        known = {secret: list(_forms(secret)) for secret in unique if len(secret) >= _SHORTEST}
+        for secret in unique if alone else ():
+            is_short = _SHORTEST_ALONE <= len(secret) < _SHORTEST
+            if is_short and not secret.isalpha() and not secret.isdigit():
+                known[secret] = [rf"(?<![A-Za-z0-9]){_written(secret)}(?![A-Za-z0-9])"]
         self._pattern = _any_of(known)
         tokens = {secret: forms for secret, forms in known.items() if not is_plain_word(secret)}
         self._tokens = self._pattern if len(tokens) == len(known) else _any_of(tokens)
 
     def __call__(self, text: str) -> str:
-        """A text about a call: an error, a header."""
+        """Return a text about a call, such as an error or a header, without the secrets."""
         return self._pattern.sub(_MASK, text) if self._pattern else text
 
     def within(self, document: Any) -> Any:
-        """What a system answers, with every text in it; read from JSON before, since escapes hide a secret.
+        """Return the decoded reply of a system without the secrets: in JSON, escapes could hide one.
 
-        Keys that are plain words stay there: who gives a local server the key `question` asks questions.
+        A secret that is a plain word stays: with the key `question`, a reply may contain that word.
         """
         if isinstance(document, str):
             return self._tokens.sub(_MASK, document) if self._tokens else document
@@ -59,10 +60,10 @@ class Redactor:
 
 
 def without_secrets(text: str) -> str:
-    """A text without the values of environment variables that are named like keys, and without what else
-    looks like a secret: `Authorization: Bearer ...`, passwords and keys in URLs, `api_key='...'`.
+    """Return a text without the values of environment variables that are named like keys, and without other
+    texts that look like secrets: `Authorization: Bearer ...`, passwords and keys in URLs, `api_key='...'`.
 
-    For what other people's code says when it fails: clients like to print the request that went wrong.
+    For error messages of other code: many clients print the request that failed.
     """
     text = _redactor(tuple(secrets_in_environment()))(text)
     if "@" in text:
@@ -70,19 +71,20 @@ def without_secrets(text: str) -> str:
         text = compiled(_TOKEN_IN_URL).sub(rf"\1{_MASK}@", text)
     if "=" in text:
         text = compiled(_IN_QUERY).sub(rf"\1{_MASK}", text)
-    lowered = text.lower()  # looking for words takes a tenth of looking for the pattern
+    lowered = text.lower()  # a search for words takes a tenth of the time of the pattern
     if any(word in lowered for word in _BEFORE_CREDENTIALS):
         text = compiled(_CREDENTIAL).sub(rf"\1{_MASK}", text)
-    return without_told_secrets(text)
+    return _without_named_secrets(text)
 
 
+# By the values: a key that is set while the program runs is masked from the next message on.
 @lru_cache(maxsize=32)
 def _redactor(values: tuple[str, ...]) -> Redactor:
     return Redactor(values, alone=True)
 
 
-# Everything is of bounded length: a long text is not to take longer than it is long.
-_END = r"""\s\0"'<>\\"""  # of a word, also where it is quoted; NUL stands between the facts of an event
+# Every repetition is bounded, so that the time stays linear in the length of the text.
+_END = r"""\s\0"'<>\\"""  # of a word, also where it is quoted; NUL separates the facts of an event
 _HOST = r"(:(?:\\{0,8}/){2}"
 _PASSWORD_IN_URL = rf"{_HOST}[^{_END}/?#@:]{{0,256}}:)[^{_END}/?#]{{1,512}}@"
 _TOKEN_IN_URL = _HOST + r")(?=[^\s@]{0,60}[0-9])[\w~.+-]{20,256}@"
@@ -109,33 +111,25 @@ _CREDENTIAL = (
 
 
 def _any_of(known: Mapping[str, list[str]]) -> re.Pattern[str] | None:
-    """A pattern for all forms of these secrets."""
-    # The longest first: one may hold another.
+    """Return a pattern for all forms of these secrets."""
+    # The longest first: one may contain another.
     ordered = sorted(known, key=lambda secret: (-len(secret), secret))
     forms = [form for secret in ordered for form in known[secret]]
     return re.compile("|".join(forms)) if forms else None
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """Patterns that find it."""
+    """Yield patterns for a secret: as it is written, and in base64."""
     yield _written(secret)
-    for before in range(3):  # where it begins within a group of three bytes decides how base64 writes it
+    for before in range(3):  # base64 depends on where it starts within a group of three bytes
         encoded = base64.b64encode(b"\0" * before + secret.encode("utf-8", "surrogateescape")).decode()
-        # The first and the last group also depend on what stands beside it.
+        # The first and the last group also depend on the bytes beside it.
         inner = encoded[4 if before else 0 :].rstrip("=")
         yield re.escape(inner[: len(inner) // 4 * 4] if len(inner) % 4 else inner)
 
 
-def _can_stand_alone(secret: str) -> bool:
-    return _SHORTEST_ALONE <= len(secret) < _SHORTEST and not secret.isalpha() and not secret.isdigit()
-
-
-def _apart(secret: str) -> str:
-    return rf"(?<![A-Za-z0-9]){_written(secret)}(?![A-Za-z0-9])"
-
-
 def _written(secret: str) -> str:
-    """A text, however often it was put into JSON, or once into a URL or HTML."""
+    """Return a pattern for a text that was escaped several times for JSON, or once for a URL or HTML."""
     parts = re.findall(r"\\+|[^\\]", secret, re.DOTALL)
     return "".join(_sign(part) for part in parts)
 
@@ -143,11 +137,11 @@ def _written(secret: str) -> str:
 def _sign(sign: str) -> str:
     if sign.isascii() and sign.isalnum():
         return sign
-    if sign[0] == "\\":  # each of them becomes two, whenever it is put into JSON
+    if sign[0] == "\\":  # each becomes two whenever it is escaped for JSON
         return rf"(?:(?:%5[Cc]){{{len(sign)}}}|\\{{{len(sign)},{8 * len(sign)}}})"
     data = sign.encode("utf-8", "surrogateescape")
     ways = ["".join(f"%{_hex(f'{byte:02x}')}" for byte in data)]
-    if ord(sign) < 0xDC80 or ord(sign) > 0xDCFF:  # else a byte that is no text
+    if ord(sign) < 0xDC80 or ord(sign) > 0xDCFF:  # otherwise a byte that is not text
         units = sign.encode("utf-16-be")
         pairs = [units[place : place + 2].hex() for place in range(0, len(units), 2)]
         ways.append("".join(rf"\\{{1,8}}u{_hex(pair)}" for pair in pairs))
@@ -164,5 +158,197 @@ def _sign(sign: str) -> str:
 
 
 def _hex(digits: str) -> str:
-    """Hexadecimal digits in capitals or not."""
+    """Return a pattern for hexadecimal digits in either case."""
     return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
+
+
+# Secrets by the name before them, or by their own form: `api_key='...'`, `Cookie: ...`, `sk-...`.
+#
+# Ordinary texts must stay as they are: `password: incorrect`, `api_key=self.key`, `max_tokens=100`. So a
+# value is masked only if it is quoted, directly after its name, or has a digit, and is not a plain word.
+
+_QUOTE = r"""\\{0,8}["']"""
+_SET_TO = rf"(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,8}}[bru]?"
+# The path of a key file is not a secret: base64 has no dots, and is never all in lower case.
+_PATH = r"(?:~|\.{1,2})?/(?-i:[a-z0-9_./-]{1,256}(?![\w+=-])|[\w./-]{1,256}\.[a-z]{2,5}(?![\w+=-]))"
+_COLUMN = r"(?-i:[a-z]{2,20}(?:_[a-z]{1,20}){0,4}_[0-9]{1,3}(?![\w-]))"
+_NO_KEY = rf"(?!{_SET_TO}(?:(?:{_QUOTE})?(?:[a-z][a-z0-9+.-]{{1,10}}://|{_PATH})|{_COLUMN}))"
+_KEYS = rf"(?:api[ _-]?key|(?:access|secret|private|signing|account)[_-]?key){_NO_KEY}"
+_TOKENS = r"(?:access|refresh|auth|session|bearer|api)[_-]token|(?<![A-Za-z_])id_token"
+# The shell's PWD is a folder, that of a connection string is not.
+_PWD = rf"(?-i:(?<![A-Za-z])[pP]wd|(?<=[;_])PWD)(?!{_SET_TO}(?:{_QUOTE})?(?:[~.]{{0,2}}/|[A-Za-z]:))"
+_PASSWORDS = rf"password|passwd|passphrase|secret|{_PWD}"
+_NAME = rf"(?i:{_KEYS}|{_TOKENS}|{_PASSWORDS})"
+_SIGN = r"""[^\s\0"'<>\\,;&(){}\[\]*$]"""  # of a value that is not quoted
+_QUOTED_SIGN = r"""(?:[^\s\0"'\\*$<{]|\\{1,8}[^\s"'])"""
+# Words about a secret, or in its place. A name in capitals is that of a variable.
+_WORD = (
+    r"(?:(?i:none|null|nil|true|false|undefined|unknown|missing|required|optional|invalid|incorrect|wrong|expired"
+    r"|revoked|empty|blank|unset|not[_-]?set|string|str|text|bytes|redacted|hidden|masked|removed|default|example"
+    r"|placeholder|password|passwd|secret|token|(?:api[_-]?)?key|value|your[\w-]*|env:\w+|x+)"
+    r"|[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8})(?![\w-])"
+)
+_DIGIT = rf"(?={_SIGN}{{0,63}}[0-9])"
+_PAIRS = (
+    # api_key='...', "api_key": "..."
+    rf"({_NAME}(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,8}}[bru]?{_QUOTE})(?!{_WORD})"
+    rf"{_QUOTED_SIGN}{{4,1024}}(?={_QUOTE}|\Z)",
+    # api_key=...; a word without digits only as a password, and if no code follows
+    rf"({_NAME}=)(?!{_WORD})(?!\d{{1,7}}\b){_DIGIT}{_SIGN}{{6,1024}}+(?![(\[])",
+    rf"((?i:{_PASSWORDS})=)(?!{_WORD})[A-Za-z]{{6,64}}(?=[\s;&]|\Z)",
+    # api key: ...
+    rf"((?i:{_KEYS}|{_TOKENS}|(?:client|app)[_-]secret|passw(?:or)?d|passphrase)\s{{0,4}}[:=]\s{{1,4}})"
+    rf"(?!{_WORD}){_DIGIT}{_SIGN}{{8,1024}}+(?![(\[])",
+    rf"((?i:api key provided:\s{{1,4}}))(?!{_WORD}){_SIGN}{{4,1024}}",
+)
+_BEFORE_PAIRS = (
+    *("api_key", "apikey", "api-key", "api key", "accesskey", "access_key", "access-key", "secret"),
+    *("private_key", "private-key", "signing_key", "account_key", "accountkey", "passw", "passphrase"),
+    *("_token", "-token", "pwd"),
+)
+
+_COOKIE_PAIR = r"""[\w!#$%&+.^|~-]{1,64}=[^\s\0;"',\\]{1,4096}"""
+_COOKIE = (
+    rf"""((?i:\b(?:set-)?cookie)(?:{_QUOTE})?\s{{0,4}}:\s{{0,4}}(?:{_QUOTE})?)(?!{_WORD})"""
+    rf"{_COOKIE_PAIR}(?:;\s{{0,4}}{_COOKIE_PAIR}){{0,50}}"
+)
+
+# Keys with a well-known prefix.
+_BEGINNINGS = ("sk-", "sk_", "rk_", "pk_", "gh", "glpat-", "xox", "hf_", "akia", "asia", "aiza", "eyj")
+_PACKAGE = r"(?:[a-z]{2,12}[0-9]{0,2}|v?[0-9]{1,8})(?:-(?:[a-z]{2,12}[0-9]{0,2}|v?[0-9]{1,8})){0,8}(?![\w-])"
+_KNOWN_KEY = (
+    rf"(?<![A-Za-z0-9_-])(?:sk-(?!{_PACKAGE})(?=[\w-]{{0,200}}[0-9])[\w-]{{16,256}}"
+    r"|[srp]k_(?:live|test)_\w{8,256}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,256}|github_pat_\w{20,256}|glpat-[\w-]{16,256}|xox[abeoprs]-[\w-]{10,256}"
+    r"|hf_[A-Za-z0-9]{20,256}|A(?:KI|SI)A[0-9A-Z]{16}(?![0-9A-Z])|AIza[\w-]{30,64}"
+    r"|eyJ[\w-]{8,4096}\.eyJ[\w-]{8,8192}\.[\w-]{8,2048})"
+)
+
+
+def _without_named_secrets(text: str) -> str:
+    """Return a text without the values of names such as `api_key`, and without keys of known providers."""
+    lowered = text.lower()
+    if any(word in lowered for word in _BEFORE_PAIRS):
+        for pattern in _PAIRS:
+            text = compiled(pattern).sub(rf"\1{_MASK}", text)
+    if "cookie" in lowered:
+        text = compiled(_COOKIE).sub(_without_cookies, text)
+    if any(word in lowered for word in _BEGINNINGS):
+        text = compiled(_KNOWN_KEY).sub(_MASK, text)
+    return text
+
+
+def _without_cookies(match: re.Match[str]) -> str:
+    pairs = match[0][len(match[1]) :].split(";")
+    are_words = all(is_plain_word(pair.partition("=")[2].strip()) for pair in pairs)
+    return match[0] if are_words else f"{match[1]}{_MASK}"
+
+
+# Which values of environment variables are secrets: by the name of the variable, or by their own form.
+
+# Words of a name, between its underscores: DB_PASS, GH_PAT, OPENAI_API_KEY_2.
+_SURE = frozenset(
+    "KEY KEYS APIKEY TOKEN TOKENS SECRET SECRETS PASSWORD PASSWORDS PASSWD PASSPHRASE BEARER JWT COOKIE"
+    " CONNSTR CONNECTIONSTRING".split()
+)
+# Their values are often files or sockets instead.
+_LIKELY = frozenset("PASS PWD PAT AUTH CREDENTIAL CREDENTIALS CRED CREDS DSN".split())
+_GLUED = tuple("PASSWORD PASSWD PASSPHRASE SECRET TOKEN APIKEY ACCESSKEY SECRETKEY PRIVATEKEY".split())
+# A name that ends with one of these is about a secret: AUTH_METHOD, TOKEN_URL, SSL_KEY_FILE.
+_ABOUT = frozenset(
+    "FILE PATH DIR HOME SOCK SOCKET URL URI ENDPOINT HOST PORT NAME TYPE METHOD MODE USER USERNAME LENGTH"
+    " SIZE COUNT LIMIT TTL EXPIRY TIMEOUT HEADER PREFIX VERSION REGION PROVIDER SCOPE SCOPES REALM ISSUER"
+    " ALGORITHM ENABLED DISABLED REQUIRED PARALLELISM ENV".split()
+)
+_BY_LOOKS = ("SK", "SID")  # secret keys and session ids, but also countries and databases
+_OUR_FOLDER = ("PWD", "OLDPWD")
+
+_PARTS = r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])"
+_START_OF_A_PATH = r"~|\.{0,2}/|[A-Za-z]:[\\/]"
+_IN_ADDRESS = r"://[^\s/?#@:]*:([^\s/?#]+)@"
+_VALUE_IN_QUERY = r"[?&](?i:(?:api[_-]?)?key|(?:access_)?token|sig|secret|password)=([^&#\s]+)"
+_IN_PAIRS = r"(?:^|[;\s])(?i:password|pwd|(?:account|sharedaccess|access|secret)key)\s?=\s?([^;\s]+)"
+# Anybody with the address of a webhook can post to it; most contain a token.
+_WEBHOOK_PATH = r"(?<=[^/:])/(?!/).*"
+_IN_PATH = r"://[^/]+/(?:.*/)?(?=[\w-]*[0-9])[\w-]{8,}(?:$|[/?])"
+_OF_NO_WORDS = r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}"
+_LONG_LINE = 16  # of a key of several lines
+_WORDS = r"[^\W\d_]+(?:[-_. ][^\W\d_]+)*"
+_LONGEST_WORD = 15
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when it is first needed: all of them would double the start time of a command."""
+    return re.compile(pattern)
+
+
+def is_plain_word(text: str) -> bool:
+    """Return whether a text is a word or two (`question`, `not-needed`): short, no digit, one case."""
+    is_one_case = text.islower() or text.isupper() or text.istitle()
+    return len(text) <= _LONGEST_WORD and is_one_case and compiled(_WORDS).fullmatch(text) is not None
+
+
+def secrets_in_environment() -> Iterator[str]:
+    """Yield every value in the environment, or part of one, that looks like a secret."""
+    for name, value in os.environ.items():
+        yield from _secrets_of(name, value)
+
+
+@lru_cache(maxsize=4096)
+def _secrets_of(name: str, value: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(secret.strip() for secret in _candidates(name, value.strip())))
+
+
+def _candidates(name: str, value: str) -> Iterator[str]:
+    if _is_secret(name, value):
+        yield value
+        # A message may quote one line of a key in PEM format.
+        if "\n" in value:
+            lines = (line.strip() for line in value.splitlines())
+            yield from (line for line in lines if len(line) >= _LONG_LINE and not line.startswith("-----"))
+        if (path := compiled(_WEBHOOK_PATH).search(value)) is not None and "WEBHOOK" in name.upper():
+            yield path[0]  # connection errors have the host and the path separately
+    if "://" in value:
+        for password in compiled(_IN_ADDRESS).findall(value):
+            yield password
+            yield percent_decoded(password)
+        yield from compiled(_VALUE_IN_QUERY).findall(value)
+    if "=" in value:
+        yield from compiled(_IN_PAIRS).findall(value)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if name.upper() in _OUR_FOLDER:
+        return False
+    parts = [part.rstrip("0123456789") for part in compiled(_PARTS).split(name)]
+    words = [part.upper() for part in parts if part]
+    if not words:
+        return False
+    if words[-1] in _BY_LOOKS:
+        return compiled(_OF_NO_WORDS).fullmatch(value) is not None
+    if any(word.endswith("WEBHOOK") for word in words):
+        return compiled(_IN_PATH).search(value) is not None
+    if words[-1] in _ABOUT:
+        return False
+    is_sure = any(word in _SURE or word.endswith(_GLUED) for word in words)
+    is_sure = is_sure or ("CONNECTION" in words and not {"STRING", "STRINGS"}.isdisjoint(words))
+    if compiled(_START_OF_A_PATH).match(value):  # a key in base64 may start like a path
+        return is_sure and not _exists(value)
+    if value.isdigit() and "TOKENS" in words:  # their number
+        return False
+    return is_sure or not _LIKELY.isdisjoint(words)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # too long, no home folder, a lone surrogate
+        return False
+
+
+def percent_decoded(text: str, errors: str = "surrogateescape") -> str:
+    """Return a text with `%41` as `A`."""
+    raw = text.encode("utf-8", errors)
+    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes([int(match[1], 16)]), raw)
+    return raw.decode("utf-8", errors)

@@ -1,29 +1,38 @@
-"""One registry for everything that can be added: metrics, formats, executors."""
+"""The registry of everything that can be added (metrics, formats, executors), and the names of metrics."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from importlib import import_module
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from ..errors import UnknownNameError
+from ..errors import UnknownNameError, did_you_mean
 
 T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names to things. Other packages add theirs by an entry point in `auepora_eval.<kind>s`."""
+    """Names to things. Other packages add theirs by an entry point in `auepora_eval.<kind>s`.
 
-    def __init__(self, kind: str) -> None:
+    `modules` says which module registers a name when it is imported, so that only that one is.
+    """
+
+    def __init__(self, kind: str, modules: Mapping[str, str] | None = None) -> None:
         self.kind = kind
+        self.modules = dict(modules or {})
         self._things: dict[str, T] = {}
         self._plugins_loaded = False
 
     def add(self, name: str) -> Callable[[T], T]:
-        """Decorator: register what follows under this name."""
+        """Register what is decorated under this name."""
 
         def register(thing: T) -> T:
-            if name in self._things and self._things[name] is not thing:
+            # A name of the library can be registered by its own module only.
+            home = self.modules.get(name, "")
+            if self._things.get(name, thing) is not thing or (home and thing.__module__ != home):
                 raise ValueError(f"there is a {self.kind} {name!r} already")
             self._things[name] = thing
             return thing
@@ -31,24 +40,325 @@ class Registry(Generic[T]):
         return register
 
     def get(self, name: str) -> T:
-        """The thing of that name, or an error with the nearest names."""
+        """Return the thing of that name, or raise an error with the nearest names."""
         if name not in self._things:
-            self._load_plugins()
+            self._load(name)
         if name not in self._things:
-            near = difflib.get_close_matches(name, self._things, n=3, cutoff=0.5)
-            hint = f" Did you mean {' or '.join(near)}?" if near else f" Known: {', '.join(self)}."
-            raise UnknownNameError(f"there is no {self.kind} {name!r}.{hint}")
+            hint = did_you_mean(name, list(self), f"Known: {', '.join(self)}.", count=3, cutoff=0.5)
+            raise UnknownNameError(f"there is no {self.kind} {name!r}. {hint}")
         return self._things[name]
 
     def __iter__(self) -> Iterator[str]:
         self._load_plugins()
-        return iter(sorted(self._things))
+        return iter(sorted({*self._things, *self.modules}))
+
+    def _load(self, name: str) -> None:
+        if name in self.modules:
+            import_module(self.modules[name])
+        else:
+            self._load_plugins()
 
     def _load_plugins(self) -> None:
         if self._plugins_loaded:
             return
+        # Set first: a plug-in that asks for the registry while it loads must not recurse.
         self._plugins_loaded = True
         from importlib.metadata import entry_points
 
         for point in entry_points(group=f"auepora_eval.{self.kind}s"):
             self.add(point.name)(point.load())
+
+
+# The names of metrics: written from a metric's fields by a template, and read back into arguments.
+
+Fields = Sequence[Field[Any]]
+
+# base, number after the @, options in brackets: of a template, and of a name that somebody wrote.
+_TEMPLATE = re.compile(r"(?P<base>\w+)(?:@(?P<number>\{[^{}]+\}))?(?:\[(?P<options>[^\[\]]+)\])?")
+_SLOT = re.compile(r"(?:(?P<key>\w+)=)?\{(?P<field>\w+)(?P<optional>\?)?(?::(?P<spec>[^{}]+))?\}")
+_NAME = re.compile(r"(?P<base>\w+)(?:@(?P<number>[^\[\]@]+))?(?:\[(?P<options>.*)\])?")
+_RANGE = re.compile(r"([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])")
+
+
+class WrittenName(NamedTuple):
+    """A name as somebody wrote it, cut into its three parts."""
+
+    base: str
+    number: str | None
+    options: str | None
+
+
+def split_name(name: str) -> WrittenName:
+    """Cut a name into base, number and options; UnknownNameError where it has another form."""
+    match = _NAME.fullmatch(name.strip())
+    if match is None:
+        raise UnknownNameError(f"{name!r} is not a metric name: write base@number[option], such as recall@5")
+    return WrittenName(match["base"], match["number"] or None, match["options"])
+
+
+def split_outside_brackets(text: str) -> list[str]:
+    """Cut at the commas that are not inside brackets: a name may contain another name."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return pieces
+
+
+class Slot(NamedTuple):
+    """One field of a template: how it is written, and whether it is left out at its default."""
+
+    field: str
+    key: str
+    optional: bool
+    spec: str
+
+    def write(self, value: object) -> str:
+        if isinstance(value, bool):
+            text = str(value).lower()
+        elif self.spec:
+            text = format(value, self.spec)
+        else:
+            # All digits: different numbers must give different names, which are read back exactly.
+            text = value if isinstance(value, str) else repr(value)
+        if self.key:
+            return f"{self.key}={text}"
+        # A bare option ends at an equals sign: a text that has one of its own is written with its key.
+        return f"{self.field}={text}" if "=" in text else text
+
+
+@dataclass(frozen=True)
+class NameTemplate:
+    """How a metric's name is made of its fields."""
+
+    base: str
+    number: Slot | None = None
+    options: tuple[Slot, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> NameTemplate:
+        """Read a template; ValueError where it has another form."""
+        match = _TEMPLATE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a template of a metric name, such as 'brevity@{{words}}'")
+        number = None if match["number"] is None else _slot(match["number"], text)
+        options = match["options"].split(",") if match["options"] else ()
+        return cls(match["base"], number, tuple(_slot(option, text) for option in options))
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return self.options if self.number is None else (self.number, *self.options)
+
+    def name_of(self, metric: Any) -> str:
+        """Write the name of a metric."""
+        defaults = {field.name: field.default for field in fields(metric)}
+
+        def written(slot: Slot) -> str:
+            value = getattr(metric, slot.field)
+            return "" if slot.optional and value == defaults[slot.field] else slot.write(value)
+
+        number = "" if self.number is None else written(self.number)
+        options = ",".join(filter(None, map(written, self.options)))
+        return f"{self.base}{number and f'@{number}'}{options and f'[{options}]'}"
+
+    def usage(self, made: Any) -> str:
+        """Write how a metric class is called: recall@k, mrr[@k], mean_latency[timing_key]."""
+        number = self.number
+        if number is None:
+            at = ""
+        else:
+            required = any(one.name == number.field and one.default is MISSING for one in fields(made))
+            at = f"@{number.field}" if required else f"[@{number.field}]"
+        return f"{self.base}{at}{''.join(f'[{slot.field}]' for slot in self.options)}"
+
+    def check(self, parameters: Fields) -> None:
+        """Raise ValueError unless the names that this template writes can be read back."""
+        missing = [slot.field for slot in self.slots if slot.field not in {one.name for one in parameters}]
+        if missing:
+            raise ValueError(f"the template of {self.base} names {missing[0]!r}, which is not a field")
+        bare = next((slot.field for slot in self.options if not slot.key), None)
+        expected = first_number(parameters), first_text(parameters)
+        named = self.number and self.number.field, bare
+        for field, first in zip(named, expected, strict=True):
+            if field is not None and (first is None or first.name != field):
+                raise ValueError(f"the template of {self.base} must name {field!r} as key={{{field}}}")
+
+
+def _slot(text: str, template: str) -> Slot:
+    match = _SLOT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} in the template {template!r} is not a {{field}}")
+    return Slot(match["field"], match["key"] or "", bool(match["optional"]), match["spec"] or "")
+
+
+def first_number(parameters: Fields) -> Field[Any] | None:
+    """Return the field that the number after @ goes to."""
+    numbers = (one for one in parameters if kind_of(one) in ("int", "float") and not one.kw_only)
+    return next(numbers, None)
+
+
+def first_text(parameters: Fields) -> Field[Any] | None:
+    """Return the field that an option without a key goes to."""
+    return next((one for one in parameters if kind_of(one) == "str"), None)
+
+
+def kind_of(parameter: Field[Any]) -> str:
+    """Return the type of a metric's parameter: "int", "float", "bool" or "str"."""
+    annotation = parameter.type
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return text.split(" |")[0]  # "int | None" is an int here
+
+
+def arguments_of(name: str, written: WrittenName, parameters: Fields) -> dict[str, object]:
+    """Return the arguments that a written name stands for; UnknownNameError where one does not exist."""
+    arguments = dict(_arguments(name, written, parameters))
+    missing = [one.name for one in parameters if one.default is MISSING and one.name not in arguments]
+    if missing:
+        example = f"{written.base}@5"
+        raise UnknownNameError(f"the metric {name!r} needs its {missing[0]}: write, for example, {example}")
+    return arguments
+
+
+def _arguments(name: str, written: WrittenName, parameters: Fields) -> Iterator[tuple[str, Any]]:
+    if written.number is not None:
+        parameter = first_number(parameters)
+        if parameter is None:
+            raise UnknownNameError(f"the metric {name!r} takes no number after @")
+        yield parameter.name, _value(name, parameter, written.number)
+    for option in filter(None, split_outside_brackets(written.options or "")):
+        key, _, value = option.partition("=")
+        # An = inside brackets belongs to a name within this name: noise_drop[rouge1[stem=false]].
+        if "=" in option and "[" not in key:
+            parameter = next((one for one in parameters if one.name == key.strip()), None)
+        else:
+            parameter, value = first_text(parameters), option
+        if parameter is None:
+            known = ", ".join(one.name for one in parameters) or "none"
+            raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {known}")
+        yield parameter.name, _value(name, parameter, value.strip())
+
+
+def _value(name: str, parameter: Field[Any], text: str) -> Any:
+    readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": _flag, "str": str}
+    try:
+        return readers[kind_of(parameter)](text)
+    except ValueError:
+        raise UnknownNameError(
+            f"the metric {name!r}: {parameter.name} must be of type {kind_of(parameter)}, not {text!r}"
+        ) from None
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in ("true", "yes", "1"):
+        return True
+    if text.lower() in ("false", "no", "0"):
+        return False
+    raise ValueError(text)
+
+
+class Range(NamedTuple):
+    """The numbers that a parameter may have, such as "(0, 1]": above 0 and at most 1."""
+
+    low: float
+    high: float
+    with_low: bool
+    with_high: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Read an interval as mathematicians write it; ValueError where it has another form."""
+        match = _RANGE.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not an interval such as '(0, 1]'")
+        opening, low, high, closing = match.groups()
+        return cls(float(low), float(high), opening == "[", closing == "]")
+
+    def contains(self, number: float) -> bool:
+        above = number >= self.low if self.with_low else number > self.low
+        below = number <= self.high if self.with_high else number < self.high
+        return above and below
+
+    def __str__(self) -> str:
+        low = f"{'at least' if self.with_low else 'above'} {self.low:g}"
+        if math.isinf(self.high):
+            return low
+        return f"{low} and {'at most' if self.with_high else 'below'} {self.high:g}"
+
+
+_AT_LEAST_ONE = Range(1, math.inf, True, False)  # of whole numbers: cutoffs and sizes
+
+
+def check_numbers(metric: Any, ranges: Mapping[str, Range]) -> None:
+    """Raise ValueError unless every number of a metric is one and lies in its range."""
+    for parameter in fields(metric):
+        value, kind = getattr(metric, parameter.name), kind_of(parameter)
+        if kind not in ("int", "float") or (value is None and parameter.default is None):
+            continue
+        allowed = ranges.get(parameter.name, _AT_LEAST_ONE if kind == "int" else None)
+        accepted = int if kind == "int" else (int, float)
+        is_number = isinstance(value, accepted) and not isinstance(value, bool)
+        if is_number and (allowed is None or allowed.contains(value)):
+            continue
+        noun = "a whole number" if kind == "int" else "a number"
+        wanted = noun if allowed is None else f"{noun} {'of ' if allowed.with_low else ''}{allowed}"
+        raise ValueError(f"{parameter.name} must be {wanted}, not {value!r}")
+
+
+# The module of auepora_eval.metrics that has a metric: reading a name imports this one only.
+_MODULES = {
+    "additional": (
+        "mean_latency latency throughput tokens_per_second time_to_first_token time_per_output_token "
+        "failure_rate timeout_rate slo_share"
+    ),
+    "answers.diversity": "distinct_n distinct_n_corpus self_bleu",
+    "answers.grounding": (
+        "grounding_overlap grounding_bigrams number_support name_support best_sentence_overlap "
+        "claim_precision claim_recall claim_f1 claim_faithfulness"
+    ),
+    "answers.numbers": "numeric_match numeric_f1",
+    "answers.relevance": "query_coverage query_answer_similarity non_answer_rate semantic_similarity",
+    "answers.required": "contains_answer answer_share nugget_recall",
+    "answers.translation": "bleu chrf chrfpp",
+    "citations.claims": (
+        "citation_completeness citation_correctness citation_density citation_factual_consistency "
+        "citation_hallucination_rate citation_accuracy alce_citation_recall alce_citation_precision "
+        "trec_support_precision trec_support_recall"
+    ),
+    "citations.places": (
+        "citation_span_accuracy citation_span_exact citation_span_perfect citation_span_good "
+        "citation_precision citation_recall citation_f1 citation_relevance citation_fabricated_rate "
+        "citation_out_of_range_rate"
+    ),
+    "generation_text": (
+        "exact_match token_precision token_recall token_f1 rouge1 rouge2 rougeL_answer rougeLsum"
+    ),
+    "labels": (
+        "label_accuracy label_precision label_recall label_f1 label_macro_f1 label_balanced_accuracy "
+        "label_kappa label_mcc"
+    ),
+    "retrieval.diversity": (
+        "lexical_diversity embedding_diversity near_duplicate_rate distinct_source_share subtopic_recall "
+        "alpha_ndcg"
+    ),
+    "retrieval.ranking": "r_precision bpref rbp ndcg_exp judged pairwise_accuracy kendall_tau",
+    "retrieval.spans": "span_recall span_precision span_iou",
+    "retrieval.text": "query_term_coverage query_doc_similarity",
+    "retrieval_basic": "recall precision f1 hit mrr map ndcg",
+    "robustness.counterfactual": (
+        "counterfactual_accuracy fake_adoption_rate error_detection_rate error_correction_rate "
+        "misleading_rate mistake_reappearance_rate"
+    ),
+    "robustness.noise": (
+        "noise_accuracy noise_slope noise_drop noise_retention noise_area flip_rate variant_drop"
+    ),
+    "robustness.rejection": (
+        "rejection_rate over_refusal_rate answer_rate abstention_precision abstention_f1 "
+        "abstention_balanced_accuracy answered_accuracy conditioned_score"
+    ),
+}
+HOMES = {
+    name: f"auepora_eval.metrics.{module}" for module, names in _MODULES.items() for name in names.split()
+}

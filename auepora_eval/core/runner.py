@@ -1,4 +1,4 @@
-"""The evaluator: calls the system on every sample, then lets every metric of the plan score the outputs."""
+"""The evaluator: calls the system on every sample, then scores the outputs by every metric of the plan."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from numbers import Integral
 from time import perf_counter
+from types import NoneType
 from typing import Any, Protocol
 
-from ..errors import RunStoppedError, TooManyFailuresError
-from .calls import SystemCall, failed_output
-from .dataset import EvaluationDataset, checked_samples
-from .executor import Executor, SerialExecutor, executor_name
-from .limits import Limits
-from .plan import EvaluationPlan
-from .policy import CallPolicy
+from ..errors import RunStoppedError, TooManyFailuresError, check_type, wrong_type
+from .calls.executor import Executor, SerialExecutor, SystemCall, executor_name, failed_output
+from .calls.policy import CallPolicy, Limits, Spent
+from .calls.resources import ResourceMonitor, checked_prices
+from .dataset import DatasetForms, EvaluationDataset, InMemoryDataset, as_dataset, checked_samples
+from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
-from .resources import ResourceMonitor, checked_prices
-from .scoring import now, scored_run, utc_text
-from .spent import Spent
+from .scores import Batch, Scores
+from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from .types import (
     EvaluationRun,
     EvaluationSample,
@@ -29,11 +28,11 @@ from .types import (
 )
 
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
-_SLOW = 0.005  # seconds between two outputs; where they come slower, each is waited for
+_SLOW = 0.005  # seconds between two outputs; if they come slower, each is synced by itself
 
 
 class OutputJournal(Protocol):
-    """Keeps outputs on the disk: `submit` numbers them, those up to `durable` are there."""
+    """Stores outputs on the disk: `submit` numbers them, those up to `durable` are stored."""
 
     @property
     def durable(self) -> int: ...
@@ -46,7 +45,7 @@ class OutputJournal(Protocol):
 
 
 class RunStorage(Protocol):
-    """Where runs are kept, and gone on with (`runs.storage.EvaluationResultsStorage`)."""
+    """A folder of runs (`runs.store.storage.EvaluationResultsStorage`)."""
 
     def evaluate(
         self,
@@ -58,24 +57,74 @@ class RunStorage(Protocol):
     ) -> EvaluationRun: ...
 
 
+class RunRecord(Protocol):
+    """Keeps the samples, outputs and scores of one run: in memory (below) or on the disk (`runs`).
+
+    It is entered before the first call and left when the run is recorded, or when it failed.
+    """
+
+    dataset: EvaluationDataset
+    survey: Survey
+    started_at: str
+
+    @property
+    def evaluation_id(self) -> str: ...
+
+    @property
+    def journal(self) -> OutputJournal | None: ...
+
+    @property
+    def names_documents(self) -> bool:
+        """Return whether some output has documents; if not, `measurable` looks at all outputs."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None: ...
+
+    def missing(self) -> Iterable[EvaluationSample]:
+        """Yield the samples that have no output yet."""
+        ...
+
+    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Take an output that has arrived."""
+        ...
+
+    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+        """Yield each sample of the run with its output, in the order of the dataset."""
+        ...
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Take the scores of further samples."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples of the run."""
+        ...
+
+    def finish(self, run: EvaluationRun) -> None:
+        """Complete the run and give it its name."""
+        ...
+
+
 class InterruptedRunError(RunStoppedError):
-    """Somebody asked the run to stop (`AueporaEvaluator.stop`); the calls under way were finished."""
+    """A stop was requested (`AueporaEvaluator.stop`); the calls under way were finished."""
 
 
 class AueporaEvaluator:
     """Runs a plan against a system.
 
-    `system` is anything that `as_system` accepts. A call that raises, times out or returns nonsense
-    becomes an output with `error`; the run goes on, unless more than `max_failures` calls failed.
-    `on_output` is told of each output as it arrives; `configuration` is stored with the run. With the prices
-    of 1,000 tokens, in US dollars, the run says what it cost, if the system says how many tokens it used.
-    `policy` says what is done about calls that hang or fail, and how many may be made.
+    `system` is anything that `as_system` accepts. A call that raises, times out or returns an invalid output
+    becomes an output with `error`. The run continues, unless more than `max_failures` calls failed.
+    `on_output` is called with each output as it arrives; `configuration` is stored with the run. With prices
+    per 1,000 tokens, in US dollars, the run has its cost, if the system reports its tokens. `policy` decides
+    about calls that hang or fail, and how many may be made.
     """
 
     def __init__(
         self,
         system: Any,
-        plan: EvaluationPlan,
+        plan: EvaluationPlan | MetricForms,
         *,
         top_k: int = 5,
         executor: Executor | None = None,
@@ -87,10 +136,16 @@ class AueporaEvaluator:
         price_output: float | None = None,
         policy: CallPolicy | None = None,
     ):
+        check_type("top_k", top_k, "a whole number", Integral)
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, not {top_k}")
+        check_type("max_failures", max_failures, "a whole number or None", Integral, NoneType)
+        check_type("seed", seed, "a whole number", Integral)
+        check_type("policy", policy, "a CallPolicy or None", CallPolicy, NoneType)
+        if executor is not None and not hasattr(executor, "map"):
+            raise wrong_type("executor", "an executor such as ThreadExecutor(8), or None", executor)
         self.system = as_system(system)
-        self.plan = plan
+        self.plan = plan if isinstance(plan, EvaluationPlan) else EvaluationPlan(plan)
         self.top_k = top_k
         self.executor = executor or SerialExecutor()
         self.policy = policy
@@ -103,73 +158,45 @@ class AueporaEvaluator:
         self._limits: Limits | None = None
 
     def stop(self) -> None:
-        """Start no further call; what is under way is finished. For signal handlers and other threads.
+        """Start no further call, and finish those under way. For signal handlers and other threads.
 
-        It ends one run: the one under way, or the next if there is none. The evaluator can be used again.
+        This ends one run: the current one, or the next if there is none. The evaluator can be used again.
         """
         self._stopping.set()
         if self._limits is not None:
             self._limits.halt()
 
-    def evaluate(self, dataset: EvaluationDataset) -> list[MetricResult]:
+    def evaluate(self, dataset: DatasetForms) -> list[MetricResult]:
         """Run the system on the dataset and compute every metric of the plan."""
         return self.run(dataset).results
 
     def run(
         self,
-        dataset: EvaluationDataset,
+        dataset: DatasetForms,
         *,
         evaluation_id: str | None = None,
         storage: RunStorage | None = None,
         resume: bool = False,
     ) -> EvaluationRun:
-        """The same, with the outputs, the scores of each sample, and what is needed to do it again.
+        """Return the run: results, outputs, the scores of each sample, and what is needed to repeat it.
 
-        With a `storage` every output is on the disk before it counts, and the run is stored; samples and
-        outputs are then not in the returned run (`storage.load_run` reads them). `resume` goes on with the
-        run of that `evaluation_id`, if it was begun.
+        With a `storage` every output is on the disk before it counts, and the run is stored. Samples and
+        outputs are then not in the returned run (`storage.load_run` reads them). `resume` resumes the run of
+        that `evaluation_id`, if there is one.
         """
         if resume and storage is None:
-            raise ValueError("resume needs the storage that the run was begun in, and its evaluation_id")
+            raise ValueError("resume needs the storage that the run was started in, and its evaluation_id")
+        check_type("evaluation_id", evaluation_id, "a string or None", str, NoneType)
+        dataset = as_dataset(dataset)
         try:
             if storage is not None:
                 return storage.evaluate(self, dataset, evaluation_id=evaluation_id, resume=resume)
-            return self._run(dataset, evaluation_id)
+            return evaluate(self, MemoryRecord(dataset, self.plan, name_of(self.system), evaluation_id))
         finally:
-            self._stopping.clear()  # also one that came too late: it was for this run
-
-    def _run(self, dataset: EvaluationDataset, evaluation_id: str | None) -> EvaluationRun:
-        """The run of an evaluator that keeps nothing on the disk."""
-        started, clock = now(), perf_counter()
-        samples = checked_samples(dataset.name, dataset)
-        # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
-        self.plan.validate_dataset(samples)
-        self.warn_of_cutoffs_beyond_top_k()
-        with ResourceMonitor() as monitor:
-            outputs = self._outputs(samples)
-        run = scored_run(
-            self.plan,
-            samples,
-            outputs,
-            system_name=name_of(self.system),
-            dataset_name=dataset.name,
-            top_k=self.top_k,
-            seed=self.seed,
-            evaluation_id=evaluation_id,
-            configuration=self.settings(),
-            snapshot=dataset.snapshot,
-            validated=True,
-            executor=self.executor,
-        )
-        return replace(
-            run,
-            started_at=utc_text(started),
-            seconds=perf_counter() - clock,
-            resource_usage=monitor.usage() if samples else None,
-        )
+            self._stopping.clear()  # also a request that came too late for this run
 
     def settings(self) -> dict[str, Any]:
-        """How the calls are made, as far as it is known, and what else is stored with the run."""
+        """Return how calls are made, and the rest of the stored configuration."""
         settings = {
             "executor": executor_name(self.executor),
             "concurrency": getattr(self.executor, "concurrency", None),
@@ -179,28 +206,19 @@ class AueporaEvaluator:
         known = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
         return {**known, **self.configuration}
 
-    def _outputs(self, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
-        found = {sample.sample_id: output for sample, output in self.outputs(samples)}
-        missing = [sample.sample_id for sample in samples if sample.sample_id not in found]
-        if missing:
-            raise RuntimeError(
-                f"the executor returned nothing for {len(missing)} samples, first {missing[0]!r}"
-            )
-        return [found[sample.sample_id] for sample in samples]
-
     def outputs(
         self, samples: Iterable[EvaluationSample], journal: OutputJournal | None = None
     ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
         """Call the system; yield each sample with its output, as they arrive, once the journal has them.
 
-        Samples are taken as they are needed: no more are held than are under way.
+        Samples are taken as they are needed: only those under way are in memory.
         """
         failures = done = 0
         under_way: dict[int, EvaluationSample] = {}
         call = self._call()
         if journal is not None:
-            call.limits.when_warmed_up(journal.note_warm_up)
-        calls = call.limits.told_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
+            call.limits.on_warm_up = journal.note_warm_up
+        calls = call.limits.warn_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
         for sample, output in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
             done += 1
             if self.on_output is not None:
@@ -208,6 +226,7 @@ class AueporaEvaluator:
             yield sample, output
             if output.error is None:
                 continue
+            # After the yield: the output that exceeds the limit is kept as well.
             failures += 1
             if self.max_failures is not None and failures > self.max_failures:
                 raise TooManyFailuresError(
@@ -222,7 +241,7 @@ class AueporaEvaluator:
     def _until_stopped(
         self, pairs: Iterator[tuple[EvaluationSample, SystemOutputs]]
     ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """The same pairs; when somebody asked for an end, samples that lay ready are not an error."""
+        """Yield the pairs. If a stop was requested, the samples that were not called are not an error."""
         try:
             yield from pairs
         except RunStoppedError:
@@ -231,8 +250,9 @@ class AueporaEvaluator:
 
     def _call(self) -> SystemCall:
         call = SystemCall(self.system, self.top_k, self.policy)
-        call.limits.count_before(self.spent_before)
+        call.limits.before = self.spent_before
         self._limits = call.limits
+        # The stop may have been requested before there were limits to halt.
         if self._stopping.is_set():
             call.limits.halt()
         return call
@@ -247,7 +267,7 @@ class AueporaEvaluator:
             yield sample
 
     def warn_of_cutoffs_beyond_top_k(self) -> None:
-        """Say which metrics look at more documents than the system is asked for."""
+        """Warn of metrics that use more documents than the system is asked for."""
         beyond = [m.name for m in self.plan.metrics if (getattr(m, "k", None) or 0) > self.top_k]
         if beyond:
             warnings.warn(
@@ -267,7 +287,7 @@ def _outputs_of(
 def _acknowledged(
     pairs: Iterator[tuple[EvaluationSample, SystemOutputs]], journal: OutputJournal | None
 ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-    """The same pairs, each once it is in the journal: many go to the disk together when they come fast."""
+    """Yield each pair once the journal has it. Fast outputs are synced to the disk in groups."""
     if journal is None:
         yield from pairs
         return
@@ -297,7 +317,153 @@ def _rest(
         yield waiting.popleft()[1:]
 
 
+# The one way to evaluate. What differs between an evaluation in memory, one with a journal and the scoring of
+# predictions is the record.
+
+
+def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
+    """Call the system for each sample without an output, score all outputs, and record the run."""
+    clock = perf_counter()
+    # Before the first call: a plan that does not fit the dataset must not cost a four-hour run.
+    evaluator.plan.validate_counts(record.survey.counts, record.survey.size)
+    evaluator.warn_of_cutoffs_beyond_top_k()
+    with record:
+        calls = 0
+        # Around the calls only: the processor time of the scoring is not the system's.
+        with ResourceMonitor() as monitor:
+            for sample, output in evaluator.outputs(record.missing(), record.journal):
+                calls += 1
+                record.keep(sample, output)
+        return score_record(
+            record,
+            evaluator.plan,
+            system_name=name_of(evaluator.system),
+            top_k=evaluator.top_k,
+            seed=evaluator.seed,
+            configuration=evaluator.settings(),
+            resource_usage=monitor.usage() if calls else None,
+            executor=evaluator.executor,
+            clock=clock,
+        )
+
+
+def score_record(
+    record: RunRecord,
+    plan: EvaluationPlan,
+    *,
+    system_name: str,
+    top_k: int,
+    seed: int,
+    configuration: Mapping[str, object],
+    resource_usage: dict[str, Any] | None = None,
+    executor: Executor | None = None,
+    clock: float | None = None,
+) -> EvaluationRun:
+    """Score the outputs of a record and return the run, which is then complete."""
+    clock = perf_counter() if clock is None else clock
+    if not record.names_documents:
+        plan = measurable(plan, (output for _, output in record.pairs()))
+    results = score_in_chunks(plan, record.pairs(), record.add, seed=seed, executor=executor)
+    run = EvaluationRun(
+        evaluation_id=record.evaluation_id,
+        system_name=system_name,
+        dataset_name=record.dataset.name,
+        dataset_fingerprint=record.fingerprint(),
+        results=results,
+        samples=[],
+        outputs=[],
+        top_k=top_k,
+        seed=seed,
+        started_at=record.started_at,
+        seconds=perf_counter() - clock,
+        environment=environment(),
+        configuration=dict(configuration),
+        resource_usage=resource_usage,
+        snapshot=record.dataset.snapshot,
+    )
+    record.finish(run)
+    return run
+
+
+class MemoryRecord:
+    """A run that is kept in memory only, as it is returned."""
+
+    journal = None
+    names_documents = False
+
+    def __init__(
+        self,
+        dataset: EvaluationDataset,
+        plan: EvaluationPlan,
+        system_name: str,
+        evaluation_id: str | None = None,
+        outputs: Sequence[SystemOutputs] | None = None,
+    ) -> None:
+        started = now()
+        self.dataset, self.started_at = dataset, utc_text(started)
+        self.samples = checked_samples(dataset.name, dataset)
+        self.survey = Survey.of(self.samples, plan)
+        self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
+        self._outputs: dict[str, SystemOutputs] = {}
+        for sample, output in zip(self.samples, outputs or (), strict=outputs is not None):
+            self._outputs[sample.sample_id] = output
+
+    def __enter__(self) -> MemoryRecord:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def missing(self) -> Iterable[EvaluationSample]:
+        return self.samples
+
+    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        self._outputs[sample.sample_id] = output
+
+    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+        lost = [sample.sample_id for sample in self.samples if sample.sample_id not in self._outputs]
+        if lost:
+            raise RuntimeError(f"the executor returned nothing for {len(lost)} samples, first {lost[0]!r}")
+        return ((sample, self._outputs[sample.sample_id]) for sample in self.samples)
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Drop the scores: the results have them too."""
+
+    def fingerprint(self) -> str:
+        return self.survey.sha256
+
+    def finish(self, run: EvaluationRun) -> None:
+        run.samples = self.samples
+        run.outputs = [output for _, output in self.pairs()]
+
+
+def scored_run(
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    *,
+    system_name: str,
+    dataset_name: str,
+    top_k: int = 5,
+    seed: int = 0,
+    evaluation_id: str | None = None,
+    configuration: Mapping[str, object] | None = None,
+) -> EvaluationRun:
+    """Return the run of outputs that are in memory already: no system is called."""
+    dataset = InMemoryDataset(dataset_name, samples)
+    record = MemoryRecord(dataset, plan, system_name, evaluation_id, outputs)
+    plan.validate_counts(record.survey.counts, record.survey.size)
+    return score_record(
+        record,
+        plan,
+        system_name=system_name,
+        top_k=top_k,
+        seed=seed,
+        configuration=configuration or {},
+    )
+
+
 def name_of(system: RAGSystemProtocol) -> str:
-    """The system's `name` if it has one, else the name of its class."""
+    """Return the `name` of a system if it has one, else the name of its class."""
     name = getattr(system, "name", None)
     return name if isinstance(name, str) and name else type(system).__name__

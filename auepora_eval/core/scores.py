@@ -1,22 +1,25 @@
-"""Scores as columns: a million of them fit, and every metric can resample them."""
+"""The batch that metrics score, and its scores as columns, which hold a million samples."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from .types import SampleScore
+import numpy as np
+
+from ..stats.arrays import Array
+from .types import Coverage, EvaluationSample, SampleScore, SystemOutputs
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Rows = NDArray[np.float64]
+# One row per sample: its score first, then what an aggregate needs beside it.
+Rows = Array
 
 
 def alone(sample_id: str) -> Hashable:
-    """The cluster of a sample that shares none."""
+    """Return the cluster of a sample that shares none."""
     return ("alone", sample_id)
 
 
@@ -41,8 +44,6 @@ class Scores(Sequence[SampleScore]):
         parts: ArrayLike | None = None,
         notes: Mapping[int, Note] | None = None,
     ) -> None:
-        import numpy as np
-
         self.sample_ids = sample_ids
         self.values: Rows = np.asarray(values, dtype=np.float64)
         self.parts: Rows | None = None if parts is None else np.asarray(parts, dtype=np.float64)
@@ -54,8 +55,9 @@ class Scores(Sequence[SampleScore]):
 
     @classmethod
     def of(cls, scores: Iterable[SampleScore]) -> Scores:
-        """The columns of scores that are there one by one."""
+        """Return the columns of a list of scores."""
         scores = list(scores)
+        # A skipped sample has no parts; its row is filled with zeros.
         width = max((len(score.parts) for score in scores), default=0)
         return cls(
             [score.sample_id for score in scores],
@@ -68,9 +70,7 @@ class Scores(Sequence[SampleScore]):
 
     @classmethod
     def joined(cls, pieces: Sequence[Scores]) -> Scores:
-        """The scores of batches that were scored one after the other."""
-        import numpy as np
-
+        """Return the scores of batches that were scored one after the other."""
         notes: dict[int, Note] = {}
         start = 0
         for piece in pieces:
@@ -97,7 +97,7 @@ class Scores(Sequence[SampleScore]):
         return whole
 
     def at(self, places: Sequence[int]) -> Scores:
-        """The scores at these places, in their order."""
+        """Return the scores at these places, in their order."""
         chosen = Scores(
             [self.sample_ids[place] for place in places],
             self.values[list(places)],
@@ -109,30 +109,24 @@ class Scores(Sequence[SampleScore]):
         return chosen
 
     def clusters_of_scored(self) -> list[Hashable] | None:
-        """The cluster of each row of `rows()`; None where no sample names one."""
+        """Return the cluster of each row of `rows()`; None where no sample names one."""
         if self.clusters is None:
             return None
         return [cluster for place, cluster in enumerate(self.clusters) if place not in self.notes]
 
     def rows(self) -> Rows:
-        """What was scored, as an array: the value first, its parts behind it."""
-        import numpy as np
-
+        """Return what was scored, as an array: the value first, its parts behind it."""
         scored = ~np.isnan(self.values)
         if self.parts is None:
             return self.values[scored, np.newaxis]
         columns = np.concatenate([self.values[:, np.newaxis], self.parts], axis=1)
         return columns if scored.all() else columns[scored]  # parts are many columns: one copy is enough
 
-    def coverage(self) -> dict[str, int]:
-        """How many samples the value stands on, and what became of the others."""
+    def coverage(self) -> Coverage:
+        """Return how many samples the value is based on, and how many were skipped or failed."""
         failed = sum(note.failed for note in self.notes.values())
-        return {
-            "num_total": len(self),
-            "num_samples": len(self) - len(self.notes),
-            "num_skipped": len(self.notes) - failed,
-            "num_failed": failed,
-        }
+        skipped = len(self.notes) - failed
+        return Coverage(len(self), len(self) - len(self.notes), skipped, failed)
 
     def __len__(self) -> int:
         return len(self.sample_ids)
@@ -144,6 +138,7 @@ class Scores(Sequence[SampleScore]):
     def __getitem__(self, place: int | slice) -> SampleScore | list[SampleScore]:
         if isinstance(place, slice):
             return [self[n] for n in range(*place.indices(len(self)))]
+        # Negative places count from the end, as in a list; IndexError beyond it.
         place = range(len(self))[place]
         note = self.notes.get(place)
         if note is not None:
@@ -161,17 +156,104 @@ class Scores(Sequence[SampleScore]):
 
 
 def as_columns(scores: Sequence[SampleScore]) -> Scores:
-    """Scores as columns, whichever way they are there."""
+    """Return scores as columns, if they are not already."""
     return scores if isinstance(scores, Scores) else Scores.of(scores)
 
 
 def equally_wide(a: Rows, b: Rows) -> tuple[Rows, Rows]:
-    """Two arrays of rows; the narrower gets parts of 0: a failed answer may have parts of its own."""
-    import numpy as np
-
+    """Return two arrays of rows; the narrower gets parts of 0: a failed answer may have parts of its own."""
     width = max(a.shape[1], b.shape[1])
     wide_a, wide_b = (
         array if array.shape[1] == width else np.pad(array, ((0, 0), (0, width - array.shape[1])))
         for array in (a, b)
     )
     return wide_a, wide_b
+
+
+T = TypeVar("T")
+
+
+class Batch:
+    """The samples and outputs that a plan's metrics score."""
+
+    def __init__(self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> None:
+        if len(samples) != len(outputs):
+            raise ValueError(f"{len(samples)} samples but {len(outputs)} outputs; pair them first")
+        self.samples = samples
+        self.outputs = outputs
+        self._results: dict[Hashable, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def once(self, compute: Callable[..., T], *arguments: Hashable) -> T:
+        """Return compute(batch, *arguments), computed at its first use and shared by all metrics."""
+        key = (compute, *arguments)
+        if key not in self._results:
+            self._results[key] = compute(self, *arguments)
+        result: T = self._results[key]
+        return result
+
+    def unscorable(self, requires: tuple[str, ...], *, scores_failures: bool = False) -> dict[int, Note]:
+        """Return the places that lack a required field (skipped), and those where the system failed."""
+        return self.once(_unscorable, requires, scores_failures)
+
+    def sample_ids(self) -> list[str]:
+        """Return the id of each sample."""
+        return self.once(_sample_ids)
+
+    def clusters(self) -> list[Hashable] | None:
+        """Return the cluster of each sample; None where no sample names one."""
+        return self.once(_clusters)
+
+
+def has_field(sample: EvaluationSample, name: str) -> bool:
+    """Return whether a sample has a value under "relevant_docs", "labels.scenario", ...; empty is none."""
+    thing: Any = sample
+    for part in name.split("."):
+        thing = thing.get(part) if isinstance(thing, dict) else getattr(thing, part, None)
+        if thing is None or (isinstance(thing, list | dict | str) and not thing):
+            return False
+    return True
+
+
+def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
+    notes = {
+        place: Note(f"{output.error.type}: {output.error.message}", failed=True)
+        for place, output in enumerate(batch.outputs)
+        if output.error is not None and not scores_failures
+    }
+    # Reversed, so that the first missing field is the one in the note.
+    for name in reversed(requires):
+        note = Note(f"the sample has no {name}")
+        if "." in name:
+            lacking = [n for n, sample in enumerate(batch.samples) if not has_field(sample, name)]
+        else:  # the same, without looking for dots a million times
+            lacking = [n for n, sample in enumerate(batch.samples) if not getattr(sample, name)]
+        # A missing field replaces a failure: no metric loses a sample that it does not apply to.
+        notes.update(dict.fromkeys(lacking, note))
+    return notes
+
+
+def _sample_ids(batch: Batch) -> list[str]:
+    return [sample.sample_id for sample in batch.samples]
+
+
+def _clusters(batch: Batch) -> list[Hashable] | None:
+    return cluster_names(batch.samples)
+
+
+def cluster_names(samples: Sequence[EvaluationSample]) -> list[Hashable] | None:
+    """Return the cluster of each sample: its `metadata["cluster"]`, or itself; None where none has one."""
+    # Most datasets have no clusters: None spares a list of a million names.
+    if not any("cluster" in sample.metadata for sample in samples):
+        return None
+    return [
+        str(sample.metadata["cluster"]) if "cluster" in sample.metadata else alone(sample.sample_id)
+        for sample in samples
+    ]
+
+
+def shared_or_none(clusters: list[Hashable] | None) -> list[Hashable] | None:
+    """Return the clusters, or None where no two samples share one: then they are independent."""
+    return None if clusters is None or len(set(clusters)) == len(clusters) else clusters

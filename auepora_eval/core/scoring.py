@@ -1,34 +1,31 @@
-"""Outputs to results: every metric of a plan, at once or chunk by chunk."""
+"""Score outputs: compute every metric of a plan, chunk by chunk, in this process or by workers."""
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import platform
 import re
+import warnings
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .batch import Batch
-from .call_records import failed_attempts, is_from_cache
-from .dataset import checked_samples
-from .fingerprint import dataset_fingerprint
+from ..errors import PlanError, WorkerLostError
+from .calls.executor import failed_attempts, is_from_cache
+from .calls.resources import ApiUsage
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan
-from .resources import ApiUsage
-from .score_store import ScoreStore, StoredScores
-from .scored_chunks import SIZE, scored_chunks, scoring_executor
-from .scores import Scores
+from .scores import Batch, Scores
 from .types import (
-    EvaluationRun,
     EvaluationSample,
     MetricResult,
     SystemOutputs,
@@ -38,47 +35,153 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .executor import Executor
+    from .calls.executor import Executor
+
+# A chunk is sent to a worker as it is. It returns the scores, a few numbers per sample and no texts. What
+# workers cannot do is done in this process, so that workers never make a run fail.
+
+Pair = tuple[EvaluationSample, SystemOutputs]
+Chunk = list[Pair]
+ScoredChunk = tuple[Batch, dict[str, Scores]]
+
+# The same for all executors, so that they score the same batches. Small enough for a message, large enough
+# that the fixed cost of a batch does not matter.
+SIZE = 500
+WORTH_SENDING = 0.1  # seconds of scoring a chunk here; sending a faster one to a worker takes longer
+_LOADING = 10  # the first chunk may take this many times as long: it loads what it needs
+LEAST_EARLY, MOST_EARLY = 8, 128  # scored chunks that may wait for an earlier one, with their texts
+
+
+def scored_chunks(
+    pairs: Iterable[Pair],
+    metrics: Sequence[SampleMetric],
+    *,
+    size: int = SIZE,
+    executor: Executor | None = None,
+) -> Generator[ScoredChunk, None, None]:
+    """Yield every chunk with the scores of all metrics, in the order of the pairs.
+
+    An executor with workers (`for_scoring`) scores chunks there, once a chunk has taken long enough. Metrics
+    that call a model are always scored here: their pace is limited in one place.
+    """
+    rest = iter(pairs)
+    chunks = iter(lambda: _taken(rest, size), [])
+    workers = scoring_executor(executor)
+    away = [metric for metric in metrics if not metric.asks_a_model]
+    if workers is not None and away:
+        yield from _until_one_is_slow(chunks, metrics, {metric.name for metric in away})
+        yield from _from_workers(chunks, metrics, ScoreChunk(away), workers)
+    yield from _from_here(chunks, metrics)
+
+
+def scoring_executor(executor: Executor | None) -> Executor | None:
+    """Return the executor for chunks; None if it makes its calls in this process."""
+    for_scoring: Callable[[], Executor | None] | None = getattr(executor, "for_scoring", None)
+    return None if for_scoring is None else for_scoring()
+
+
+class ScoreChunk:
+    """Scores a chunk by its metrics. An object, so that it can be sent to workers."""
+
+    def __init__(self, metrics: Sequence[SampleMetric]) -> None:
+        self.metrics = metrics
+
+    def __call__(self, chunk: Chunk) -> dict[str, Scores]:
+        batch = _batch(chunk)
+        return {metric.name: metric.score_batch(batch) for metric in self.metrics}
+
+
+def _from_here(chunks: Iterator[Chunk], metrics: Sequence[SampleMetric]) -> Iterator[ScoredChunk]:
+    for batch in map(_batch, chunks):
+        yield _completed(batch, metrics, {})
+        del batch  # before the next one is read: texts may be large
+
+
+def _until_one_is_slow(
+    chunks: Iterator[Chunk], metrics: Sequence[SampleMetric], away: set[str]
+) -> Iterator[ScoredChunk]:
+    """Score the first chunks here, up to one that is slow enough for workers."""
+    allowed = WORTH_SENDING * _LOADING
+    for batch in map(_batch, chunks):
+        clock = perf_counter()
+        known = {metric.name: metric.score_batch(batch) for metric in metrics if metric.name in away}
+        seconds = perf_counter() - clock
+        yield _completed(batch, metrics, known)
+        del batch, known
+        if seconds >= allowed:
+            return
+        allowed = WORTH_SENDING
+
+
+def _from_workers(
+    chunks: Iterator[Chunk], metrics: Sequence[SampleMetric], call: ScoreChunk, executor: Executor
+) -> Iterator[ScoredChunk]:
+    """Have workers score the chunks; if they cannot, score the ones that were taken until then."""
+    taken: dict[int, Chunk] = {}
+    early: dict[int, dict[str, Scores]] = {}
+    place = 0  # of the next chunk to yield
+    most_early = min(max(LEAST_EARLY, 2 * getattr(executor, "concurrency", 1)), MOST_EARLY)
+
+    def sent() -> Iterator[Chunk]:
+        for number, chunk in enumerate(chunks):
+            taken[number] = chunk
+            yield chunk
+
+    def next_one() -> ScoredChunk:
+        nonlocal place
+        place += 1
+        return _completed(_batch(taken.pop(place - 1)), metrics, early.pop(place - 1, {}))
+
+    results: Any = executor.map(call, sent())
+    with closing(results):
+        try:
+            for number, result in results:
+                if number not in taken:
+                    continue  # it was scored here in the meantime
+                if isinstance(result, BaseException) and not isinstance(result, WorkerLostError):
+                    _say_why_here(result)
+                    break
+                # A worker may have died for lack of memory: its chunk is tried here.
+                early[number] = {} if isinstance(result, BaseException) else result
+                # A chunk that too many others wait for is scored here: they hold their texts in memory.
+                while place in early or len(early) > most_early:
+                    yield next_one()
+        except PlanError as error:
+            _say_why_here(error)
+    while place in taken:
+        yield next_one()
+
+
+def _say_why_here(error: BaseException) -> None:
+    # If the metric is wrong, it raises its own error here too.
+    text = " ".join(str(error).split())[:300]
+    warnings.warn(f"Scored here, because the workers cannot: {type(error).__name__}: {text}", stacklevel=4)
+
+
+def _completed(
+    batch: Batch, metrics: Sequence[SampleMetric], known: Mapping[str, Scores]
+) -> tuple[Batch, dict[str, Scores]]:
+    """Return a batch with all scores in the order of the plan, and compute those that are missing."""
+    return batch, {m.name: known[m.name] if m.name in known else m.score_batch(batch) for m in metrics}
+
+
+def _batch(chunk: Chunk) -> Batch:
+    return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
+
+
+def _taken(pairs: Iterator[Pair], size: int) -> Chunk:
+    """Return the next pairs. Garbage collection is off: it would scan many objects, and none is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return list(islice(pairs, size))
+    finally:
+        if was_enabled:
+            gc.enable()
+
 
 _RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
-
-
-def scored_run(
-    plan: EvaluationPlan,
-    samples: list[EvaluationSample],
-    outputs: list[SystemOutputs],
-    *,
-    system_name: str,
-    dataset_name: str,
-    top_k: int = 5,
-    seed: int = 0,
-    evaluation_id: str | None = None,
-    configuration: dict[str, Any] | None = None,
-    snapshot: dict[str, Any] | None = None,
-    validated: bool = False,
-    executor: Executor | None = None,
-) -> EvaluationRun:
-    """A run from outputs that are there already: no system is called."""
-    if not validated:
-        plan.validate_dataset(checked_samples(dataset_name, samples))
-    started, clock = now(), perf_counter()
-    return EvaluationRun(
-        evaluation_id=evaluation_id or new_evaluation_id(system_name, dataset_name, started),
-        system_name=system_name,
-        dataset_name=dataset_name,
-        dataset_fingerprint=dataset_fingerprint(samples),
-        results=score_outputs(plan, samples, outputs, seed=seed, executor=executor),
-        samples=samples,
-        outputs=outputs,
-        top_k=top_k,
-        seed=seed,
-        started_at=utc_text(started),
-        seconds=perf_counter() - clock,
-        environment=environment(),
-        configuration=configuration or {},
-        snapshot=snapshot or {},
-    )
 
 
 def score_outputs(
@@ -89,7 +192,7 @@ def score_outputs(
     seed: int = 0,
     executor: Executor | None = None,
 ) -> list[MetricResult]:
-    """Compute every metric of a plan on outputs that are there already; on workers, if the executor can."""
+    """Compute every metric of a plan on outputs, by workers if the executor has some."""
     plan = measurable(plan, outputs)
     if scoring_executor(executor) is not None:
         pairs = zip(samples, outputs, strict=True)
@@ -105,9 +208,9 @@ def score_outputs(
 
 
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
-    """The plan for these outputs: where none of them names documents, retrieval is not measured.
+    """Return the plan for these outputs: if none of them names documents, retrieval is not measured.
 
-    One that does is enough: a system that leaves an empty list out must not be better for it.
+    One is enough: a system must not gain by leaving an empty list out.
     """
     if not any(metric.target in _RETRIEVAL for metric in plan.metrics):
         return plan
@@ -130,7 +233,7 @@ def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> Evalua
 
 
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
-    """A result of somebody else's metric, which knows nothing of failures: the table must tell of them."""
+    """Return the result of a foreign metric with the number of failures, which the table shows."""
     failed = sum(output.error is not None for output in outputs)
     return replace(result, details={"num_total": len(outputs), "num_failed": failed, **result.details})
 
@@ -142,51 +245,52 @@ def score_in_chunks(
     *,
     seed: int = 0,
     size: int = SIZE,
-    folder: Path | None = None,
     executor: Executor | None = None,
 ) -> list[MetricResult]:
-    """As `score_outputs`, for more samples than fit into memory: texts are let go, scores are kept.
+    """Do the same chunk by chunk: the texts of a chunk are freed after `on_chunk`, the scores are kept.
 
-    Many scores are kept in a temporary file in `folder`, and read again when somebody looks at them.
+    With processes or ray the chunks are scored by their workers. The results, and the arguments of
+    `on_chunk`, are the same to the last bit.
 
-    An executor whose calls are made elsewhere (processes, ray) has the chunks scored there; what is returned,
-    and what `on_chunk` is told, is the same to the last bit.
-
-    A metric that looks at several samples at once (`whole_batch`), or one that is not a SampleMetric, needs
-    them all: then there is one chunk, scored here.
+    A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
+    samples. Then there is one chunk, scored in this process.
     """
     metrics = [m for m in plan.metrics if isinstance(m, SampleMetric) and not m.whole_batch]
     if len(metrics) < len(plan.metrics):
         everything = list(pairs)
-        batch = Batch([sample for sample, _ in everything], [output for _, output in everything])
+        batch = _batch(everything)
         results = score_outputs(plan, list(batch.samples), list(batch.outputs), seed=seed)
         on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
         return results
-    kept = ScoreStore(folder)
+    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in metrics}
     chunks = scored_chunks(pairs, metrics, size=size, executor=executor)
-    with closing(chunks):  # whatever happens, no worker is left
+    with closing(chunks):  # so that no worker is left behind
         for batch, scores in chunks:
             on_chunk(batch, scores)
-            kept.add(scores)
-            del batch, scores  # before the next one is read: texts may be large
-    return [_summary(metric, kept.scores(metric.name), seed) for metric in metrics]
-
-
-def _summary(metric: SampleMetric, scores: StoredScores, seed: int) -> MetricResult:
-    result = metric.summarise(scores, seed=seed)
-    scores.let_go()  # one metric at a time is in memory
-    return result
+            for name, piece in scores.items():
+                pieces[name].append(piece)
+            del batch, scores  # before the next chunk is read: texts may be large
+    results = []
+    first: Scores | None = None
+    for metric in metrics:
+        joined = Scores.joined(pieces.pop(metric.name))
+        first = first or joined
+        # All metrics share the lists: each takes 8 MB for a million samples.
+        joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
+        results.append(metric.summarise(joined, seed=seed))
+    return results
 
 
 @dataclass
 class Tally:
-    """What a report says about the outputs of a run as a whole, counted as they go by."""
+    """Counts over the outputs of a run: failures, times, usage, attempts."""
 
     total: int = 0
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # An array: a list of a million numbers takes four times as much memory.
     seconds: array[float] = field(default_factory=lambda: array("d"))
     usage: ApiUsage = field(default_factory=ApiUsage)
-    failed_attempts: Counter[str] = field(default_factory=Counter)  # by their kind, of whatever samples
+    failed_attempts: Counter[str] = field(default_factory=Counter)  # by kind, of all samples
     recovered: int = 0  # samples that were answered after a failed attempt
 
     def add(self, outputs: Iterable[SystemOutputs]) -> Tally:
@@ -214,28 +318,29 @@ class Tally:
 
     @property
     def tried_again(self) -> bool:
-        """Whether a call was made again after it had failed."""
+        """Return whether a failed call was retried."""
         return self.recovered > 0 or self.failed_attempts.total() > self.failed
 
 
 def new_evaluation_id(system_name: str, dataset_name: str, started: datetime) -> str:
-    """An id that sorts by time within a system and is a safe file name."""
+    """Return an id that sorts by time within a system and is a safe file name."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", f"{system_name}-{dataset_name}").strip("-").lower()[:60]
+    # Milliseconds: scripts start several runs within a second, and ids must differ.
     return f"{words or 'run'}-{started.strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
 
 
 def now() -> datetime:
-    """The time, with its zone."""
+    """Return the time, with its zone."""
     return datetime.now(UTC)
 
 
 def utc_text(time: datetime) -> str:
-    """A time as the results format writes it."""
+    """Return a time as the results format has it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def environment() -> dict[str, Any]:
-    """What the numbers may depend on; no host or user names."""
+def environment() -> dict[str, object]:
+    """Return what the numbers may depend on, without host or user names."""
     import psutil
 
     versions = {}

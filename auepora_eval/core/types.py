@@ -1,14 +1,24 @@
-"""The nouns: what a dataset holds, what a system returns, what a metric says about it."""
+"""The data types: what a dataset contains, what a system returns, what a metric reports about it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import Any
+from importlib import import_module
+from numbers import Integral
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import ScoringError
-from .stopping import Stopping
+from ..errors import MissingDependencyError, ScoringError, StorageError, check_type, wrong_type
+from .display import bounds_text, interval_text, value_text
+from .table import Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The keys under which a sample of a label set keeps what a system must not see.
+TRUE_LABEL, PAIR, STORED_OUTPUT = "ground_truth_label", "contradiction_pair_id", "stored_output"
 
 
 class TargetCategory(Enum):
@@ -26,6 +36,16 @@ class TargetCategory(Enum):
     COUNTERFACTUAL_ROBUSTNESS = auto()
 
 
+@dataclass(frozen=True)
+class NamedTarget:
+    """A target that a user named, beside Auepora's ten."""
+
+    name: str
+
+
+Target = TargetCategory | NamedTarget
+
+
 @dataclass(slots=True)
 class Document:
     """A text with an id. `metadata["relevance"]` grades a gold document (1 when absent)."""
@@ -37,7 +57,7 @@ class Document:
 
 @dataclass(slots=True)
 class RetrievedDocument:
-    """A document that a system found, at its place in the list; rank 1 is the best."""
+    """A retrieved document at its place in the list; rank 1 is the best."""
 
     doc: Document
     score: float
@@ -45,28 +65,38 @@ class RetrievedDocument:
 
 
 def known_score(hit: RetrievedDocument) -> float | None:
-    """The score that a system gave; None where it gave none, and `score` is 1/rank to keep the order."""
+    """Return the score of the system; None if it gave none and `score` is 1/rank to keep the order."""
     return None if hit.doc.metadata and hit.doc.metadata.get("score_missing") is True else hit.score
 
 
 def unscored(doc: Document, rank: int) -> RetrievedDocument:
-    """A document of which nobody told a score: a mark in its metadata says so (`known_score`)."""
+    """Return a hit without a score of the system: a mark in its metadata says so (`known_score`)."""
     marked = Document(doc.doc_id, doc.text, {**doc.metadata, "score_missing": True})
     return RetrievedDocument(marked, 1 / rank, rank)
 
 
 @dataclass
 class Response:
-    """An answer. `metadata["alternatives"]` of a reference lists further right answers."""
+    """An answer. `metadata["alternatives"]` of a reference lists further correct answers."""
 
     text: str
     structured: dict[str, Any] | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+DocumentForm = Document | str | Mapping[str, Any]
+ResponseForm = Response | str | Mapping[str, Any]
+
+
+@dataclass(init=False)
 class EvaluationSample:
-    """One row of a dataset: a query and whatever is known to be true about it."""
+    """One row of a dataset: a query, and what is known to be true about it.
+
+    Documents may be given as ids or dicts, the reference answer as a string or a dict.
+
+    >>> EvaluationSample("1", "How many?", relevant_docs=["d1"], reference_answer="22").reference_answer
+    Response(text='22', structured=None, metadata={})
+    """
 
     sample_id: str
     query: str
@@ -78,10 +108,74 @@ class EvaluationSample:
     labels: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
 
+    # Written out, so that editors and type checkers know the forms that are accepted.
+    def __init__(
+        self,
+        sample_id: str | int,
+        query: str,
+        relevant_docs: Iterable[DocumentForm] | None = None,
+        candidate_docs: Iterable[DocumentForm] | None = None,
+        reference_answer: ResponseForm | None = None,
+        labels: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        # The exact type is compared first: a million samples are made from files, all of the right types.
+        self.sample_id = sample_id if type(sample_id) is str else _as_id(sample_id)
+        if type(query) is not str:
+            check_type("query", query, "a string", str)
+        self.query = query
+        self.relevant_docs = _as_documents(relevant_docs, "relevant_docs")
+        self.candidate_docs = _as_documents(candidate_docs, "candidate_docs")
+        self.reference_answer = None
+        if reference_answer is not None:
+            self.reference_answer = as_response(reference_answer, "reference_answer")
+        self.labels = {} if labels is None else labels
+        self.metadata = {} if metadata is None else metadata
+
+
+def as_response(value: object, argument: str = "answer") -> Response:
+    """Return a Response from one, from a string, or from a dict with a "text"."""
+    if isinstance(value, Response):
+        return value
+    if isinstance(value, str):
+        return Response(value)
+    if isinstance(value, Mapping) and isinstance(value.get("text"), str):
+        return Response(value["text"], value.get("structured"), dict(value.get("metadata") or {}))
+    raise wrong_type(argument, "a string, a Response or a dict with 'text'", value)
+
+
+def as_document(value: object, argument: str = "document") -> Document:
+    """Return a Document from one, from an id, or from a dict with a "doc_id"."""
+    if isinstance(value, Document):
+        return value
+    if isinstance(value, str):
+        return Document(value, "")
+    if isinstance(value, Mapping) and isinstance(value.get("doc_id"), str | Integral):
+        return Document(str(value["doc_id"]), str(value.get("text") or ""), dict(value.get("metadata") or {}))
+    raise wrong_type(argument, "an id, a Document or a dict with 'doc_id'", value)
+
+
+def _as_documents(documents: object, argument: str) -> list[Document] | None:
+    if documents is None:
+        return None
+    # The same list is returned where it needs no change, as a caller may still add to it.
+    if type(documents) is list and all(type(document) is Document for document in documents):
+        return documents
+    if isinstance(documents, str | bytes | Mapping) or not hasattr(documents, "__iter__"):
+        raise wrong_type(argument, "a list of ids, Documents or dicts with 'doc_id'", documents)
+    return [as_document(document, f"{argument}[{n}]") for n, document in enumerate(documents)]
+
+
+def _as_id(value: object) -> str:
+    # Numbers of rows are common ids; True is also an Integral, and is a mistake.
+    if isinstance(value, str) or (isinstance(value, Integral) and not isinstance(value, bool)):
+        return str(value)
+    raise wrong_type("sample_id", "a string or a whole number", value)
+
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no answer to a sample: the exception's type and message, and how long it took to fail."""
+    """Why a sample has no answer: the exception's type and message, and the seconds until it failed."""
 
     type: str
     message: str
@@ -90,7 +184,7 @@ class Failure:
 
 @dataclass
 class SystemOutputs:
-    """What a system returned for one sample; `error` is set when the call failed."""
+    """What a system returned for one sample; `error` is set if the call failed."""
 
     retrieved: list[RetrievedDocument]
     response: Response
@@ -102,23 +196,23 @@ class SystemOutputs:
 
 DOCUMENTS_MISSING = "documents_missing"
 END_TO_END = "end_to_end"
-TIMES_LEFT_OUT = "times_left_out"  # in `extra`: what a system told as times and is none, by its name
-LONGEST_TIME = 1e9  # seconds; what is said to take more than thirty years was not measured
+TIMES_LEFT_OUT = "times_left_out"  # in `extra`: reported timings that cannot be times, by name
+LONGEST_TIME = 1e9  # seconds; a call that is said to take more than thirty years was not measured
 
 
 def is_time(seconds: float) -> bool:
-    """Whether a number can be how long something took: sums of such numbers stay numbers."""
+    """Whether a number can be a duration: sums of such numbers are finite."""
     return 0 <= seconds <= LONGEST_TIME
 
 
-def times_told(told: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
-    """What was told as times: those that can be some, and for `extra` a note of those that cannot."""
-    times = {name: float(seconds) for name, seconds in told.items() if is_time(seconds)}
-    odd = {name: _shown(seconds) for name, seconds in told.items() if name not in times}
-    return times, {TIMES_LEFT_OUT: odd} if odd else {}
+def split_timings(reported: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
+    """Return the reported timings that can be durations, and for `extra` a note of the others."""
+    timings = {name: float(seconds) for name, seconds in reported.items() if is_time(seconds)}
+    implausible = {name: _rounded(seconds) for name, seconds in reported.items() if name not in timings}
+    return timings, {TIMES_LEFT_OUT: implausible} if implausible else {}
 
 
-def _shown(number: Any) -> str:
+def _rounded(number: Any) -> str:
     try:
         return f"{float(number):.3g}"
     except OverflowError:
@@ -126,29 +220,29 @@ def _shown(number: Any) -> str:
 
 
 def seconds_of(output: SystemOutputs, name: str) -> float | None:
-    """A time of an output; None where it tells none, ScoringError where what it tells is no time."""
+    """Return a timing of an output, None if it has none; ScoringError if it is not a duration."""
     seconds: Any = output.timings.get(name)
     if seconds is not None and is_time(seconds):
         return float(seconds)
     left_out = output.extra.get(TIMES_LEFT_OUT)
-    told = left_out.get(name) if seconds is None and isinstance(left_out, dict) else seconds
-    if told is None:
+    reported = left_out.get(name) if seconds is None and isinstance(left_out, dict) else seconds
+    if reported is None:
         return None
-    raise ScoringError(f"the timing {name!r} is no time: {told!s:.40}")
+    raise ScoringError(f"the timing {name!r} is not a duration: {reported!s:.40}")
 
 
 def names_documents(output: SystemOutputs) -> bool:
-    """Whether a system said which documents it found, be it none: a mark in `extra` tells that it did not."""
+    """Whether the output lists its documents, even if there are none; `extra` marks those that do not."""
     return output.extra.get(DOCUMENTS_MISSING) is not True
 
 
 @dataclass(frozen=True, slots=True)
 class SampleScore:
-    """A metric's verdict on one sample.
+    """A metric's score of one sample.
 
-    `value` is None where nothing was measured and `reason` says why: the sample does not call for
-    this metric (skipped), or the system or the scoring failed (`failed`). `parts` are the sample's
-    sufficient statistics for metrics that are more than a mean.
+    `value` is None if nothing was measured and `reason` says why: the metric does not apply to the sample
+    (skipped), or the system or the scoring failed (`failed`). `parts` are the sample's sufficient statistics
+    for metrics that are not a mean.
     """
 
     value: float | None
@@ -158,20 +252,167 @@ class SampleScore:
     failed: bool = False
 
 
+NOT_ESTIMABLE = "not estimable"  # the method of an interval that the data cannot give
+
+# The counts in the details of a result, in the order of the fields of Coverage.
+COUNTS = ("num_total", "num_samples", "num_skipped", "num_failed")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many samples a value is based on. Counts that a metric does not report are 0."""
+
+    total: int
+    scored: int
+    skipped: int
+    failed: int
+
+    def as_details(self) -> dict[str, int]:
+        """Return the counts as the details of a result have them."""
+        return dict(zip(COUNTS, (self.total, self.scored, self.skipped, self.failed), strict=True))
+
+    @property
+    def share(self) -> float:
+        """The share of the samples that did not fail; 1 if there are none."""
+        return 1 - self.failed / self.total if self.total else 1.0
+
+
 @dataclass
 class MetricResult:
-    """A metric's value on a dataset: NaN when nothing was scored. Coverage stands in `details`."""
+    """A metric's value on a dataset: NaN if nothing was scored.
+
+    The properties read `details`, which is what is stored; a metric of your own may fill it partly.
+    """
 
     name: str
-    target: TargetCategory
+    target: Target
     value: float
     details: dict[str, Any] = field(default_factory=dict)
     scores: Sequence[SampleScore] = field(default_factory=list, repr=False)
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95% interval of the value; None if the data cannot give one."""
+        low, high = self._pair("confidence_interval") or (None, None)
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def interval_method(self) -> str:
+        """How the interval was computed, or why there is none."""
+        return str(self.details.get("interval_method", NOT_ESTIMABLE))
+
+    def with_interval(self, limits: tuple[float, float] | None, method: str) -> MetricResult:
+        """Return the result with another interval."""
+        interval = None if limits is None else list(limits)
+        details = {**self.details, "confidence_interval": interval, "interval_method": method}
+        return replace(self, details=details)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How many samples were scored, skipped and failed."""
+        total, scored, skipped, failed = map(self._count, COUNTS)
+        return Coverage(total or scored + skipped + failed, scored, skipped, failed)
+
+    @property
+    def reports_coverage(self) -> bool:
+        """Whether the number of scored samples is known; a metric of your own may not report it."""
+        return "num_samples" in self.details
+
+    @property
+    def if_failed(self) -> tuple[float | None, float | None] | None:
+        """The value if every failed sample had scored lowest, and highest; None in it is "unbounded".
+
+        None if nothing failed.
+        """
+        return self._pair("bounds_if_failed")
+
+    def with_failures(self, failed: int, if_failed: list[float | None] | None) -> MetricResult:
+        """Return the result with another number of failed samples, and the range that they leave open."""
+        details = {**self.details, "num_failed": failed, "bounds_if_failed": if_failed}
+        return replace(self, details=details)
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None] | None:
+        """The lowest and the highest value that the metric can have; None in it is "unbounded"."""
+        return self._pair("bounds")
+
+    @property
+    def higher_is_better(self) -> bool:
+        """False for times, costs and error rates."""
+        return self.details.get("higher_is_better", True) is not False
+
+    @property
+    def unit(self) -> str:
+        """ "s" for seconds, else ""; the unit of a latency metric is seconds unless it reports another."""
+        return str(self.details.get("unit", "s" if self.target is TargetCategory.LATENCY else ""))
+
+    @property
+    def signature(self) -> Mapping[str, object]:
+        """What besides the name decides whether two values may be compared."""
+        signature: Mapping[str, object] = self.details.get("signature") or {}
+        return signature
+
+    @property
+    def not_measured(self) -> str:
+        """Why the metric could not score anything, if that is known of the whole run; else ""."""
+        return str(self.details.get("not_measured") or "")
+
+    def _count(self, key: str) -> int:
+        # Stored results can be edited by hand: what is not a count is not reported.
+        count = self.details.get(key)
+        return count if isinstance(count, int) else 0
+
+    def _pair(self, key: str) -> tuple[float | None, float | None] | None:
+        match self.details.get(key):
+            case [float() | int() | None as low, float() | int() | None as high]:
+                return low, high
+            case _:
+                return None
+
+
+RESULT_HEADINGS = ("Target", "Metric", "Value", "95% interval", "Scored", "Skipped", "Failed", "If failed")
+
+
+def result_cells(result: MetricResult) -> tuple[str, ...]:
+    """Return the cells of one result, in the order of RESULT_HEADINGS; "-" for what is not reported."""
+    coverage, details = result.coverage, result.details
+    scored = f"{coverage.scored}/{coverage.total}" if "num_total" in details else str(coverage.scored)
+    return (
+        result.target.name,
+        result.name,
+        value_text(result.value, result.unit),
+        interval_text(result.interval, result.unit),
+        scored if "num_samples" in details else "-",
+        str(coverage.skipped) if "num_skipped" in details else "-",
+        str(coverage.failed) if "num_failed" in details else "-",
+        bounds_text(result.if_failed, result.unit),
+    )
+
+
+def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
+    """Return the table of results, grouped by target; metrics where lower is better have an arrow."""
+    # The last column, the range with failures scored, is empty unless something failed.
+    width = len(RESULT_HEADINGS) - (not any(result.coverage.failed for result in results))
+    rows: list[Sequence[str]] = []
+    for place, result in enumerate(results):
+        if place == 0 or result.target != results[place - 1].target:
+            rows.append([result.target.name])
+        arrow = "" if result.higher_is_better else " ↓"
+        rows.append([f"{result.name}{arrow}", *result_cells(result)[2:width]])
+    reasons: dict[str, list[str]] = {}
+    for result in results:
+        if result.not_measured:
+            reasons.setdefault(result.not_measured, []).append(result.name)
+    notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
+    return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
+
 
 @dataclass
 class EvaluationRun:
-    """A finished evaluation: everything needed to report it, compare it and score it again."""
+    """A finished evaluation: everything needed to report it, compare it and score it again.
+
+    `print(run)` shows the table of results, `run["recall@5"]` is the result of one metric.
+    """
 
     evaluation_id: str
     system_name: str
@@ -187,12 +428,150 @@ class EvaluationRun:
     environment: dict[str, Any] = field(default_factory=dict)
     configuration: dict[str, Any] = field(default_factory=dict)
     resource_usage: dict[str, Any] | None = None  # of the system's calls; None if it was not called
-    snapshot: dict[str, Any] = field(default_factory=dict)  # version and manifest of the dataset, if known
-    stopping: Stopping | None = None  # of a run that was to stop as soon as its verdict is clear
+    snapshot: dict[str, str] = field(default_factory=dict)  # version and manifest of the dataset, if known
+    stopping: Stopping | None = None  # of a run that stops early once its verdict is clear
 
     def result(self, name: str) -> MetricResult:
-        """The result of one metric, by its name."""
+        """Return the result of one metric, by its name."""
         for result in self.results:
             if result.name == name:
                 return result
         raise KeyError(f"no metric {name!r} in run {self.evaluation_id}: {[r.name for r in self.results]}")
+
+    def __getitem__(self, name: str) -> MetricResult:
+        return self.result(name)
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html()
+
+    def table(self) -> Table:
+        """Return the table of results, with what was run as its title."""
+        count = len(self.samples) or max((result.coverage.total for result in self.results), default=0)
+        samples = "1 sample" if count == 1 else f"{count:,} samples"
+        title = f"{self.system_name} on {self.dataset_name}: {samples}, top_k {self.top_k}"
+        return results_table(self.results, title)
+
+    def to_records(self) -> list[dict[str, object]]:
+        """Return one dict per sample: its id, query, answer, error, and its score on each metric.
+
+        A score is None if the metric was skipped or failed on the sample.
+        """
+        records: dict[str, dict[str, object]] = {}
+        for sample, output in zip(self.samples, self.outputs, strict=False):
+            error = None if output.error is None else f"{output.error.type}: {output.error.message}"
+            about = {"query": sample.query, "answer": output.response.text, "error": error}
+            records[sample.sample_id] = {"sample_id": sample.sample_id, **about}
+        for result in self.results:
+            for score in result.scores:
+                # A run that was loaded without its texts has scores only.
+                record = records.setdefault(score.sample_id, {"sample_id": score.sample_id})
+                record[result.name] = score.value
+        return list(records.values())
+
+    def to_frame(self) -> Any:
+        """Return `to_records()` as a DataFrame of pandas or, if only that is installed, of polars."""
+        for package in ("pandas", "polars"):
+            try:
+                frames = import_module(package)
+            except ImportError:
+                continue
+            return frames.DataFrame(self.to_records())
+        raise MissingDependencyError("to_frame() needs pandas or polars: pip install pandas")
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Store the run in a folder of runs and return the path of its results file."""
+        check_type("folder", folder, "the path of a folder", str, PathLike)
+        if any(len(result.scores) > len(self.samples) for result in self.results):
+            raise StorageError(
+                f"run {self.evaluation_id!r} has its scores in memory but not its samples and outputs. "
+                "It is stored already: load it with load_run() to store it elsewhere."
+            )
+        # Runs are stored by a package above this one, so its module is named, not imported.
+        storage = import_module("auepora_eval.runs.store.storage").EvaluationResultsStorage(folder)
+        path: Path = storage.save_run(self, force=force)
+        return path
+
+
+# How a run ended that was to stop as soon as its verdict is clear.
+
+GoalKind = Literal["at least", "at most", "better", "no worse"]
+# "yes" and "no" answer a limit; the other words are those of Verdict, spelled out for the reader of files.
+GoalVerdict = Literal["yes", "no", "better", "worse", "no worse", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is to become clear of a metric: its value against a limit, or its change from a baseline's.
+
+    `limit` is the value of "at least" and "at most", and the margin of "no worse"; "better" has 0.
+    """
+
+    metric: str
+    kind: GoalKind
+    limit: float = 0.0
+
+    @property
+    def is_of_baseline(self) -> bool:
+        return self.kind in ("better", "no worse")
+
+
+@dataclass(frozen=True)
+class GoalOutcome:
+    """What became clear. `value` is the metric's, or the candidate's less the baseline's where it is of one.
+
+    The interval holds at whatever moment the run stopped, for all goals together; failed answers are in it as
+    the lowest and as the highest that they could have been. `value`, None if nothing was scored, is without.
+    """
+
+    metric: str
+    kind: GoalKind
+    limit: float
+    verdict: GoalVerdict
+    value: float | None
+    interval: tuple[float, float]
+    scored: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """What the run was to find out, on how many samples it stands, and whether it stopped before the last."""
+
+    stopped_early: bool
+    samples_used: int
+    samples_in_dataset: int
+    dataset_sha256: str  # of the whole dataset; the run has only the samples that it used
+    largest_cluster: int
+    alpha: float
+    seed: int
+    goals: list[GoalOutcome]
+    baseline_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.largest_cluster < 1 or not 0 <= self.samples_used <= self.samples_in_dataset:
+            raise ValueError("a run uses no more samples than there are, and a cluster has at least one")
+
+
+# The questions of the ten targets, and the targets that a user names.
+
+QUESTIONS: dict[TargetCategory, str] = {
+    TargetCategory.RETRIEVAL_RELEVANCE: "Do the retrieved documents bear on the query?",
+    TargetCategory.RETRIEVAL_ACCURACY: "Are the right documents ranked above the others?",
+    TargetCategory.GENERATION_RELEVANCE: "Does the answer address the query?",
+    TargetCategory.GENERATION_FAITHFULNESS: "Does the answer stay with the retrieved evidence?",
+    TargetCategory.GENERATION_CORRECTNESS: "Does the answer agree with the reference answer?",
+    TargetCategory.LATENCY: "How long does an answer take?",
+    TargetCategory.DIVERSITY: "How varied are the retrieved documents and the answers?",
+    TargetCategory.NOISE_ROBUSTNESS: "Does quality hold when queries or contexts are noisy?",
+    TargetCategory.NEGATIVE_REJECTION: "Does the system decline when the documents hold no answer?",
+    TargetCategory.COUNTERFACTUAL_ROBUSTNESS: "Does it withstand documents that are wrong?",
+}
+
+
+def target_of(name: str) -> Target:
+    """Return the target of that name, one of the ten or one that a user named: target_of("tone").name."""
+    known = name.strip().upper()
+    return TargetCategory[known] if known in TargetCategory.__members__ else NamedTarget(name.strip())

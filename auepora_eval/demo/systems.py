@@ -1,4 +1,4 @@
-"""Two real systems on board: BM25 with an extractive answerer, and the same with a dense second opinion.
+"""The bundled systems: BM25 with an extractive answerer, and the same combined with embeddings.
 
     bm25     BM25 over words (bm25s)
     bigram   BM25 over words and word pairs, in the place of `hybrid` where no embeddings are installed
@@ -10,22 +10,25 @@ that noise and counterfactual documents reach the system as they are labelled.
 
 from __future__ import annotations
 
-import logging
+import math
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..core.rag_interface import RAGSystem
-from ..core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
+import numpy as np
+
+from ..core.rag_interface import Generator, RAGSystem
+from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from ..errors import MissingDependencyError
-from ..judges.embeddings import Embedder, embedder
-from ..metrics.text import words
-from .answerer import ExtractiveAnswerer, sentences
+from ..models.embeddings import Embedder, embedder
+from ..text.bm25 import bm25_index
+from ..text.tokens import words
 from .world import demo_corpus
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Scores = NDArray[np.float32]
@@ -68,17 +71,17 @@ class DemoSystem(RAGSystem):
 
 
 def bm25() -> DemoSystem:
-    """BM25 over stemmed words."""
+    """Return BM25 over stemmed words."""
     return DemoSystem("bm25", lambda documents: _bm25_scorer(documents, _terms))
 
 
 def bigram() -> DemoSystem:
-    """BM25 over stemmed words and pairs of them: rewards documents that keep the query's word order."""
+    """Return BM25 over stemmed words and word pairs, which rewards the word order of the query."""
     return DemoSystem("bigram", lambda documents: _bm25_scorer(documents, _terms_and_pairs))
 
 
 def hybrid() -> DemoSystem:
-    """BM25 and embeddings, fused by reciprocal rank."""
+    """Return BM25 and embeddings, fused by reciprocal rank."""
     model = embedder("wordllama")
 
     def rank(documents: Sequence[Document]) -> Callable[[str], Scores]:
@@ -89,7 +92,7 @@ def hybrid() -> DemoSystem:
 
 
 def second_system() -> DemoSystem:
-    """The best that is installed to compare BM25 with."""
+    """Return the best installed system to compare BM25 with."""
     try:
         return hybrid()
     except MissingDependencyError:
@@ -97,16 +100,11 @@ def second_system() -> DemoSystem:
 
 
 def _bm25_scorer(documents: Sequence[Document], terms: Callable[[str], list[str]]) -> Callable[[str], Scores]:
-    import bm25s
-    import numpy as np
-
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it reports every index that it builds
-    index = bm25s.BM25()
-    index.index([terms(_text(doc)) for doc in documents], show_progress=False)
+    index = bm25_index([terms(_text(doc)) for doc in documents])
 
     def scores(query: str) -> Scores:
         wanted = terms(query)
-        if not wanted:  # bm25s has no answer to a query without words
+        if not wanted:  # bm25s fails on a query without words
             return np.zeros(len(documents), dtype=np.float32)
         found: Scores = index.get_scores(wanted)
         return found
@@ -115,9 +113,7 @@ def _bm25_scorer(documents: Sequence[Document], terms: Callable[[str], list[str]
 
 
 def _dense_scorer(documents: Sequence[Document], model: Embedder) -> Callable[[str], Scores]:
-    """A document is as near to the query as its nearest sentence: an average over all blurs every fact."""
-    import numpy as np
-
+    """Rank documents by their most similar sentence: an average over all sentences would blur each fact."""
     pieces = [(place, sentence) for place, doc in enumerate(documents) for sentence in sentences(doc.text)]
     owners = np.array([place for place, _ in pieces])
     matrix = model.embed([f"{documents[place].metadata.get('title', '')} {text}" for place, text in pieces])
@@ -131,8 +127,6 @@ def _dense_scorer(documents: Sequence[Document], model: Embedder) -> Callable[[s
 
 
 def _fused(*rankings: Scores) -> Scores:
-    import numpy as np
-
     total = np.zeros(len(rankings[0]), dtype=np.float32)
     for scores in rankings:
         places = np.empty(len(scores), dtype=np.int64)
@@ -152,3 +146,105 @@ def _terms(text: str) -> list[str]:
 def _terms_and_pairs(text: str) -> list[str]:
     terms = _terms(text)
     return terms + [f"{first} {second}" for first, second in pairwise(terms)]
+
+
+# An extractive answerer without a model: it quotes a sentence, or the part that the question asks for.
+
+DECLINED = "The documents do not say."
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+_STOP = frozenset(
+    """a an and any are as at be been by can did do does for from had has have how i if in into is it its many
+    me much my of on or our than that the their there these they this to us was we were what when where which
+    who whom whose why will with would you your""".split()
+)
+_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_NUMBER = (
+    r"(?:\d[\d,]*(?:\.\d+)?|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-[a-z]+)?|one|two|three|four"
+    r"|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen)"
+)
+# Kinds of question: the words that ask, and the pattern of an answer.
+_KINDS = (
+    (
+        re.compile(r"\b(when|what day|what date|which day|which year|what year|what time)\b"),
+        re.compile(
+            rf"\b(?:\d{{1,2}} {_MONTH}(?: \d{{4}})?|{_MONTH} \d{{4}}|\d{{1,2}}[:.]\d\d|\d{{4}}|{_MONTH})\b"
+        ),
+    ),
+    (
+        re.compile(
+            r"\bhow (many|much|long|far|often|old|high|deep|fast|heavy|wide)\b|\bwhat (price|fee|speed)\b"
+        ),
+        re.compile(
+            rf"\b{_NUMBER}(?: (?:million|per cent))?(?: (?!and|of|in|on|at|a|the|with)[a-z]+)?", re.IGNORECASE
+        ),
+    ),
+    (
+        re.compile(r"\b(who|whose|whom|where|name the)\b"),
+        re.compile(r"\b[A-Z][a-z'-]+(?: (?:of |the )?[A-Z][a-z'-]+)*"),
+    ),
+)
+_OPENERS = frozenset(
+    """a after all an and as at before but each every for from he her his if in it its no on one only our she
+    since some the their there they this to until when while with you""".split()
+)
+
+
+class ExtractiveAnswerer(Generator):
+    """Quotes the sentence that shares the rarest words with the query, and declines if none shares enough."""
+
+    def __init__(self, corpus: Sequence[Document], *, least_support: float = 0.15) -> None:
+        frequency = Counter(term for doc in corpus for term in set(_answer_terms(doc.text)))
+        self._weights = {term: math.log(1 + len(corpus) / count) for term, count in frequency.items()}
+        self._unseen = math.log(1 + len(corpus))
+        self._least_support = least_support
+
+    def generate(self, query: str, context_docs: list[Document]) -> Response:
+        wanted = set(_answer_terms(query))
+        shape = _asked_for(query)
+        best, best_support, source = "", 0.0, ""
+        for place, doc in enumerate(context_docs):
+            about = self._share(wanted, f"{doc.metadata.get('title', '')} {doc.text}")
+            before = 0.0
+            for sentence in sentences(doc.text):
+                here = self._share(wanted, sentence)
+                answer = sentence if shape is None else _first_new(shape, sentence, query)
+                # The title and the sentence before have the noun for a pronoun. A sentence without the
+                # kind of answer that is asked for is only a fallback.
+                support = (0.6 * here + 0.25 * about + 0.15 * before) * (1 - 0.03 * place)
+                support *= 1.0 if answer else 0.5
+                before = here
+                if support > best_support:
+                    best, best_support, source = answer or sentence, support, doc.doc_id
+        if best_support < self._least_support:
+            return Response(DECLINED, structured={"declined": True}, metadata={"support": best_support})
+        return Response(best, metadata={"support": best_support, "source": source})
+
+    def _share(self, wanted: set[str], text: str) -> float:
+        """Return the share of the query's weight that a text has, from 0 to 1."""
+        total = sum(self._weight(term) for term in wanted)
+        return sum(self._weight(term) for term in wanted & set(_answer_terms(text))) / total if total else 0.0
+
+    def _weight(self, term: str) -> float:
+        return self._weights.get(term, self._unseen)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a plain text."""
+    return _SENTENCE_END.split(text)
+
+
+def _asked_for(query: str) -> re.Pattern[str] | None:
+    """Return the pattern of the answer: a date, an amount, a name; None for other questions."""
+    lowered = query.lower()
+    return next((shape for cue, shape in _KINDS if cue.search(lowered)), None)
+
+
+def _first_new(shape: re.Pattern[str], sentence: str, query: str) -> str:
+    """Return the first match of the pattern that is not in the query already."""
+    known = set(words(query)) | _OPENERS
+    return next((m.group() for m in shape.finditer(sentence) if not set(words(m.group())) & known), "")
+
+
+def _answer_terms(text: str) -> list[str]:
+    return [term for term in words(text, stemmed=True) if term not in _STOP]

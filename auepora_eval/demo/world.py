@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ..core.dataset import InMemoryDataset
 from ..core.types import Document
-from ..io.annotations import load_label_set
+from ..io.datasets.label_sets import load_label_set
 from ..io.jsonl import load_jsonl_dataset, read_records
 
 DATA = Path(__file__).parent / "data"
@@ -17,26 +16,26 @@ QUESTIONS = DATA / "questions.jsonl"
 
 
 def demo_dataset() -> InMemoryDataset:
-    """The questions with their gold documents, reference answers and labels."""
+    """Return the questions with their gold documents, reference answers and labels."""
     return load_jsonl_dataset(QUESTIONS, name="skerravane")
 
 
 def demo_labels() -> InMemoryDataset:
-    """Answers to some of the questions, right and wrong on purpose, each with its label."""
+    """Return answers to some of the questions, right and deliberately wrong, each with its label."""
     return load_label_set(DATA / "answers.labels.json")
 
 
-def demo_claims() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The same answers as claims with their evidence and label, to hold a judge against."""
+def demo_claims() -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the same answers as claims with their evidence and label, to audit a judge."""
     for sample in demo_labels():
-        told = sample.metadata["stored_output"]
+        output = sample.metadata["stored_output"]
         label = sample.labels["ground_truth_label"]
-        yield sample.sample_id, {"evidence": told["passages"], "claim": told["answer"], "label": label}
+        yield sample.sample_id, {"evidence": output["passages"], "claim": output["answer"], "label": label}
 
 
 @cache
 def demo_corpus() -> tuple[Document, ...]:
-    """The documents that the demo systems search."""
+    """Return the documents that the demo systems search."""
     return tuple(
         Document(record["doc_id"], record["text"], record["metadata"])
         for _, record in read_records(DATA / "corpus.jsonl")

@@ -1,4 +1,4 @@
-"""The executors by their names; here those that work in this process: serial, threads, asyncio."""
+"""The executors by their names, and those that work in this process: serial, threads, asyncio."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
-from ..core.executor import (
+from ..core.calls.executor import (
     Executor,
     SerialExecutor,
     background_loop,
@@ -21,17 +23,22 @@ from ..core.executor import (
     within_async,
 )
 from ..core.registry import Registry
+from ..errors import PlanError
 
 Item = TypeVar("Item")
 
 _TOGETHER = 0.004  # seconds
 
-EXECUTORS: Registry[Callable[..., Executor]] = Registry("executor")
+# The executors in other modules register themselves when they are first used: ray takes a second to import.
+EXECUTORS: Registry[Callable[..., Executor]] = Registry(
+    "executor",
+    {"processes": "auepora_eval.execution.processes", "ray": "auepora_eval.execution.ray"},
+)
 
 
 @EXECUTORS.add("serial")
 def serial(*, concurrency: int = 1, timeout: float | None = None) -> Executor:
-    """One call at a time, whatever the concurrency asked for."""
+    """Make one call at a time, whatever the concurrency."""
     return SerialExecutor(timeout=timeout)
 
 
@@ -49,6 +56,7 @@ class ThreadExecutor:
         threads: list[threading.Thread] = []
 
         def work() -> None:
+            # A map that is stopped leaves items in the queue, before the None: those must not be called.
             while (task := todo.get()) is not None and not stopped.is_set():
                 done.put((task[0], outcome_in_thread(call, task[1], self.timeout)))
 
@@ -62,6 +70,7 @@ class ThreadExecutor:
         try:
             yield from through_a_window(items, window(self.concurrency), send, done.get)
         finally:
+            # Not joined: a thread in a hung call would block the end of the run.
             stopped.set()
             for _ in threads:
                 todo.put(None)
@@ -76,14 +85,14 @@ class AsyncExecutor:
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         loop = background_loop()
-        crew = _Crew(self, call, loop)
+        tasks = _Tasks(self, call, loop)
         try:
-            yield from through_a_window(items, window(self.concurrency), crew.send, crew.receive)
+            yield from through_a_window(items, window(self.concurrency), tasks.send, tasks.receive)
         finally:
-            loop.call_soon_threadsafe(crew.dismiss)
+            loop.call_soon_threadsafe(tasks.dismiss)
 
     async def outcome(self, call: Callable[[Item], Any], item: Item) -> Any:
-        """The result of a call, or the exception that it ended with."""
+        """Return the result of a call, or the exception that it ended with."""
         # A synchronous call would block the loop: it is made in a thread that can be left behind.
         start = call if is_async(call) else partial(_in_thread, call)
         try:
@@ -91,15 +100,18 @@ class AsyncExecutor:
                 return await start(item)
             return await within_async(self.timeout, lambda: start(item))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - that sample's outcome
+            # Raised in a task, SystemExit would end the loop and with it the calls of all other samples.
             return error
         except asyncio.CancelledError:
-            if _is_dismissed():
+            # What a system cancels must not end its worker. Our own cancellation does.
+            task = asyncio.current_task()
+            if task is None or task.cancelling() > 0:
                 raise
             return RuntimeError("the system has cancelled the call itself")
 
 
-class _Crew(Generic[Item]):
-    """Tasks on the loop that take what is to be done from one queue and put what is done into another."""
+class _Tasks(Generic[Item]):
+    """Tasks on the loop that take items from one queue and put results into another."""
 
     def __init__(
         self, executor: AsyncExecutor, call: Callable[[Item], Any], loop: asyncio.AbstractEventLoop
@@ -109,21 +121,22 @@ class _Crew(Generic[Item]):
         self._arrived: list[tuple[int, Any]] = []
         self._sent: queue.SimpleQueue[list[tuple[int, Any]]] = queue.SimpleQueue()
         self._received: list[tuple[int, Any]] = []
+        # The loop has only weak references to its tasks: without these, one that waits could be collected.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._working = 0  # tasks that will look into the queue before they end
+        self._working = 0  # tasks that will check the queue before they end
         self._called = False
 
     def send(self, place: int, item: Item) -> None:
-        """From the thread that takes the results."""
+        """Accept an item, in the thread that takes the results."""
         self._todo.append((place, item))
-        # No lock: a worker that ends looks once more after it has said so (`_ended`), and who starts some
-        # takes the note away before it looks. One wake-up for many items: each costs a system call.
+        # No lock: a task that ends checks the queue once more (`_ended`), and `_start` resets the flag before
+        # it reads the queue. One wake-up for many items: each costs a system call.
         if not self._called and self._working < self._executor.concurrency:
             self._called = True
             self._loop.call_soon_threadsafe(self._start)
 
     def receive(self) -> tuple[int, Any]:
-        """From that thread too: the next result, waited for."""
+        """Wait for the next result and return it, in that thread too."""
         if not self._received:
             self._received = self._sent.get()
             self._received.reverse()
@@ -145,8 +158,8 @@ class _Crew(Generic[Item]):
             if not self._todo:
                 self._hand_over()
             elif len(self._arrived) == 1:
-                # There is work left to do: a few results go together, so that the two threads, of which
-                # only one can run at a time, seldom get into each other's way.
+                # While there are items left, results are handed over in groups: the two threads, of which
+                # only one can run at a time, switch less often.
                 self._loop.call_later(_TOGETHER, self._hand_over)
 
     def _hand_over(self) -> None:
@@ -160,40 +173,18 @@ class _Crew(Generic[Item]):
         self._start()
 
     def dismiss(self) -> None:
-        """Stop at once; what is under way is cancelled."""
+        """Stop at once and cancel the calls under way."""
         self._todo.clear()
         for task in self._tasks:
             task.cancel()
 
 
-@EXECUTORS.add("processes")
-def processes(**options: Any) -> Executor:
-    """Several calls at a time, each in a process of its own."""
-    from .processes import ProcessExecutor
-
-    return ProcessExecutor(**options)
-
-
-@EXECUTORS.add("ray")
-def ray(**options: Any) -> Executor:
-    """Calls as tasks on a Ray cluster."""
-    from .ray_cluster import RayExecutor
-
-    return RayExecutor(**options)
-
-
 def outcome_in_thread(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
-    """As `outcome`, whatever is raised: Ctrl-C reaches no worker, and one that died would be waited for."""
+    """Do the same as `outcome` for any exception: a thread that dies would be waited for."""
     try:
         return outcome(call, item, timeout)
     except BaseException as error:  # noqa: BLE001
         return error
-
-
-def _is_dismissed() -> bool:
-    """Whether it was us who cancelled the task: what a system cancels must not end its worker."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
@@ -213,7 +204,31 @@ async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
 
 
 def positive(concurrency: int) -> int:
-    """The concurrency, if it is one."""
+    """Return the concurrency; raise ValueError if it is not positive."""
     if concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, not {concurrency}")
     return concurrency
+
+
+class WarmedUp:
+    """An executor that calls the first items once before, so that a model has loaded when it is timed.
+
+    The first items are called again in their turn. The cost of the extra calls counts for a budget; their
+    results and failures do not count. Worker processes cannot be warmed up: they come and go.
+    """
+
+    def __init__(self, executor: Executor, calls: int) -> None:
+        if hasattr(executor, "for_scoring"):  # its calls are made in other processes
+            raise PlanError("A warm-up needs the executor serial, threads or async.")
+        self.executor, self.calls = executor, calls
+        self.concurrency = getattr(executor, "concurrency", None)
+        self.timeout = getattr(executor, "timeout", None)
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        source = iter(items)
+        first = list(islice(source, self.calls))
+        limits: Any = getattr(call, "limits", None)
+        with nullcontext() if limits is None else limits.warming_up():
+            for _ in self.executor.map(call, first):
+                pass
+        yield from self.executor.map(call, chain(first, source))

@@ -1,8 +1,8 @@
 """An executor of worker processes: for systems that compute, hang for good or crash the interpreter.
 
 Each worker makes one call at a time. It gets the system by its name and imports it, or gets a copy if the
-system can be copied. A worker that dies is replaced; the sample that it worked on is tried in another one,
-three times in all, then it has failed. A call that takes too long ends with its process: nothing is left.
+system can be copied. A worker that dies is replaced. The sample that it worked on is tried in another one,
+three times in all, then it has failed. A call that takes too long ends with its process.
 """
 
 from __future__ import annotations
@@ -13,93 +13,163 @@ import signal
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
-from ..core.executor import outcome, through_a_window
-from ..core.lasting_streams import Lasting
-from ..core.spent import Spent
+from ..core.calls.executor import outcome, through_a_window
 from ..errors import PlanError, RunStoppedError, WorkerLostError
-from .elsewhere import CrewElsewhere
-from .local import positive
+from .local import EXECUTORS, positive
+from .streams import Lasting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 Item = TypeVar("Item")
+
+
+class RemoteCalls(ABC, Generic[Item]):
+    """The calls of one map that other processes make, here or on other machines.
+
+    Budgets and the breaker are counted in this process, which gets every result. The pace is divided among
+    the workers, because each of them has its own clock.
+    """
+
+    def __init__(self, call: Callable[[Item], Any], workers: int) -> None:
+        self._limits = getattr(call, "limits", None)
+        if getattr(self._limits, "gate", None) is not None:
+            # A worker only gets its own 429s, so the workers together would not make fewer calls.
+            raise PlanError(
+                "adaptive concurrency needs calls that are made in this process: use the executor `threads` "
+                "or `async`, or a fixed concurrency."
+            )
+        self._count = getattr(call, "made_elsewhere", None)
+        share = getattr(call, "shared_by", None)
+        self._sent = share(workers) if share else call  # what a worker gets
+        self._todo: deque[tuple[int, Item]] = deque()
+        self._done: deque[tuple[int, Any]] = deque()
+        self._under_way = 0  # accepted, and not counted yet
+
+    def _drop_waiting(self) -> None:
+        """Drop the items that no worker has yet, if the run is to stop or its budget is spent."""
+        if not self._todo or self._limits is None:
+            return
+        with suppress(RunStoppedError):
+            self._limits.check()
+        if self._limits.stopped:
+            self._drop(self._todo)
+            self._todo.clear()
+
+    def _drop(self, items: Iterable[tuple[int, Item]]) -> None:
+        """Answer items whose calls are not made any more."""
+        reason = RunStoppedError("stopped as asked.") if self._limits is None else self._limits.refusal()
+        self._done.extend((place, reason) for place, _ in items)
+
+    @property
+    def _is_halted(self) -> bool:
+        return self._limits is not None and bool(self._limits.halted)
+
+    def send(self, place: int, item: Item) -> None:
+        """Accept an item, unless the run is to stop."""
+        try:
+            if self._limits is not None:
+                self._limits.check(self._under_way)
+        except RunStoppedError as error:
+            self._done.append((place, error))
+            return
+        self._under_way += 1
+        self._todo.append((place, item))
+        self._distribute()
+
+    def receive(self) -> tuple[int, Any]:
+        """Wait for the next result and return it."""
+        while not self._done:
+            self._listen()
+        place, result = self._done.popleft()
+        # A call that was not made spends nothing of a budget.
+        if not isinstance(result, RunStoppedError):
+            self._under_way -= 1
+            if self._count is not None:
+                self._count(result)
+        return place, result
+
+    @abstractmethod
+    def _distribute(self) -> None:
+        """Give items to workers that can take some."""
+
+    @abstractmethod
+    def _listen(self) -> None:
+        """Wait until something happens, and handle it."""
+
+    @abstractmethod
+    def dismiss(self) -> None:
+        """End everything that is under way."""
+
+
 MOST_TRIES = 3
-_AHEAD = 2  # items that a worker has: the next one lies ready when it is done with one
+_AHEAD = 2  # items that a worker has: the next one is ready when it finishes one
+# A start imports the system, which may load a model.
 _START_SECONDS = 120.0
-_LOOK_SECONDS = 0.1  # between two looks whether the run is to stop
+_LOOK_SECONDS = 0.1  # between two checks whether the run is to stop
 
 
+@EXECUTORS.add("processes")
 class ProcessExecutor:
     """Several calls at a time, each in a process of its own."""
 
     def __init__(self, *, concurrency: int = 2, timeout: float | None = None) -> None:
         self.concurrency, self.timeout = positive(concurrency), timeout
-        self._first: list[Any] = []
-
-    def warm_up(self, items: list[Any]) -> None:
-        """Let each worker make these calls before its first one that counts."""
-        self._first = items
 
     def for_scoring(self) -> ProcessExecutor | None:
-        """As many workers as there are processors to score on; None if that is no more than one."""
+        """Return an executor with at most one worker per processor; None if that is one worker."""
         workers = min(self.concurrency, os.cpu_count() or 1)
         return ProcessExecutor(concurrency=workers) if workers > 1 else None
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        crew = _Crew(call, self.concurrency, self.timeout, self._first)
+        pool = _Pool(call, self.concurrency, self.timeout)
         try:
-            yield from through_a_window(items, crew.window, crew.send, crew.receive)
+            yield from through_a_window(items, pool.window, pool.send, pool.receive)
         finally:
-            crew.dismiss()
+            pool.dismiss()
 
 
 @dataclass(eq=False)
 class _Worker(Generic[Item]):
-    """A process, what it was given, and since when it works on the first of that."""
+    """A process, the items that it has, and since when it works on the first of them."""
 
     process: Any
     wire: Connection
-    first: list[Item]
-    warming: int | None = None  # which of the first calls it is at, while it is not ready
     ready: bool = False
     since: float = field(default_factory=time.monotonic)
-    given: deque[tuple[int, Item]] = field(default_factory=deque)
+    items: deque[tuple[int, Item]] = field(default_factory=deque)
 
 
-class _Crew(CrewElsewhere[Item]):
+class _Pool(RemoteCalls[Item]):
     """The workers of one map."""
 
-    def __init__(
-        self, call: Callable[[Item], Any], size: int, timeout: float | None, first: list[Item]
-    ) -> None:
+    def __init__(self, call: Callable[[Item], Any], size: int, timeout: float | None) -> None:
         import multiprocessing
 
         super().__init__(call, size)
-        # Never fork: a lock that another thread holds would be held in the child for ever. Nor let a server
-        # fork: its environment is that of its start, and a key that was set since would be missing.
+        # Never fork: a lock that another thread holds would stay locked in the child for ever. No fork server
+        # either: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._size, self._timeout, self._first = size, timeout, first
+        self._size, self._timeout = size, timeout
         self.window = size * _AHEAD
         self._workers: list[_Worker[Item]] = []
         self._tries: dict[int, int] = {}
         self._failed_starts = 0
-        # What lies ready or waits at a worker is taken back by a byte that all see: a message comes late.
+        # Workers read this byte before each call. A message would arrive after the items that they have.
         self._halted: Any = self._context.RawValue("b", 0)
         if self._limits is not None:
-            self._limits.when_halted(self._halt)
-
-    def _halt(self) -> None:
-        self._halted.value = 1
+            self._limits.on_halt.append(lambda: setattr(self._halted, "value", 1))
 
     def dismiss(self) -> None:
         """End all workers, busy or not."""
+        # Killed, not asked to end: a system may catch SIGTERM. All are killed before the first wait.
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:
@@ -112,11 +182,10 @@ class _Crew(CrewElsewhere[Item]):
 
     def _started(self) -> _Worker[Item]:
         ours, theirs = self._context.Pipe()
-        first = self._warm_up_calls(self._first)
-        given = (theirs, self._sent, first, self._halted)
-        process = self._context.Process(target=_work, args=given, daemon=True)
+        arguments = (theirs, self._sent, self._halted)
+        process = self._context.Process(target=_work, args=arguments, daemon=True)
         try:
-            with _deaf_children():
+            with _signals_blocked():
                 process.start()
         except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
             ours.close()
@@ -125,115 +194,112 @@ class _Crew(CrewElsewhere[Item]):
                 "(load_system does), or use the executor `threads`."
             ) from error
         finally:
+            # If the parent kept this end open, the pipe would have no end of file when the worker dies.
             theirs.close()
-        return _Worker(process, ours, first)
+        return _Worker(process, ours)
 
-    def _hand_out(self) -> None:
-        self._leave_the_rest()
-        given = sum(len(worker.given) for worker in self._workers)
-        while len(self._workers) < min(self._size, len(self._todo) + given):
+    def _distribute(self) -> None:
+        self._drop_waiting()
+        assigned = sum(len(worker.items) for worker in self._workers)
+        # No more workers than items: each start imports the system again.
+        while len(self._workers) < min(self._size, len(self._todo) + assigned):
             self._workers.append(self._started())
-            self._leave_the_rest()  # a warm-up may have been all that the budget allows
-        for ahead in range(_AHEAD):  # one for each worker before anyone gets a second
+        for ahead in range(_AHEAD):  # one for each worker before any gets a second
             for worker in self._workers:
-                if self._todo and len(worker.given) <= ahead:
-                    self._give(worker, self._todo.popleft())
+                if self._todo and len(worker.items) <= ahead:
+                    self._assign(worker, self._todo.popleft())
 
-    def _give(self, worker: _Worker[Item], task: tuple[int, Item]) -> None:
-        if not worker.given:
+    def _assign(self, worker: _Worker[Item], task: tuple[int, Item]) -> None:
+        # The clock starts here only if the worker is idle, otherwise when its call before has ended.
+        if not worker.items:
             worker.since = time.monotonic()
-        worker.given.append(task)
+        worker.items.append(task)
         try:
             worker.wire.send(task)
         except OSError:
-            pass  # it has died: `_listen` finds out, and gives the task to another
+            pass  # it has died: `_listen` notices, and gives the task to another
         except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
-            worker.given.pop()
+            worker.items.pop()
             self._settle(task[0], error)
 
     def _listen(self) -> None:
         from multiprocessing.connection import wait
 
-        self._leave_the_rest()
-        self._leave_those_that_start()
+        self._drop_waiting()
+        self._drop_starting()
         if self._done:
             return
-        heard = wait([worker.wire for worker in self._workers], self._patience())
+        ready = wait([worker.wire for worker in self._workers], self._patience())
         for worker in list(self._workers):
-            if worker.wire in heard:
-                self._hear(worker)
-            elif self._is_late(worker):
-                self._end_hung(worker)
-        self._hand_out()
+            deadline = self._deadline(worker)
+            # A result that arrived in time counts, even if it is read after the deadline.
+            if worker.wire in ready:
+                self._read(worker)
+            elif worker.items and deadline is not None and time.monotonic() >= deadline:
+                self._end_late(worker)
+        self._distribute()
 
-    def _leave_those_that_start(self) -> None:
-        """A worker that is not ready has begun no call: nobody waits for it when the run is to stop."""
-        starting = [worker for worker in self._workers if worker.given and not worker.ready]
+    def _drop_starting(self) -> None:
+        """End workers that have made no call yet if the run is to stop: their start is not waited for."""
+        starting = [worker for worker in self._workers if worker.items and not worker.ready]
         for worker in starting if self._is_halted else []:
             self._end(worker)
-            self._not_asked(worker.given)
+            self._drop(worker.items)
 
     def _patience(self) -> float | None:
-        if any(worker.given and not worker.ready for worker in self._workers):
-            return _LOOK_SECONDS  # nobody may speak for long, and the run may be asked to stop
-        limits = [self._limit(worker) for worker in self._workers if worker.given]
-        known = [limit for limit in limits if limit is not None]
+        """Return how long to wait for a message, in seconds; None for any time."""
+        if any(worker.items and not worker.ready for worker in self._workers):
+            return _LOOK_SECONDS  # a start may take long, and the run may be asked to stop
+        deadlines = [self._deadline(worker) for worker in self._workers if worker.items]
+        known = [deadline for deadline in deadlines if deadline is not None]
         return max(0.0, min(known) - time.monotonic()) if known else None
 
-    def _limit(self, worker: _Worker[Item]) -> float | None:
-        """When a worker will have taken too long; None if it may take for ever."""
-        if not worker.ready and worker.warming is None:
+    def _deadline(self, worker: _Worker[Item]) -> float | None:
+        """Return when a worker will have taken too long; None if there is no limit."""
+        if not worker.ready:
             return worker.since + _START_SECONDS
         return None if self._timeout is None else worker.since + self._timeout
 
-    def _is_late(self, worker: _Worker[Item]) -> bool:
-        limit = self._limit(worker)
-        return bool(worker.given) and limit is not None and time.monotonic() >= limit
-
-    def _hear(self, worker: _Worker[Item]) -> None:
+    def _read(self, worker: _Worker[Item]) -> None:
         try:
-            said = worker.wire.recv()
+            message = worker.wire.recv()
         except (EOFError, OSError):
-            self._lost(worker)
+            self._replace(worker)
             return
+        # The worker has the next item already and works on it from now on.
         worker.since = time.monotonic()
+        # Only starts that fail in a row end the run: a worker that answers shows that they can work.
         self._failed_starts = 0
-        if said is None or isinstance(said, Spent):
+        if message is None:
             worker.ready = True
-            if said is not None and self._limits is not None:
-                self._limits.warmed_up_elsewhere(said, reserved=len(worker.first))
             return
-        if isinstance(said, int):
-            worker.warming = said
-            return
-        worker.given.popleft()
-        self._settle(*said)
+        worker.items.popleft()
+        self._settle(*message)
 
-    def _end_hung(self, worker: _Worker[Item]) -> None:
+    def _end_late(self, worker: _Worker[Item]) -> None:
         if worker.ready:
-            place, _ = worker.given.popleft()
+            place, _ = worker.items.popleft()
             self._settle(place, TimeoutError(f"no answer within {self._timeout:g} s"))
-        self._lost(worker, blame=False)
+        # The item behind the late one was only waiting: it has not killed a worker.
+        self._replace(worker, blame=False)
 
-    def _lost(self, worker: _Worker[Item], *, blame: bool = True) -> None:
-        """A worker is gone: another takes its place, and what it had is done again."""
+    def _replace(self, worker: _Worker[Item], *, blame: bool = True) -> None:
+        """Put the items of a worker that is dead or late back. One that killed its workers fails."""
         self._end(worker)
-        if not worker.ready and worker.warming is not None:
-            # It hung or killed its worker, which is no sample's failure: the next ones go without that call.
-            self._first = [item for item in self._first if item is not worker.first[worker.warming]]
-        elif not worker.ready:
-            self._refuse_to_start(worker)
-        elif worker.given and blame:
-            place = worker.given[0][0]
+        if not worker.ready:
+            self._check_startable(worker)
+        elif worker.items and blame:
+            # The first item is the one that was being called when the worker died.
+            place = worker.items[0][0]
             self._tries[place] = self._tries.get(place, 0) + 1
             if self._tries[place] >= MOST_TRIES:
-                worker.given.popleft()
+                worker.items.popleft()
                 code = worker.process.exitcode
                 how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
                 error = WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}")
                 self._settle(place, error)
-        self._todo.extendleft(reversed(worker.given))
-        worker.given.clear()
+        self._todo.extendleft(reversed(worker.items))
+        worker.items.clear()
 
     def _end(self, worker: _Worker[Item]) -> None:
         self._workers.remove(worker)
@@ -241,7 +307,7 @@ class _Crew(CrewElsewhere[Item]):
         worker.process.join()
         worker.wire.close()
 
-    def _refuse_to_start(self, worker: _Worker[Item]) -> None:
+    def _check_startable(self, worker: _Worker[Item]) -> None:
         self._failed_starts += 1
         if self._failed_starts >= MOST_TRIES:
             raise PlanError(
@@ -257,63 +323,44 @@ def _pickling_error() -> type[Exception]:
     return error
 
 
-_OF_THE_TERMINAL = {signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
+_TERMINAL_SIGNALS = {signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Start processes that hear neither Ctrl-C nor the end of the terminal, which reach the whole group.
+def _signals_blocked() -> Iterator[None]:
+    """Start processes that get neither Ctrl-C nor the end of the terminal, which reach the whole group.
 
-    The parent decides. They ignore both as soon as they can; while they import, the two are held back.
+    The parent decides. The children ignore both as soon as they can. While they import, both are blocked.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # its start would let the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_TERMINAL)
+    resource_tracker.ensure_running()  # its start would unblock the signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINAL_SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted: Any) -> None:
-    """What a worker does: call after call, until nobody sends any more."""
-    for number in _OF_THE_TERMINAL:
+def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
+    """Make calls in a worker, until the parent ends it."""
+    for number in _TERMINAL_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OF_THE_TERMINAL)
-    # What a system prints is not a result, and that nobody reads it is no failure.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TERMINAL_SIGNALS)
+    # What a system prints is not a result. A closed stderr is not a failure.
     sys.stdout = sys.stderr = cast(TextIO, Lasting(sys.stderr)) if sys.stderr is not None else sys.stderr
-    given: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-    limits: Any = getattr(call, "limits", None)
-
-    def read() -> None:
-        # In a thread of its own: a parent that sends while the worker sends too would wait for ever, and a
-        # worker in a hung call would not notice that its parent is gone.
-        try:
-            while True:
-                given.put(wire.recv())
-        except (EOFError, OSError):
-            os._exit(1)
-
-    def watch() -> None:
-        # Calls that wait, for their turn or for another attempt, are not made any more.
-        while not halted.value:
-            time.sleep(_LOOK_SECONDS)
-        limits.halt()
-
-    threading.Thread(target=read, daemon=True).start()
-    if limits is not None:
-        threading.Thread(target=watch, daemon=True).start()
-    for turn, item in enumerate(first):
-        wire.send(turn)
-        outcome(call, item, None)
-    wire.send(replace(limits.spent) if first and limits is not None else None)
+    items: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(wire, items), daemon=True).start()
+    if (limits := getattr(call, "limits", None)) is not None:
+        threading.Thread(target=_watch, args=(halted, limits), daemon=True).start()
+    # The system is imported by now, so from here on the timeout is that of a call.
+    wire.send(None)  # ready
     while True:
-        place, item = given.get()
+        place, item = items.get()
         result = RunStoppedError("stopped as asked.") if halted.value else outcome(call, item, None)
         if isinstance(result, BaseException):
             result = _sendable(result)
@@ -325,8 +372,26 @@ def _work(wire: Connection, call: Callable[[Any], Any], first: list[Any], halted
             wire.send((place, TypeError(f"the result cannot leave its process: {error}")))
 
 
+def _receive(wire: Connection, items: queue.SimpleQueue[tuple[int, Any]]) -> None:
+    # In a thread of its own: if parent and worker sent at the same time, both would block. And a worker in a
+    # hung call has to notice that its parent is gone.
+    try:
+        while True:
+            items.put(wire.recv())
+    except (EOFError, OSError):
+        # The main thread may hang in a call, and only this ends the process in spite of it.
+        os._exit(1)
+
+
+def _watch(halted: Any, limits: Any) -> None:
+    # Calls that wait for their turn or for a retry are not made any more.
+    while not halted.value:
+        time.sleep(_LOOK_SECONDS)
+    limits.halt()
+
+
 def _sendable(error: BaseException) -> BaseException:
-    """An exception that arrives: some cannot be copied, and some only seem to."""
+    """Return an exception that can be unpickled: some cannot, although they can be pickled."""
     from multiprocessing.reduction import ForkingPickler
 
     try:

@@ -1,1 +1,1 @@
-"""Files to nouns and back, one format a file."""
+"""Read and write files, one module per format."""

@@ -1,45 +1,32 @@
-"""What a file holds: told by its first bytes, its name, and a look at how it begins."""
+"""Find out what a file holds: by its first bytes, its name, and its first records."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ..errors import DataError
-from .document_file import is_yaml, read_content
+from .builds.tasks import is_raw_record, is_split_record
+from .json.documents import is_yaml, read_content
+from .json.yaml import parse_yaml
 from .jsonl import BYTE_ORDER_MARK, opened
-from .split_records import is_raw_record, is_split_record
-from .yaml_text import parse_yaml
 
+# Bytes of a file that are looked at.
 _START, _FIRST_LINE = 65_536, 1_000_000
-_BY_NAME = {
-    ".eval.json": "eval_json",
-    ".eval.yaml": "eval_json",
-    ".eval.yml": "eval_json",
-    ".gt.json": "ground_truth",
-    ".gt.yaml": "ground_truth",
-    ".gt.yml": "ground_truth",
-    ".results.json": "results",
-    ".results.yaml": "results",
-    ".results.yml": "results",
-    ".results.csv": "results",
-    ".benchmark.json": "benchmark",
-    ".benchmark.parquet": "benchmark",
-    ".benchmark.h5": "benchmark",
-    ".benchmark.hdf5": "benchmark",
-    ".benchmark.yaml": "benchmark",
-    ".config.yaml": "config",
-    ".config.yml": "config",
-    ".config.json": "config",
-    ".labels.json": "labels",
-    ".labels.yaml": "labels",
-    ".labels.yml": "labels",
-    ".csv": "csv",
-    "manifest.json": "manifest",
+# In this order: .results.csv is not a dataset in CSV.
+_ENDINGS = {
+    "eval_json": (".eval.json", ".eval.yaml", ".eval.yml"),
+    "ground_truth": (".gt.json", ".gt.yaml", ".gt.yml"),
+    "results": (".results.json", ".results.yaml", ".results.yml", ".results.csv"),
+    "benchmark": tuple(f".benchmark.{ending}" for ending in ("json", "parquet", "h5", "hdf5", "yaml")),
+    "config": (".config.json", ".config.yaml", ".config.yml"),
+    "labels": (".labels.json", ".labels.yaml", ".labels.yml"),
+    "csv": (".csv",),
+    "manifest": ("manifest.json",),
 }
 IN_WORDS = {
     "ground_truth": "ground truth annotations",
@@ -55,6 +42,7 @@ def kind_of_file(path: Path) -> str:
     """The name of a dataset format (jsonl, parquet, eval_json, csv, splits), or of another kind of file."""
     start = _start(path)
     by_name = kind_of_name(path)
+    # Content before name: a Parquet file may be called anything.
     if start[:4] == b"PAR1":
         return "benchmark" if by_name == "benchmark" else "parquet"
     if start[:4] == b"\x89HDF":
@@ -64,14 +52,15 @@ def kind_of_file(path: Path) -> str:
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
-        return _kind_of_yaml(path)
+        document = parse_yaml(read_content(path), path.name)
+        return (_kind_of_record(document) if isinstance(document, dict) else None) or "config"
     return _kind_of_json(start)
 
 
 def kind_of_name(path: Path) -> str | None:
     """The same by its name alone, if that says it."""
     name = path.name.lower().removesuffix(".gz")
-    return next((kind for ending, kind in _BY_NAME.items() if name.endswith(ending)), None)
+    return next((kind for kind, endings in _ENDINGS.items() if name.endswith(endings)), None)
 
 
 def _start(path: Path) -> bytes:
@@ -81,12 +70,6 @@ def _start(path: Path) -> bytes:
         with suppress(OSError, EOFError, zlib.error):
             start += file.read(max(0, _START - len(start)))
     return start.removeprefix(BYTE_ORDER_MARK)
-
-
-def _kind_of_yaml(path: Path) -> str:
-    document = parse_yaml(read_content(path), path.name)
-    found = _kind_of_record(document) if isinstance(document, dict) else None
-    return found or "config"
 
 
 def _kind_of_json(start: bytes) -> str:
@@ -104,6 +87,7 @@ def _kind_of_json(start: bytes) -> str:
     return "jsonl" if first.strip() not in (b"{", b"[") else "eval_json"
 
 
+# The first of these keys decides; a document may mention the later ones.
 _KEYS_OF_DOCUMENTS = (
     ("sample_id", "jsonl"),
     ("task_id", "splits"),
@@ -118,7 +102,7 @@ _KEYS_OF_DOCUMENTS = (
 )
 
 
-def _kind_of_record(record: dict[str, Any]) -> str | None:
+def _kind_of_record(record: Mapping[str, object]) -> str | None:
     if "sample_id" in record:
         answered = {"retrieved", "response", "answer", "error"} & record.keys()
         return "predictions" if answered and "query" not in record else "jsonl"

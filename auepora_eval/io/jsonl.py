@@ -1,4 +1,4 @@
-"""JSON Lines: one record a line, and the dataset format of one sample a line.
+"""JSON Lines: one record per line, and the dataset format of one sample per line.
 
 Before the samples there may be a line `{"dataset": {...}}` that describes the whole, and lines
 `{"document": {...}}` with the corpus; a sample then names its documents by id.
@@ -12,26 +12,32 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset
-from ..core.fingerprint import plain
-from ..core.seen import SeenIds
+from ..core.dataset import EvaluationDataset, InMemoryDataset, plain
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
-from .atomic import written
-from .json_text import kind_of, parse_json, refuse_repeated_keys
-from .names import stem
-from .quick_records import may_repeat_a_key, quick_sample
-from .records import document_record, read_document_record, read_sample, sample_record
+from .files.atomic import stem, written
+from .json.records import (
+    document_record,
+    may_repeat_a_key,
+    quick_sample,
+    read_document_record,
+    read_sample,
+    sample_record,
+)
+from .json.text import check_unique_keys, kind_of, parse_json
 
+# A line is held in memory several times while it is read.
 MAX_LINE_BYTES = 8_000_000
-# Text packs to a tenth, the same text again and again to two hundredths of that, zeros to a thousandth.
+# Text packs to a tenth of its size, a repeated text to a five-hundredth, zeros to a thousandth.
 MAX_EXPANSION = 500
+# Fewer unpacked bytes than these do no harm, whatever they were packed to.
 EXPANSION_UNCHECKED = 16_000_000
 MAX_BLANK_LINES = 100_000  # in a row
 _GZIP = b"\x1f\x8b"
@@ -40,10 +46,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass
 class Head:
-    """What stands before the samples of a file."""
+    """The records before the samples of a file: the description, and the documents of the corpus."""
 
     info: dict[str, Any] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
+    is_over: bool = False  # a sample was read: what follows are samples
 
     def name(self, path: Path) -> str:
         """The dataset's id, or else what its file is called."""
@@ -51,8 +58,9 @@ class Head:
         return named if isinstance(named, str) and named else stem(path)
 
     def take(self, record: dict[str, Any], where: str) -> bool:
-        """Whether a record is not a sample but part of the head."""
-        if "sample_id" in record or not ("dataset" in record or "document" in record):
+        """Read a record that is part of the head; return False if it is a sample."""
+        if self.is_over or "sample_id" in record or not ("dataset" in record or "document" in record):
+            self.is_over = True
             return False
         if "dataset" in record:
             if not isinstance(record["dataset"], dict):
@@ -70,81 +78,74 @@ class Head:
 
 
 def load_jsonl_dataset(path: str | Path, name: str | None = None) -> InMemoryDataset:
-    """Load a dataset with one sample a line; a bad line is an error that names it."""
+    """Load a dataset with one sample per line; a bad line is an error that names it."""
     path, head = Path(path), Head()
     samples = list(read_samples(path, head=head))
     documents = list(head.documents.values())
-    return DescribedDataset(
+    return InMemoryDataset(
         head.name(path) if name is None else name, samples, info=head.info, documents=documents
     )
 
 
 def read_samples(
-    path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES, all_differ: bool = False
+    path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[EvaluationSample]:
-    """The samples of a file with one a line, as they come; an id that comes again is an error.
-
-    `all_differ`: it is known that none does, and need not be found out once more.
-    """
-    seen, begun = SeenIds(), False
+    """The samples of a file with one a line, as they come; an id that comes again is an error."""
+    seen: set[str] = set()
     head = head or Head()
     for where, line in _placed_lines(path, max_line_bytes):
         sample = quick_sample(line, where, head.documents)
         if sample is None:
             record = parse_line(line, where)
-            if not begun and head.take(record, where):
+            if head.take(record, where):
                 continue
             sample = read_sample(record, where, head.documents)
-        begun = True
-        if not all_differ and not seen.add(sample.sample_id):
-            _refuse_repeated(path, sample.sample_id, where, max_line_bytes)
+        head.is_over = True
+        if sample.sample_id in seen:
+            raise _used_before(path, sample.sample_id, where, max_line_bytes)
+        seen.add(sample.sample_id)
         yield sample
 
 
-def _refuse_repeated(path: Path, sample_id: str, where: str, max_line_bytes: int) -> None:
-    """DataError if an id stands before this place too; ids are remembered by keys, which two may share."""
-    for before, record in read_records(path, max_line_bytes=max_line_bytes):
-        if before == where:
-            return
-        if record.get("sample_id") == sample_id:
-            raise DataError(
-                f"{where}: $.sample_id",
-                f"{sample_id!r:.80} was used already, at {before}.",
-                fix="Scores are matched by id: give each sample its own.",
-            )
+def _used_before(path: Path, sample_id: str, where: str, max_line_bytes: int) -> DataError:
+    """Return the error about an id that an earlier line has too."""
+    # Only ids are kept in memory, so the earlier line is found by another pass.
+    records = read_records(path, max_line_bytes=max_line_bytes)
+    before = next(place for place, record in records if record.get("sample_id") == sample_id)
+    return DataError(
+        f"{where}: $.sample_id",
+        f"{sample_id!r:.80} was used already, at {before}.",
+        fix="Scores are matched by id: give each sample its own.",
+    )
 
 
 class JsonlDataset(EvaluationDataset):
-    """A dataset that stays in its file: each walk reads it anew, and no more than a line is held."""
+    """A dataset that stays in its file: each walk reads it again, and keeps only the ids in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._size: int | None = None
-        self._head: Head | None = None
-        self._walked: tuple[int, int, int] | None = None  # the file's state in which all ids differed
 
     def __iter__(self) -> Iterator[EvaluationSample]:
-        state = _state(self._path)
-        yield from read_samples(self._path, all_differ=state is not None and state == self._walked)
-        self._walked = state
+        return read_samples(self._path)
 
-    def _what_comes_first(self) -> Head:
-        if self._head is None:
-            self._head = Head()
-            next(read_samples(self._path, head=self._head), None)
-        return self._head
+    @cached_property
+    def _head(self) -> Head:
+        head = Head()
+        next(read_samples(self._path, head=head), None)
+        return head
 
     @property
     def name(self) -> str:
-        return self._what_comes_first().name(self._path)
+        return self._head.name(self._path)
 
     @property
     def info(self) -> dict[str, Any]:
-        return self._what_comes_first().info
+        return self._head.info
 
     @property
     def documents(self) -> Sequence[Document]:
-        return list(self._what_comes_first().documents.values())
+        return list(self._head.documents.values())
 
     def __len__(self) -> int:
         if self._size is None:
@@ -152,17 +153,8 @@ class JsonlDataset(EvaluationDataset):
         return self._size
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
-    """What changes when somebody writes to a file; None where nobody can tell."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return None  # whoever reads the file says what is wrong with it
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
 def save_jsonl_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
-    """Write a dataset with one sample a line; `load_jsonl_dataset` reads it back unchanged."""
+    """Write a dataset with one sample per line; `load_jsonl_dataset` reads it back unchanged."""
     save_records(_lines(dataset), Path(path), force=force)
 
 
@@ -188,7 +180,7 @@ def save_records(records: Iterable[dict[str, Any]], path: Path, *, force: bool =
 
 
 def encode(record: Any) -> bytes:
-    """One record as JSON; what JSON cannot hold becomes what it can (`core.fingerprint.plain`)."""
+    """One record as JSON; what JSON cannot hold becomes what it can (`core.dataset.plain`)."""
     try:
         return msgspec.json.encode(record, enc_hook=plain)
     except UnicodeEncodeError as error:
@@ -224,11 +216,12 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
     if may_repeat_a_key(line):
-        refuse_repeated_keys(line, where)
+        check_unique_keys(line, where)
     return record
 
 
-_ONE_OBJECT = "Write one JSON object a line."
+# The fix of every line that is not an object.
+_ONE_OBJECT = "Write one JSON object per line."
 
 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
@@ -237,6 +230,7 @@ def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
         number = blank = 0
         while True:
             try:
+                # One byte more than allowed: a line that is too long is noticed without reading all of it.
                 line = file.readline(limit + 1)
             except (OSError, EOFError, zlib.error) as error:
                 raise _damaged(f"{path.name}:{number + 1}", error) from error
@@ -244,6 +238,7 @@ def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
                 return
             number += 1
             blank = blank + 1 if len(line) < 3 else 0
+            # A little gzip unpacks to billions of line ends, and none of these lines is too long.
             if blank > MAX_BLANK_LINES:
                 what = f"there are more than {MAX_BLANK_LINES} blank lines before it."
                 raise DataError(f"{path.name}:{number}", what, fix="Is it the right file? Remove them.")
@@ -251,7 +246,7 @@ def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
                 raise DataError(
                     f"{path.name}:{number}",
                     f"the line is longer than {limit / 1e6:g} MB.",
-                    fix="Write one sample a line, or raise max_line_bytes if this is meant.",
+                    fix="Write one sample per line, or raise max_line_bytes if this is meant.",
                 )
             yield line
 
@@ -266,7 +261,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 return
             with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
-                _refuse_packed_twice(unpacked, path.name)
+                # Each layer may multiply the size by a thousand: two of them are a bomb or a mistake.
+                if unpacked.peek(2)[:2] == _GZIP:
+                    raise DataError(path.name, "it is packed twice, gzip in gzip.", fix="Unpack it once.")
                 yield unpacked  # type: ignore[misc]  # it reads like one
     except AueporaError:
         raise
@@ -281,12 +278,7 @@ def _damaged(where: str, error: Exception) -> DataError:
     return DataError(where, f"the file cannot be read on: {reason}.", fix=fix)
 
 
-def _refuse_packed_twice(unpacked: gzip.GzipFile, where: str) -> None:
-    if unpacked.peek(2)[:2] == _GZIP:
-        raise DataError(where, "it is packed twice, gzip in gzip.", fix="Unpack it once.")
-
-
-def refuse_bomb(
+def check_expanded_size(
     unpacked: int,
     packed: int,
     where: str,
@@ -294,11 +286,11 @@ def refuse_bomb(
     most: int = MAX_EXPANSION,
     fix: str = "Unpack it yourself if it is meant.",
 ) -> None:
-    """DataError if so few bytes unpack to so many that somebody meant to fill the memory."""
+    """DataError if a few bytes unpack to a size that can only be meant to fill the memory."""
     if unpacked > max(EXPANSION_UNCHECKED, most * packed):
         raise DataError(
             where,
-            f"{packed} bytes unpack to more than {unpacked // 1_000_000} MB: this is no data.",
+            f"{packed} bytes unpack to more than {unpacked // 1_000_000} MB: this is not data.",
             fix=fix,
         )
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, NotFoundError
-from .document_file import read_document
-from .names import file_name
-from .refusal import refuse_errors
-from .validation import DataFormatValidator
+from .files.atomic import file_name
+from .json.documents import read_document
+from .schema.validate import DataFormatValidator, check_no_errors
 
 _ENCODINGS = ("json", "yaml", "yml", "json.gz", "yaml.gz", "yml.gz")
+# At most nine digits per number: a longer one is a date or an id.
 _VERSION = re.compile(r"v?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9})*)(?:-(?P<before>[0-9A-Za-z.-]+))?(?:\+.*)?")
 
 
@@ -32,7 +32,7 @@ class EvaluationDatasetLoader:
         """The document of a dataset, checked: that of the version, or of this very name, or the latest."""
         path = self._find("datasets", ".eval", dataset_id, version)
         document = read_document(path)
-        refuse_errors(DataFormatValidator().validate_evaluation_dataset(document), path.name)
+        check_no_errors(DataFormatValidator().validate_evaluation_dataset(document), path.name)
         return dict(document)
 
     def load_ground_truth(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
@@ -42,16 +42,16 @@ class EvaluationDatasetLoader:
         except NotFoundError:
             return self._of_several_people(dataset_id, version)
         document = read_document(path)
-        refuse_errors(DataFormatValidator().validate_ground_truth(document), path.name)
+        check_no_errors(DataFormatValidator().validate_ground_truth(document), path.name)
         return {"annotations": document} if isinstance(document, list) else dict(document)
 
-    def get_available_datasets(self) -> list[dict[str, Any]]:
-        """What there is: id, name, version, description, size and file of each dataset."""
+    def get_available_datasets(self) -> list[dict[str, object]]:
+        """Return what there is: id, name, version, description, size and file of each dataset."""
         datasets = []
         for path in self._files("datasets", ".eval"):
             try:
                 document = read_document(path)
-                refuse_errors(
+                check_no_errors(
                     DataFormatValidator(lenient=True).validate_evaluation_dataset(document), path.name
                 )
             except DataError as error:
@@ -69,7 +69,7 @@ class EvaluationDatasetLoader:
         candidates: list[tuple[Any, Path]] = []
         for path in self._files(folder, ending):
             name = path.name[: path.name.rindex(ending)]
-            if name == dataset_id and (version is None or _is_of_version(path, asked)):
+            if name == dataset_id and (version is None or _has_version(path, asked)):
                 return path
             text = name.removeprefix(f"{dataset_id}_") if name.startswith(f"{dataset_id}_") else ""
             if text and (found := version_key(text)) is not None:
@@ -77,11 +77,12 @@ class EvaluationDatasetLoader:
         if version is not None:
             candidates = [(found, path) for found, path in candidates if found == asked]
         if not candidates:
+            listed = [path.name for path in self._files(folder, ending)]
             what = f"{dataset_id} {version}" if version else dataset_id
             raise NotFoundError(
                 str(self.data_directory / folder),
                 f"there is no {what!r:.100}.",
-                fix=self._nearest(folder, ending),
+                fix=f"There are {', '.join(listed[:5])}." if listed else "The folder is empty or not there.",
             )
         latest = max(found for found, _ in candidates)
         paths = [path for found, path in candidates if found == latest]
@@ -91,17 +92,13 @@ class EvaluationDatasetLoader:
             raise DataError(str(self.data_directory / folder), what, fix="Keep one of them.")
         return paths[0]
 
-    def _nearest(self, folder: str, ending: str) -> str:
-        names = [path.name for path in self._files(folder, ending)]
-        return f"There are {', '.join(names[:5])}." if names else "The folder is empty or not there."
-
     def _files(self, folder: str, ending: str) -> Iterator[Path]:
         for path in sorted((self.data_directory / folder).glob(f"*{ending}.*")):
             if path.name.endswith(tuple(f"{ending}.{encoding}" for encoding in _ENCODINGS)):
                 yield path
 
     def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
-        """What lies in `ground_truth/annotations/<annotator>/`, one file a person."""
+        """What lies in `ground_truth/annotations/<annotator>/`, one file per person."""
         annotations: list[Any] = []
         people = sorted((self.data_directory / "ground_truth" / "annotations").glob("*/"))
         for person in people:
@@ -116,11 +113,11 @@ class EvaluationDatasetLoader:
         return {"dataset_id": dataset_id, "annotations": annotations}
 
 
-def _is_of_version(path: Path, asked: tuple[Any, ...] | None) -> bool:
-    """Whether a document says that it is of the version; its file's name need not say it."""
+def _has_version(path: Path, asked: tuple[Any, ...] | None) -> bool:
+    """Return whether a document has the version; its file's name need not have it."""
     document = read_document(path)
-    told = document.get("version") if isinstance(document, dict) else None
-    return asked is not None and isinstance(told, str) and version_key(told) == asked
+    version = document.get("version") if isinstance(document, dict) else None
+    return asked is not None and isinstance(version, str) and version_key(version) == asked
 
 
 class _OnePerson(EvaluationDatasetLoader):
@@ -134,7 +131,7 @@ class _OnePerson(EvaluationDatasetLoader):
 
 
 def version_key(text: str) -> tuple[Any, ...] | None:
-    """What orders versions: 1.10.0 after 1.9.0, 2.0.0-rc.1 before 2.0.0; None if the text is no version."""
+    """Return a key that puts 1.10.0 after 1.9.0 and 2.0.0-rc.1 before 2.0.0; None for other texts."""
     match = _VERSION.fullmatch(text)
     if match is None:
         return None

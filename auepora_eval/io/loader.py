@@ -9,14 +9,14 @@ from pathlib import Path
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.registry import Registry
 from ..errors import DataError
-from .annotations import load_label_set, save_label_set
+from .builds.splits import load_split
+from .datasets.eval_csv import load_eval_csv, save_eval_csv
+from .datasets.eval_json import load_eval_json, save_eval_json
+from .datasets.label_sets import load_label_set
 from .detect import kind_of_file, not_a_dataset
-from .eval_csv import load_eval_csv, save_eval_csv
-from .eval_json import load_eval_json, save_eval_json
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
 from .library import EvaluationDatasetLoader
 from .parquet import load_parquet_dataset, save_parquet_dataset
-from .splits import load_split, save_split
 
 __all__ = [
     "FORMATS",
@@ -35,17 +35,18 @@ class Format:
     """A way to keep a dataset in a file."""
 
     load: Callable[[Path], InMemoryDataset]
-    save: Callable[..., None]
+    save: Callable[..., None] | None = None  # None: the format is only read
     endings: tuple[str, ...] = ()
 
 
+# A user can add a format of their own: FORMATS.add("mine")(Format(load, save)).
 FORMATS: Registry[Format] = Registry("format")
 FORMATS.add("jsonl")(Format(load_jsonl_dataset, save_jsonl_dataset, (".jsonl", ".ndjson")))
 FORMATS.add("parquet")(Format(load_parquet_dataset, save_parquet_dataset, (".parquet",)))
 FORMATS.add("eval_json")(Format(load_eval_json, save_eval_json, (".eval.json", ".json", ".yaml", ".yml")))
 FORMATS.add("csv")(Format(load_eval_csv, save_eval_csv, (".csv",)))
-FORMATS.add("splits")(Format(load_split, save_split))
-FORMATS.add("labels")(Format(load_label_set, save_label_set, (".labels.json", ".labels.yaml", ".labels.yml")))
+FORMATS.add("splits")(Format(load_split))
+FORMATS.add("labels")(Format(load_label_set, endings=(".labels.json", ".labels.yaml", ".labels.yml")))
 
 
 def load_dataset(path: str | Path, format: str | None = None) -> InMemoryDataset:  # noqa: A002 - the user's word
@@ -71,7 +72,11 @@ def save_dataset(
 ) -> None:
     """Write a dataset in a format, by default the one that the name of the file says."""
     path = Path(path)
-    FORMATS.get(format or format_of_name(path)).save(dataset, path, force=force)
+    name = format or format_of_name(path)
+    save = FORMATS.get(name).save
+    if save is None:
+        raise DataError(path.name, f"datasets are not written as {name}.", fix="Choose another format.")
+    save(dataset, path, force=force)
 
 
 def detected_format(path: Path) -> str:

@@ -1,6 +1,6 @@
 """Parquet: the same samples in columns, for datasets that other tools read too.
 
-One row a sample. Documents and the reference are nested columns; `labels`, `metadata` and `structured` have
+One row per sample. Documents and the reference are nested columns; `labels`, `metadata` and `structured` have
 no fixed shape, so they are JSON text. A dataset with a corpus has a row a document too, with nothing but the
 column `document`; a sample's document without text and metadata is the one of the corpus. The description is
 in the file's own metadata.
@@ -13,15 +13,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core.dataset import DescribedDataset, EvaluationDataset, InMemoryDataset, checked_samples
+from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
 from ..core.types import Document
 from ..errors import DataError, MissingDependencyError
-from .atomic import written
-from .json_text import parse_json
-from .jsonl import Head, encode, opened, refuse_bomb
-from .records import Record, document_record, read_sample, sample_record
+from .files.atomic import written
+from .json.records import Record, document_record, read_sample, sample_record
+from .json.text import parse_json
+from .jsonl import Head, check_expanded_size, encode, opened
 
 _JSON_FIELDS = ("labels", "metadata")
+# The key of the description in the metadata of a Parquet file.
 _DESCRIPTION = b"auepora.dataset"
 
 
@@ -36,7 +37,7 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
         record = _unpacked(row, where, head.documents)
         if not head.take(record, where):
             samples.append(read_sample(record, where, head.documents))
-    return DescribedDataset(
+    return InMemoryDataset(
         name or head.name(path),
         checked_samples(path.name, samples),
         info=head.info,
@@ -55,7 +56,8 @@ def parquet_rows(path: Path) -> tuple[list[Record], dict[bytes, bytes]]:
             for batch in reader.iter_batches(batch_size=_ROWS_AT_ONCE):
                 batch = _spelt_out(pyarrow, batch, path.name)
                 size += _in_memory(batch)
-                refuse_bomb(size, packed, path.name, most=_MAX_EXPANSION)
+                # Checked before the rows become Python objects, which take several times the memory.
+                check_expanded_size(size, packed, path.name, most=_MAX_EXPANSION)
                 rows += batch.to_pylist()
             return rows, reader.schema_arrow.metadata or {}
         except DataError:
@@ -79,12 +81,14 @@ def _spelt_out(pyarrow: ModuleType, batch: Any, name: str) -> Any:
 def not_parquet(name: str) -> DataError:
     """What to say of a file that the library cannot read, in words that its next version does not change."""
     what = "not a Parquet file, or one that is damaged or cut off."
-    return DataError(name, what, fix="Get it again, or write it anew.")
+    return DataError(name, what, fix="Get it again, or write it again.")
 
 
 # The same document in every row is stored once; more than this often it is not meant.
 _MAX_EXPANSION = 5000
+# Small batches: the size is checked after each of them.
 _ROWS_AT_ONCE = 256
+# What a Python object takes beside its content.
 _BYTES_A_CELL = 64
 
 

@@ -1,1 +1,1 @@
-"""Metrics, one family a file."""
+"""Metrics, one family per file."""

@@ -1,18 +1,25 @@
-"""System-level metrics: how long an answer takes."""
+"""System-level metrics: latency, throughput, tokens per second, failures and time limits.
+
+Everything is read from the record of each call: `timings`, `extra["output_tokens"]` and `error`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..core.metrics_base import METRICS, SampleMetric, skip
+import numpy as np
+
+from ..core.metrics_base import SampleMetric, metric, skip
+from ..core.scores import Rows
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
+from ..errors import ScoringError
 from ..stats.intervals import Interval, quantile_interval
 
-if TYPE_CHECKING:
-    from ..core.scores import Rows
+# Seconds: no clock measures less, and a rate would overflow.
+_SHORTEST = 1e-12
+# Tokens: above this a float cannot distinguish whole numbers.
+_MOST = 2**53
 
 
 class TimingMetric(SampleMetric):
@@ -29,19 +36,14 @@ class TimingMetric(SampleMetric):
         return skip(f"no timing {self.timing_key!r}") if seconds is None else SampleScore(seconds)
 
 
-@METRICS.add("mean_latency")
-@dataclass
+@metric("mean_latency[{timing_key}]")
 class MeanLatency(TimingMetric):
     """Mean seconds per answer, or per stage: mean_latency[retrieval]."""
 
     timing_key: str = "end_to_end"
 
-    def __post_init__(self) -> None:
-        self.name = f"mean_latency[{self.timing_key}]"
 
-
-@METRICS.add("latency")
-@dataclass
+@metric("latency@{q:.15g}[{timing_key}]", ranges={"q": "(0, 1)"})
 class LatencyQuantile(TimingMetric):
     """The time within which a share q of the answers came, in seconds.
 
@@ -53,17 +55,176 @@ class LatencyQuantile(TimingMetric):
     timing_key: str = "end_to_end"
     oracle = "numpy.quantile (linear)"
 
-    def __post_init__(self) -> None:
-        if not 0 < self.q < 1:
-            raise ValueError(f"q must lie between 0 and 1, not {self.q}")
-        self.name = f"latency@{self.q:.15g}[{self.timing_key}]"
-
     def aggregate(self, rows: Rows) -> Rows:
-        import numpy as np
-
-        # A failed answer may stand in as infinity, and interpolating between two of those is not a number.
+        # A failed answer may count as infinity, and interpolating between two of those is not a number.
         with np.errstate(invalid="ignore"):
             return np.asarray(np.quantile(rows[..., 0], self.q, axis=-1))
 
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
         return quantile_interval(rows[:, 0], self.q)
+
+
+class AmountPerSecond(SampleMetric):
+    """An amount per second of system time: the sum of the amounts / the sum of the seconds.
+
+    A sample's own value is its amount / its seconds; the mean of those would be another number.
+    """
+
+    timing_key: str
+    target = TargetCategory.LATENCY
+    bounds = (0.0, math.inf)
+    of_sums = True
+
+    def amount(self, output: SystemOutputs) -> float | None:
+        """Return the amount of one call; None where the call does not report it."""
+        raise NotImplementedError
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        amount, seconds = self.amount(output), seconds_of(output, self.timing_key)
+        if seconds is None:
+            return skip(f"no timing {self.timing_key!r}")
+        if amount is None:
+            return skip("the output does not say how many output_tokens it has")
+        if seconds < _SHORTEST:
+            raise ScoringError(f"the timing {self.timing_key!r} is {seconds}: nothing takes no time")
+        return SampleScore(amount / seconds, parts=(amount, seconds))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        amounts, seconds = rows[..., 1].sum(axis=-1), rows[..., 2].sum(axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(amounts / seconds)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        # The value is not a finite one, so that comparisons leave the sample out, as they do for latency.
+        return SampleScore(math.inf, parts=(math.inf, 1.0) if high else (0.0, math.inf))
+
+
+@metric("throughput[{timing_key?}]")
+class Throughput(AmountPerSecond):
+    """Answers per second of one worker: how many come out if calls are made one after another.
+
+    answers / Σ their seconds. Σ is over the system's own time, not over the clock on the wall: a run with c
+    calls at a time and no queue gets through up to c times as many, and timings that were taken under
+    load contain the waiting. Load generators (vLLM's, for one) divide by the clock on the wall.
+    """
+
+    timing_key: str = "end_to_end"
+
+    def amount(self, output: SystemOutputs) -> float:
+        return 1.0
+
+
+@metric("tokens_per_second[{timing_key?}]")
+class TokensPerSecond(AmountPerSecond):
+    """Output tokens per second of one worker: Σ output tokens / Σ seconds.
+
+    Tokens are those that the system reports in `extra["output_tokens"]` (or the response's metadata), so
+    different tokenizers are not on one scale. tokens_per_second[generation] leaves retrieval out.
+    """
+
+    timing_key: str = "end_to_end"
+
+    def amount(self, output: SystemOutputs) -> float | None:
+        return output_tokens(output)
+
+
+@metric("time_to_first_token")
+class TimeToFirstToken(TimingMetric):
+    """Mean seconds until the first token of the answer is there: `timings["ttft"]`.
+
+    For its quantiles write latency@0.95[ttft].
+    """
+
+    timing_key = "ttft"
+
+
+@metric("time_per_output_token")
+class TimePerOutputToken(SampleMetric):
+    """Mean seconds between two tokens of an answer, after the first.
+
+    (end_to_end - ttft) / (output tokens - 1), averaged over answers: a short answer weighs as much as a long
+    one. Answers of a single token have no second one to wait for and are skipped.
+    """
+
+    target = TargetCategory.LATENCY
+    higher_is_better = False
+    unit = "s"
+    bounds = (0.0, math.inf)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        whole, first = (seconds_of(output, key) for key in ("end_to_end", "ttft"))
+        if whole is None or first is None:
+            return skip(f"no timing {'end_to_end' if whole is None else 'ttft'!r}")
+        tokens = output_tokens(output)
+        if tokens is None:
+            return skip("the output does not say how many output_tokens it has")
+        if tokens < 2:
+            return skip("the answer has fewer than two tokens")
+        # The first token is not part of the stream that is measured.
+        streaming = whole - first
+        if streaming < 0:
+            raise ScoringError("the first token came after the end: ttft is larger than end_to_end")
+        return streaming / (tokens - 1)
+
+
+class CallRate(SampleMetric):
+    """A share of all calls, the failed ones among them: those are what it is about."""
+
+    target = TargetCategory.LATENCY
+    scores_failures = True
+
+
+@metric("failure_rate")
+class FailureRate(CallRate):
+    """Share of the calls that failed: an exception, a time-out, an output that could not be read.
+
+    Denominator: all calls.
+    """
+
+    higher_is_better = False
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(output.error is not None)
+
+
+@metric("timeout_rate")
+class TimeoutRate(CallRate):
+    """Share of the calls that took too long and were given up: their error's type names a timeout.
+
+    TimeoutError, and what clients call theirs (ReadTimeout, APITimeoutError, ...). Denominator: all calls.
+    """
+
+    higher_is_better = False
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(output.error is not None and "timeout" in output.error.type.lower())
+
+
+@metric("slo_share@{seconds:.15g}[{timing_key?}]", ranges={"seconds": "(0, inf)"})
+class SloShare(CallRate):
+    """Share of the calls that were answered within a time limit in seconds: slo_share@2.
+
+    Denominator: the calls that have the timing, and those that failed. A failed call is not within any
+    limit: a system does not gain by crashing early.
+    """
+
+    seconds: float
+    timing_key: str = "end_to_end"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if output.error is not None:
+            return 0.0
+        seconds = seconds_of(output, self.timing_key)
+        return skip(f"no timing {self.timing_key!r}") if seconds is None else float(seconds <= self.seconds)
+
+
+def output_tokens(output: SystemOutputs) -> float | None:
+    """Return the tokens of the answer, by the system's own count; None if it has none."""
+    for place in (output.extra, output.response.metadata):
+        count = place.get("output_tokens")
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= _MOST:
+            raise ScoringError(f"output_tokens is {count!r:.60}, not a count")
+        return float(count)
+    return None

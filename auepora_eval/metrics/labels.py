@@ -1,4 +1,4 @@
-"""How good a detector is that labels answers accurate, hallucination or contradiction.
+"""How well a detector labels answers as accurate, hallucination or contradiction.
 
 The true label is `labels.ground_truth_label` of the sample. The predicted one is `predicted_label` in the
 output's `extra`, in `response.structured` or in `response.metadata`, or else the whole text of the response.
@@ -9,34 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..core.batch import Batch
-from ..core.label_terms import LABELS, PREDICTED_LABEL, TRUE_LABEL, label_of
-from ..core.metrics_base import METRICS, SampleMetric
-from ..core.scores import Note, Scores
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+import numpy as np
+
+from ..core.metrics_base import BatchMetric, metric
+from ..core.scores import Batch, Note, Rows, Scores
+from ..core.types import TRUE_LABEL, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
 from ..stats import classification
+from ..stats.arrays import Indices
 from ..stats.intervals import Interval
-from .contrast import ConditionalRate, with_spread
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ..core.scores import Rows
-
-    Codes = NDArray[np.intp]
+from ..text.label_terms import LABELS, PREDICTED_LABEL, label_of
+from .robustness.paired_samples import ConditionalRate, with_spread
 
 _SHAPE = (len(LABELS), len(LABELS))
 _MOST_TABLES = 200_000  # how many ways to fill in failures are tried one by one
 
 
 def true_label(sample: EvaluationSample) -> str:
-    """The label that people gave; ScoringError if it is none that we know."""
+    """Return the label that people gave; ScoringError for an unknown one."""
     label = sample.labels.get(TRUE_LABEL)
     if label not in LABELS:
         raise ScoringError(f"{label!r:.60} is not a label: use {', '.join(LABELS)}")
@@ -44,7 +37,7 @@ def true_label(sample: EvaluationSample) -> str:
 
 
 def predicted_label(output: SystemOutputs) -> str:
-    """The label that a detector gave; ScoringError if there is none."""
+    """Return the label that a detector gave; ScoringError if there is none."""
     for place in (output.extra, output.response.structured, output.response.metadata):
         if isinstance(place, dict) and place.get(PREDICTED_LABEL) is not None:
             return _known(place[PREDICTED_LABEL])
@@ -54,11 +47,11 @@ def predicted_label(output: SystemOutputs) -> str:
 def _known(label: Any) -> str:
     known = label_of(label)
     if known is None:
-        raise ScoringError(f"{label!r:.60} is no predicted label: use {', '.join(LABELS)}")
+        raise ScoringError(f"{label!r:.60} is not a predicted label: use {', '.join(LABELS)}")
     return known
 
 
-class _Labelled(SampleMetric):
+class _Labelled(BatchMetric):
     """What the metrics of labels share."""
 
     target = TargetCategory.GENERATION_FAITHFULNESS
@@ -71,33 +64,22 @@ class _Labelled(SampleMetric):
             return SampleScore(None, str(error))
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
-        """The best or the worst that a sample of this label could have been."""
+        """Return the best or the worst that a sample of this label could have been."""
         raise NotImplementedError
 
-    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
-        """The values and the parts of samples, from the numbers of their labels."""
+    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
+        """Return the values and the parts of samples, from the numbers of their labels."""
         raise NotImplementedError
-
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        import numpy as np
-
-        codes = (LABELS.index(true_label(sample)), LABELS.index(predicted_label(output)))
-        values, parts = self.of_codes(*(np.array([code]) for code in codes))
-        return SampleScore(float(values[0]), parts=() if parts is None else tuple(parts[0].tolist()))
 
     def score_all(self, batch: Batch) -> Scores:
-        import numpy as np
-
         true, predicted, notes = batch.once(_codes)
         values, parts = self.of_codes(np.maximum(true, 0), np.maximum(predicted, 0))
         values = np.where((true < 0) | (predicted < 0), np.nan, values)
         return Scores(batch.sample_ids(), values, parts=parts, notes=notes)
 
 
-def _codes(batch: Batch) -> tuple[Codes, Codes, dict[int, Note]]:
-    """The numbers of the true and the predicted labels, -1 where there is none, and why; for batch.once."""
-    import numpy as np
-
+def _codes(batch: Batch) -> tuple[Indices, Indices, dict[int, Note]]:
+    """Return the numbers of true and predicted labels, -1 where one is missing, and why; for batch.once."""
     codes = np.full((2, len(batch)), -1, dtype=np.intp)
     notes: dict[int, Note] = {}
     for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
@@ -109,8 +91,7 @@ def _codes(batch: Batch) -> tuple[Codes, Codes, dict[int, Note]]:
     return codes[0], codes[1], notes
 
 
-@METRICS.add("label_accuracy")
-@dataclass
+@metric("label_accuracy")
 class LabelAccuracy(_Labelled):
     """Share of the samples whose label was predicted.
 
@@ -119,10 +100,7 @@ class LabelAccuracy(_Labelled):
 
     oracle = "scikit-learn accuracy_score"
 
-    def __post_init__(self) -> None:
-        self.name = "label_accuracy"
-
-    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
         return (true == predicted).astype(float), None
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
@@ -132,14 +110,12 @@ class LabelAccuracy(_Labelled):
 class _OfClass(_Labelled):
     label: str
 
-    def _take(self, name: str) -> None:
+    def __post_init__(self) -> None:
         if self.label not in LABELS:
             raise ValueError(f"there is no label {self.label!r:.60}: use {', '.join(LABELS)}")
-        self.name = name if self.label == "hallucination" else f"{name}[{self.label}]"
 
 
-@METRICS.add("label_precision")
-@dataclass
+@metric("label_precision[{label?}]")
 class LabelPrecision(_OfClass, ConditionalRate):
     """Of the answers that were labelled so, the share that is: label_precision[accurate], ...
 
@@ -149,10 +125,7 @@ class LabelPrecision(_OfClass, ConditionalRate):
     label: str = "hallucination"
     oracle = "scikit-learn precision_score"
 
-    def __post_init__(self) -> None:
-        self._take("label_precision")
-
-    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
         counted = predicted == LABELS.index(self.label)
         return (counted & (true == predicted)).astype(float), counted.astype(float)[:, None]
 
@@ -162,8 +135,7 @@ class LabelPrecision(_OfClass, ConditionalRate):
         return SampleScore(0.0, parts=(float(true != self.label),))
 
 
-@METRICS.add("label_recall")
-@dataclass
+@metric("label_recall[{label?}]")
 class LabelRecall(_OfClass, ConditionalRate):
     """Of the answers that are so, the share that was labelled so: label_recall[accurate], ...
 
@@ -173,10 +145,7 @@ class LabelRecall(_OfClass, ConditionalRate):
     label: str = "hallucination"
     oracle = "scikit-learn recall_score"
 
-    def __post_init__(self) -> None:
-        self._take("label_recall")
-
-    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
+    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
         counted = true == LABELS.index(self.label)
         return (counted & (true == predicted)).astype(float), counted.astype(float)[:, None]
 
@@ -190,19 +159,17 @@ class _OfTable(_Labelled):
     of_sums = True
 
     def of_table(self, tables: Rows) -> Rows:
-        """The number, of tables (..., labels, labels)."""
+        """Return the number, of tables (..., labels, labels)."""
         raise NotImplementedError
 
-    def of_codes(self, true: Codes, predicted: Codes) -> tuple[Rows, Rows | None]:
-        import numpy as np
-
+    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
         return (true == predicted).astype(float), np.eye(len(LABELS) ** 2)[true * len(LABELS) + predicted]
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
         return SampleScore(float(high), parts=_cell(true, true if high else self.wrong_label(true)))
 
     def wrong_label(self, true: str) -> str:
-        """What a failed sample of this label counts as: an error that went unseen, or a false alarm."""
+        """Return the label that a failed sample counts as: a missed error, or a false alarm."""
         return LABELS[1] if true == LABELS[0] else LABELS[0]
 
     def aggregate(self, rows: Rows) -> Rows:
@@ -215,21 +182,18 @@ class _OfTable(_Labelled):
         )
 
     def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
-        import numpy as np
-
         if scores.if_failed is None or not len(scores.if_failed[0]):
             return None
         rows = scores.rows()
         known = rows[:, 1:].sum(axis=0).reshape(_SHAPE) if len(rows) else np.zeros(_SHAPE)
-        # At their best they are on the diagonal, which tells their true labels: the worst follows from these.
+        # At their best they are on the diagonal, which gives their true labels: the worst follows from these.
         failed = np.diagonal(scores.if_failed[1][:, 1:].sum(axis=0).reshape(_SHAPE))
         return list(self.bounds_with(known, failed))
 
     def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
-        """The least and the most that it could be; `failed` counts the failures of each true label."""
-        import numpy as np
-
+        """Return the least and the most that it could be; `failed` counts the failures of each true label."""
         counts = [int(count) for count in failed]
+        # Multisets: the order of the failures does not matter.
         ways = math.prod(math.comb(count + len(LABELS) - 1, len(LABELS) - 1) for count in counts)
         if ways > _MOST_TABLES:
             return self.bounds
@@ -242,15 +206,13 @@ class _OfCounts(_OfTable):
     """A number of each label's right, wrong and missed ones; one more right never lowers it."""
 
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
-        """The number, of counts (..., labels)."""
+        """Return the number, of counts (..., labels)."""
         raise NotImplementedError
 
     def of_table(self, tables: Rows) -> Rows:
         return self.of_counts(classification.class_counts(tables))
 
     def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
-        import numpy as np
-
         right, wrong, missed = classification.class_counts(known)
         # Each label by itself at its worst: what is of it was missed, and all else was taken for it.
         worst = classification.ClassCounts(right, wrong + failed.sum() - failed, missed + failed)
@@ -258,16 +220,12 @@ class _OfCounts(_OfTable):
         return low, (low if math.isnan(high) else high)
 
 
-@METRICS.add("label_f1")
-@dataclass
+@metric("label_f1[{label?}]")
 class LabelF1(_OfClass, _OfCounts):
     """F1 of one label: 2 TP / (2 TP + FP + FN); label_f1[accurate], label_f1[contradiction]."""
 
     label: str = "hallucination"
     oracle = "scikit-learn f1_score"
-
-    def __post_init__(self) -> None:
-        self._take("label_f1")
 
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
         found: Rows = classification.f1(counts)[..., LABELS.index(self.label)]
@@ -277,8 +235,7 @@ class LabelF1(_OfClass, _OfCounts):
         return super().wrong_label(true) if true == self.label else self.label
 
 
-@METRICS.add("label_macro_f1")
-@dataclass
+@metric("label_macro_f1[supported={supported?}]")
 class LabelMacroF1(_OfCounts):
     """Mean of the F1 of all three labels; one that neither occurs nor is predicted counts 0.
 
@@ -288,66 +245,51 @@ class LabelMacroF1(_OfCounts):
     supported: bool = False
     oracle = "scikit-learn f1_score, average macro"
 
-    def __post_init__(self) -> None:
-        self.name = f"label_macro_f1{'[supported=true]' if self.supported else ''}"
-
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
         macro_f1 = classification.macro_f1_supported if self.supported else classification.macro_f1
         return macro_f1(counts)
 
 
-@METRICS.add("label_balanced_accuracy")
-@dataclass
+@metric("label_balanced_accuracy")
 class LabelBalancedAccuracy(_OfCounts):
     """Mean of the recalls of the labels that occur: 1/3 for a guess among three, whatever their sizes."""
 
     oracle = "scikit-learn balanced_accuracy_score"
 
-    def __post_init__(self) -> None:
-        self.name = "label_balanced_accuracy"
-
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
         return classification.balanced_accuracy(counts)
 
 
-@METRICS.add("label_kappa")
-@dataclass
+@metric("label_kappa")
 class LabelKappa(_OfTable):
     """Cohen's kappa: agreement of predicted and true labels beyond what their frequencies give by chance."""
 
     bounds = (-1.0, 1.0)
     oracle = "scikit-learn cohen_kappa_score"
 
-    def __post_init__(self) -> None:
-        self.name = "label_kappa"
-
     def of_table(self, tables: Rows) -> Rows:
         return classification.cohen_kappa(tables)
 
 
-@METRICS.add("label_mcc")
-@dataclass
+@metric("label_mcc")
 class LabelMatthews(_OfTable):
     """Matthews' correlation of predicted and true labels: 0 for a constant one, 1 for a perfect one."""
 
     bounds = (-1.0, 1.0)
     oracle = "scikit-learn matthews_corrcoef"
 
-    def __post_init__(self) -> None:
-        self.name = "label_mcc"
-
     def of_table(self, tables: Rows) -> Rows:
         return classification.matthews(tables)
 
 
 def _cell(true: str, predicted: str) -> tuple[float, ...]:
-    """A sample of one label with this one predicted, as its cell of the flattened confusion table."""
+    """Return a sample of one label with this one predicted, as its cell of the flattened confusion table."""
     place = LABELS.index(true) * len(LABELS) + LABELS.index(predicted)
     return tuple(float(cell == place) for cell in range(len(LABELS) ** 2))
 
 
 def _shared_out(count: int) -> Iterator[tuple[int, int, int]]:
-    """Every way to predict three labels for so many samples."""
+    """Yield every way to predict three labels for this number of samples."""
     for first in range(count + 1):
         for second in range(count - first + 1):
             yield first, second, count - first - second

@@ -1,7 +1,7 @@
 """Retrieval metrics against gold documents, as trec_eval defines them.
 
-A document is relevant if it stands in `relevant_docs` with a grade above 0 (`metadata["relevance"]`,
-1 when absent), or of at least `level` where one is given: recall@5[level=2] is trec_eval's `-l 2`. Retrieved
+A document is relevant if it is in `relevant_docs` with a grade above 0 (`metadata["relevance"]`, 1 when
+absent), or of at least `level` where one is given: recall@5[level=2] is trec_eval's `-l 2`. Retrieved
 documents are taken in the order of their rank; a document that is retrieved twice counts at its first
 place, and its second place is a miss. Finding documents (recall, precision, f1, hit) is filed under
 RETRIEVAL_RELEVANCE, ranking them (MRR, MAP, nDCG) under RETRIEVAL_ACCURACY; the survey that coined the
@@ -12,265 +12,411 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
-from ..core.batch import Batch
-from ..core.metrics_base import METRICS, SampleMetric, skip
-from ..core.scores import Scores
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from .retrieval_hits import (
-    RelevantHits,
-    best_first,
-    discounted_gain,
-    discounts,
-    found_within,
-    gold_grades,
-    in_order,
-    is_relevant,
-    no_relevant,
-    ranked_gains,
-    relevant_hits,
-)
+import numpy as np
 
-if TYPE_CHECKING:
-    from .retrieval_hits import Floats
+from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
+from ..core.scores import Batch, Note, Scores
+from ..core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..errors import ScoringError
+from ..stats.arrays import Array, Indices
+
+# The lists of a batch, read in one pass that all metrics share.
 
 
-class RetrievalMetric(SampleMetric):
-    """A metric of the grades by rank; `k` cuts the list, None takes all of it."""
+def grade_of(doc: Document) -> float:
+    """Return the relevance of a judged document: 1 where none is written."""
+    grade = doc.metadata.get("relevance", 1)
+    try:
+        if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
+            raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r}, not a number")
+    except OverflowError:
+        raise ScoringError(f"relevance of document {doc.doc_id!r} is too large") from None
+    return float(grade)
 
-    k: int | None
+
+def gold_grades(sample: EvaluationSample) -> dict[str, float]:
+    """Return the grade of each document in `relevant_docs`, the highest where one is listed twice."""
+    grades: dict[str, float] = {}
+    for doc in sample.relevant_docs or ():
+        grades[doc.doc_id] = max(grade_of(doc), grades.get(doc.doc_id, -math.inf))
+    return grades
+
+
+def is_relevant(grade: float, level: float | None) -> bool:
+    """Say whether a grade counts: above 0 it does, unless a level asks for more."""
+    return grade > 0 and (level is None or grade >= level)
+
+
+def in_order(output: SystemOutputs) -> list[str]:
+    """Return the ids of the retrieved documents by their rank, whatever their order in the list."""
+    return [hit.doc.doc_id for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
+
+
+def no_relevant(level: float | None) -> str:
+    """Return the reason why a sample without relevant documents is skipped."""
+    return f"no document of the sample has a grade {'above 0' if level is None else f'of {level:g} or more'}"
+
+
+class JudgedHits(NamedTuple):
+    """The judged documents that were retrieved, one per row, in order of sample and then of rank.
+
+    A document is at its first place, counted from 0. `gold_grade` lists every judged document, retrieved
+    or not, in the order of `gold_sample`; `notes` names the samples whose grades cannot be used.
+    """
+
+    samples: int
+    sample: Indices
+    place: Indices
+    grade: Array
+    gold_sample: Indices
+    gold_grade: Array
+    notes: dict[int, Note]
+
+
+class _Columns(NamedTuple):
+    """The columns of JudgedHits while they grow; the rows of a sample end at its entry in `*_until`."""
+
+    ranks: list[int]
+    grades: list[float]
+    gold: list[float]
+    hits_until: list[int]
+    gold_until: list[int]
+    notes: dict[int, Note]
+
+
+Judgements = Callable[[EvaluationSample], dict[str, float]]
+
+
+def judged_hits(batch: Batch) -> JudgedHits:
+    """Find the documents of `relevant_docs` in each retrieved list; for batch.once."""
+    columns = _read_quickly(batch)
+    if _are_numbers(columns.gold):
+        return _as_hits(columns)
+    return careful_hits(batch, gold_grades)  # which says whose grade is not a number
+
+
+def careful_hits(batch: Batch, judgements: Judgements) -> JudgedHits:
+    """Find the judged documents in each retrieved list; a sample whose judgements raise gets a note."""
+    columns = _Columns([], [], [], [0], [0], {})
+    for number, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+        try:
+            _append(columns, judgements(sample), output)
+        except ScoringError as error:
+            columns.notes[number] = Note(str(error), failed=True)
+        columns.hits_until.append(len(columns.ranks))
+        columns.gold_until.append(len(columns.gold))
+    return _as_hits(columns)
+
+
+def _read_quickly(batch: Batch) -> _Columns:
+    """Read the lists with one look at each document; grades are taken as they are."""
+    columns = _Columns([], [], [], [0], [0], {})
+    ranks, grades, gold, hits_until, gold_until, notes = columns
+    for number, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+        docs = sample.relevant_docs or ()
+        # `pop` below makes a repeated document count at its first place only.
+        left = {doc.doc_id: doc.metadata.get("relevance", 1) for doc in docs}
+        gold += left.values()
+        usual = len(left) == len(docs)
+        if usual:
+            rank = 0  # counted by hand: this loop takes most of the time, and enumerate is slower
+            for hit in output.retrieved:
+                rank += 1  # noqa: SIM113
+                if hit.rank != rank:
+                    usual = False
+                    break
+                if hit.doc.doc_id in left:
+                    ranks.append(rank)
+                    grades.append(left.pop(hit.doc.doc_id))
+        if not usual:
+            del gold[gold_until[-1] :], ranks[hits_until[-1] :], grades[hits_until[-1] :]
+            try:
+                _append(columns, gold_grades(sample), output)
+            except ScoringError as error:
+                notes[number] = Note(str(error), failed=True)
+        hits_until.append(len(ranks))
+        gold_until.append(len(gold))
+    return columns
+
+
+def _append(columns: _Columns, judgements: dict[str, float], output: SystemOutputs) -> None:
+    """Append a sample's rows, whatever the order of its list and however often a document is in it."""
+    columns.gold.extend(judgements.values())
+    for rank, doc_id in enumerate(in_order(output), start=1):
+        if doc_id in judgements:
+            columns.ranks.append(rank)
+            columns.grades.append(judgements.pop(doc_id))
+
+
+def _are_numbers(grades: list[float]) -> bool:
+    if not {int, float}.issuperset(map(type, grades)):
+        return False
+    try:
+        return bool(np.isfinite(np.fromiter(grades, np.float64, len(grades))).all())
+    except OverflowError:  # a whole number beyond 1e308
+        return False
+
+
+def _as_hits(columns: _Columns) -> JudgedHits:
+    numbers = np.arange(len(columns.hits_until) - 1)
+    return JudgedHits(
+        len(numbers),
+        np.repeat(numbers, np.diff(columns.hits_until)),
+        np.fromiter(columns.ranks, np.intp, len(columns.ranks)) - 1,
+        np.fromiter(columns.grades, np.float64, len(columns.grades)),
+        np.repeat(numbers, np.diff(columns.gold_until)),
+        np.fromiter(columns.gold, np.float64, len(columns.gold)),
+        columns.notes,
+    )
+
+
+class RelevantHits:
+    """The hits of a batch that count at a relevance level, one per row, and how many could be found."""
+
+    def __init__(self, judged: JudgedHits, level: float | None) -> None:
+        # A level never admits a grade of 0: not relevant stays not relevant.
+        least = 0.0 if level is None else level
+        counts = (judged.grade > 0) & (judged.grade >= least)
+        gold_counts = (judged.gold_grade > 0) & (judged.gold_grade >= least)
+        self.judged = judged
+        self.counts, self.gold_counts = counts, gold_counts
+        self.samples = judged.samples
+        self.sample, self.place, self.grade = (
+            judged.sample[counts],
+            judged.place[counts],
+            judged.grade[counts],
+        )
+        # The rows are in the order of samples: a search finds where each sample starts.
+        first = np.searchsorted(self.sample, np.arange(self.samples))
+        self.nth = np.arange(len(self.sample)) - first[self.sample]  # 0 for the first hit of its sample
+        total = np.bincount(judged.gold_sample[gold_counts], minlength=self.samples)
+        self.total = total.astype(np.float64)  # relevant documents of each sample
+        without = dict.fromkeys(np.flatnonzero(total == 0).tolist(), Note(no_relevant(level)))
+        self.notes = without | judged.notes
+        self._within: dict[int, Array] = {}
+
+    def within(self, k: int) -> Array:
+        """Count the relevant documents among the first k of each sample."""
+        if k not in self._within:
+            counts = np.bincount(self.sample[self.place < k], minlength=self.samples)
+            self._within[k] = counts.astype(np.float64)
+        return self._within[k]
+
+    def sums(self, weights: Array, k: int | None = None) -> Array:
+        """Sum the weights of each sample's hits, of those in the first k places where k is given."""
+        sample = self.sample
+        if k is not None:
+            within = self.place < k
+            sample, weights = sample[within], weights[within]
+        return np.asarray(np.bincount(sample, weights, minlength=self.samples), dtype=np.float64)
+
+    @cached_property
+    def best_order(self) -> tuple[Indices, Indices, Array]:
+        """Sample, place and grade of the relevant documents in the best order that a list could have."""
+        sample, grade = self.judged.gold_sample[self.gold_counts], self.judged.gold_grade[self.gold_counts]
+        # Few grades are different: their numbers fit into one key with the sample, which sorts fast. The
+        # samples are in order already, so sorting does not change their column.
+        ordered = np.sort(-grade)
+        # np.unique gives the same, but its first call imports masked arrays: 10% of a small evaluation.
+        levels = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+        key = np.sort(sample * len(levels) + np.searchsorted(levels, -grade))
+        first = np.searchsorted(sample, np.arange(self.samples))
+        return sample, np.arange(len(sample)) - first[sample], -levels[key - sample * len(levels)]
+
+    def normalised_gain(self, k: int | None, gain: Callable[[Array], Array]) -> Array:
+        """Return the nDCG of each sample, with gains as a function of the grades."""
+        sample, place, grade = self.best_order
+        places = 1 + max(int(self.place.max(initial=0)), int(place.max(initial=0)))
+        # math.log2, not numpy's: its last bit does not depend on how numpy was compiled.
+        discounts = np.array([math.log2(rank + 1) for rank in range(1, places + 1)])
+        if k is not None:
+            within = place < k
+            sample, place, grade = sample[within], place[within], grade[within]
+        ideal = np.bincount(sample, gain(grade) / discounts[place], minlength=self.samples)
+        return np.asarray(self.sums(gain(self.grade) / discounts[self.place], k) / ideal)
+
+
+def relevant_hits(batch: Batch, level: float | None) -> RelevantHits:
+    """Return the hits of a batch whose grade counts at that level; for batch.once."""
+    return RelevantHits(batch.once(judged_hits), level)
+
+
+# The metrics: each is one formula over the hits of a whole batch. One sample is a batch of one.
+
+
+class RetrievalMetric(BatchMetric):
+    """A metric of the relevant documents by rank."""
+
     level: float | None = None
     requires = ("relevant_docs",)
 
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        judged = gold_grades(sample)
-        grades = {doc_id: grade for doc_id, grade in judged.items() if is_relevant(grade, self.level)}
-        if not grades:
-            return skip(no_relevant(self.level))
-        return self.of_gains(self._gains(grades, output), sorted(grades.values(), reverse=True))
-
-    @abstractmethod
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        """The score from the grade at each rank (0 for a miss) and the gold grades, best first."""
-
     def score_all(self, batch: Batch) -> Scores:
-        import numpy as np
-
-        hits: RelevantHits = batch.once(relevant_hits, self.level)  # type: ignore[arg-type]
+        hits = self.hits(batch)
         # A sample without relevant documents divides by zero, and is noted as skipped.
         with np.errstate(all="ignore"):
-            values = self.of_hits(batch, hits)
+            values = self.of_hits(hits)
         values[list(hits.notes)] = math.nan
         return Scores(batch.sample_ids(), values, notes=hits.notes)
 
+    def hits(self, batch: Batch) -> RelevantHits:
+        """Return the hits that the metric is about."""
+        return batch.once(relevant_hits, self.level)
+
     @abstractmethod
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        """The same score for all samples at once, from their hits."""
+    def of_hits(self, hits: RelevantHits) -> Array:
+        """Return the score of each sample."""
 
-    def _gains(self, grades: dict[str, float], output: SystemOutputs) -> list[float]:
-        return ranked_gains(grades, output)[: self.k]
 
-    def _found(self, batch: Batch, k: int) -> Floats:
-        found: Floats = batch.once(found_within, self.level, k)  # type: ignore[arg-type]
-        return found
+@dataclass
+class LevelMetric(RetrievalMetric):
+    """A metric that takes documents for relevant from a given grade on."""
 
-    def _name(self, base: str, *options: str | None) -> str:
-        """The metric's name, with what differs from the default in brackets."""
-        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
-            raise ValueError(f"k must be a whole number of at least 1, not {self.k!r}")
-        if self.level is not None and not 0 < self.level < math.inf:
-            raise ValueError(f"level must be a number above 0, not {self.level!r}")
-        level = None if self.level is None else f"level={self.level:g}"
-        inside = ",".join(option for option in (*options, level) if option)
-        return f"{base}{'' if self.k is None else f'@{self.k}'}{f'[{inside}]' if inside else ''}"
+    level: float | None = field(default=None, kw_only=True)
+    ranges = {"level": "(0, inf)"}  # noqa: RUF012
 
 
 class VariantMetric(RetrievalMetric):
-    """A metric that can also be computed as another tool does, to see why a number moved."""
+    """A metric that can also be computed as another tool does, to see why a number changed."""
 
     variant: str | None
     variants: ClassVar[tuple[str, ...]]
 
+    def __post_init__(self) -> None:
+        if self.variant is not None and self.variant not in self.variants:
+            base, known = self.name_template.base, ", ".join(self.variants)
+            raise ValueError(f"the variants of {base} are {known}; not {self.variant!r}")
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        if self.variant is None:
+            return super().score(sample, output)
+        grades = {doc: grade for doc, grade in gold_grades(sample).items() if is_relevant(grade, self.level)}
+        if not grades:
+            return skip(no_relevant(self.level))
+        # The other tools judge each retrieved chunk by itself: a repeated document counts again.
+        return SampleScore(self.of_variant([grades.get(doc_id, 0.0) for doc_id in in_order(output)]))
+
     def score_all(self, batch: Batch) -> Scores:
         return super().score_all(batch) if self.variant is None else SampleMetric.score_all(self, batch)
 
-    def _gains(self, grades: dict[str, float], output: SystemOutputs) -> list[float]:
-        if self.variant is None:
-            return super()._gains(grades, output)
-        # The other tools judge each retrieved chunk by itself: a repeated document counts again.
-        return [grades.get(doc_id, 0.0) for doc_id in in_order(output)]
-
-    def _variant_name(self, base: str) -> str:
-        if self.variant is not None and self.variant not in self.variants:
-            raise ValueError(f"the variants of {base} are {', '.join(self.variants)}; not {self.variant!r}")
-        return self._name(base, self.variant)
+    @abstractmethod
+    def of_variant(self, gains: Sequence[float]) -> float:
+        """Return the score as another tool has it, from the grade at each rank (0 for a miss)."""
 
 
-@METRICS.add("recall")
-@dataclass
-class RecallAtK(RetrievalMetric):
+@metric("recall@{k}[level={level?:g}]")
+class RecallAtK(LevelMetric):
     """Share of the relevant documents that are among the first k retrieved.
 
     |relevant ∩ retrieved[:k]| / |relevant|.
     """
 
     k: int
-    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "trec_eval recall_k"
 
-    def __post_init__(self) -> None:
-        self.name = self._name("recall")
-
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        return _hits(gains) / len(ideal)
-
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        return self._found(batch, self.k) / hits.total
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return hits.within(self.k) / hits.total
 
 
-@METRICS.add("precision")
-@dataclass
-class PrecisionAtK(RetrievalMetric):
-    """Share of the first k places that hold a relevant document.
+@metric("precision@{k}[level={level?:g}]")
+class PrecisionAtK(LevelMetric):
+    """Share of the first k places that have a relevant document.
 
     |relevant ∩ retrieved[:k]| / k: a place that the system left empty is a miss. Tools that divide by the
     number of retrieved documents print more for a short list.
     """
 
     k: int
-    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "trec_eval P_k"
 
-    def __post_init__(self) -> None:
-        self.name = self._name("precision")
-
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        return _hits(gains) / self.k
-
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        return self._found(batch, self.k) / self.k
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return hits.within(self.k) / self.k
 
 
-@METRICS.add("f1")
-@dataclass
-class F1AtK(RetrievalMetric):
+@metric("f1@{k}[level={level?:g}]")
+class F1AtK(LevelMetric):
     """Precision and recall of the first k places in one number: high only if both are.
 
     Their harmonic mean, 2 P R / (P + R), which is 2 |relevant ∩ retrieved[:k]| / (k + |relevant|).
     """
 
     k: int
-    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "2 P R / (P + R) of trec_eval P_k, recall_k"
 
-    def __post_init__(self) -> None:
-        self.name = self._name("f1")
-
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        return 2 * _hits(gains) / (self.k + len(ideal))
-
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        return 2 * self._found(batch, self.k) / (self.k + hits.total)
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return 2 * hits.within(self.k) / (self.k + hits.total)
 
 
-@METRICS.add("hit")
-@dataclass
-class HitAtK(RetrievalMetric):
+@metric("hit@{k}[level={level?:g}]")
+class HitAtK(LevelMetric):
     """1 if any of the first k documents is relevant, else 0 (also called success@k)."""
 
     k: int
-    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "trec_eval success_k"
 
-    def __post_init__(self) -> None:
-        self.name = self._name("hit")
-
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        return float(any(gain > 0 for gain in gains))
-
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        return (self._found(batch, self.k) > 0).astype(float)
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return (hits.within(self.k) > 0).astype(float)
 
 
-@METRICS.add("mrr")
-@dataclass
-class MRR(RetrievalMetric):
+@metric("mrr@{k?}[level={level?:g}]")
+class MRR(LevelMetric):
     """1 / rank of the first relevant document; 0 if none is retrieved (within the first k)."""
 
     k: int | None = None
-    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval recip_rank"
 
-    def __post_init__(self) -> None:
-        self.name = self._name("mrr")
-
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        return next((1 / rank for rank, gain in enumerate(gains, start=1) if gain > 0), 0.0)
-
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        import numpy as np
-
-        first = np.flatnonzero(hits.nth == 0)
-        place = hits.place[first]
-        values = np.zeros(hits.samples)
-        values[hits.sample[first]] = 1 / (place + 1) if self.k is None else (place < self.k) / (place + 1)
-        return values
+    def of_hits(self, hits: RelevantHits) -> Array:
+        # Only the first hit of a sample has weight, so the sum is its reciprocal rank.
+        is_first = (hits.nth == 0).astype(float)
+        return hits.sums(is_first / (hits.place + 1), self.k)
 
 
-@METRICS.add("map")
-@dataclass
-class MeanAveragePrecision(VariantMetric):
+@metric("map@{k?}[{variant?},level={level?:g}]")
+class MeanAveragePrecision(LevelMetric, VariantMetric):
     """Precision at the rank of each relevant document, averaged over all relevant documents.
 
-    Σ precision@i over the ranks i that hold a relevant document / |relevant|: one that was not
+    Σ precision@i over the ranks i that have a relevant document / |relevant|: one that was not
     retrieved counts 0. Tools that divide by min(k, |relevant|) or by the hits print more.
 
     map[ragas] is RAGAS's context precision with `relevant_docs` as the judge: it divides by the relevant
-    documents that were retrieved, so that a missed one costs nothing. LlamaIndex's average precision
-    is map itself, as long as no document is retrieved twice; Phoenix has none.
+    documents that were retrieved, so a missed one costs nothing. LlamaIndex's average precision is map
+    itself, as long as no document is retrieved twice; Phoenix has none.
     """
 
     k: int | None = None
     variant: str | None = None
-    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval map, map_cut_k"
     variants = ("ragas",)
 
-    def __post_init__(self) -> None:
-        self.name = self._variant_name("map")
-
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        hits, total = 0, 0.0
-        for rank, gain in enumerate(gains[: self.k], start=1):
-            if gain > 0:
-                hits += 1
-                total += hits / rank
-        return total / (len(ideal) if self.variant is None else max(hits, 1))
-
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
+    def of_hits(self, hits: RelevantHits) -> Array:
         return hits.sums((hits.nth + 1) / (hits.place + 1), self.k) / hits.total
 
+    def of_variant(self, gains: Sequence[float]) -> float:
+        ranks = [rank for rank, gain in enumerate(gains[: self.k], start=1) if gain > 0]
+        precisions = [found / rank for found, rank in enumerate(ranks, start=1)]
+        return sum(precisions) / max(len(ranks), 1)
 
-@METRICS.add("ndcg")
-@dataclass
+
+@metric("ndcg@{k?}[{variant?}]")
 class NDCGAtK(VariantMetric):
     """Discounted gain of the list, relative to that of the best possible list.
 
     Σ grade_i / log2(i + 1) over the first k ranks / the same sum for the gold grades in descending
     order. Gains are linear (Järvelin & Kekäläinen 2002); with binary grades it makes no difference.
 
-    ndcg[phoenix] takes the best order of what was retrieved for the ideal, so that a missed document costs
-    nothing; ndcg[llama_index] ignores grades and takes a list that is relevant at every place for the
-    ideal, so that 1 is out of reach with fewer relevant documents than places. RAGAS has none.
+    ndcg[phoenix] takes the best order of the retrieved documents as the ideal, so a missed document costs
+    nothing; ndcg[llama_index] ignores grades and takes a list that is relevant at every place as the
+    ideal, so 1 is out of reach with fewer relevant documents than places. RAGAS has none.
     """
 
     k: int | None = None
@@ -279,38 +425,22 @@ class NDCGAtK(VariantMetric):
     oracle = "trec_eval ndcg, ndcg_cut_k"
     variants = ("phoenix", "llama_index")
 
-    def __post_init__(self) -> None:
-        self.name = self._variant_name("ndcg")
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return hits.normalised_gain(self.k, lambda grade: grade)
 
-    def of_gains(self, gains: Sequence[float], ideal: Sequence[float]) -> float:
-        if self.variant == "phoenix":
-            ideal = sorted(gains, reverse=True)
-        elif self.variant == "llama_index":
+    def of_variant(self, gains: Sequence[float]) -> float:
+        ideal = sorted(gains, reverse=True)
+        if self.variant == "llama_index":
             gains = [float(gain > 0) for gain in gains]
             ideal = [1.0] * len(gains)
         best = discounted_gain(ideal[: self.k])
         return discounted_gain(gains[: self.k]) / best if best > 0 else 0.0
 
-    def of_hits(self, batch: Batch, hits: RelevantHits) -> Floats:
-        return normalised_gain(batch, hits, self.k, exponential=False)
 
+def discounted_gain(gains: Sequence[float]) -> float:
+    """Return the sum of the gains, each divided by log2(rank + 1).
 
-def normalised_gain(batch: Batch, hits: RelevantHits, k: int | None, *, exponential: bool) -> Floats:
-    """nDCG of every sample, with gains as they are or as 2**grade - 1."""
-    import numpy as np
-
-    def gain(grade: Floats) -> Floats:
-        return np.expm1(grade * math.log(2)) if exponential else grade
-
-    sample, place, grade = batch.once(best_first)
-    by_place = discounts(1 + max(int(hits.place.max(initial=0)), int(place.max(initial=0))))
-    if k is not None:
-        within = place < k
-        sample, place, grade = sample[within], place[within], grade[within]
-    ideal = np.bincount(sample, gain(grade) / by_place[place], minlength=hits.samples)
-    found: Floats = hits.sums(gain(hits.grade) / by_place[hits.place], k) / ideal
-    return found
-
-
-def _hits(gains: Sequence[float]) -> int:
-    return sum(gain > 0 for gain in gains)
+    >>> discounted_gain([3, 0, 1])
+    3.5
+    """
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

@@ -1,1 +1,1 @@
-"""Tables, plots and pages."""
+"""Tables, plots and the texts of numbers."""

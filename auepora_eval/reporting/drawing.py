@@ -1,4 +1,4 @@
-"""What every picture shares: its colours, a figure of the house's look, labels and the legend.
+"""Draw what all plots share: colours, the style of a figure, labels and the legend.
 
 Needs the extra `plots`. Figures are made without pyplot, so no window is opened and nothing is kept
 between calls: they can be drawn on a server and in threads.
@@ -29,7 +29,7 @@ INK, FAINT, GRID = "#222222", "#999999", "#E6E6E6"
 
 
 def import_matplotlib() -> ModuleType:
-    """Matplotlib with all that is drawn with; without it, the error names the extra."""
+    """Return matplotlib; MissingDependencyError names the extra if it is not installed."""
     try:
         import matplotlib
         import matplotlib.backends.backend_agg
@@ -40,7 +40,7 @@ def import_matplotlib() -> ModuleType:
 
 
 def new_figure(title: str, width: float, height: float) -> Figure:
-    """An empty figure under its title; width and height are in inches."""
+    """Return an empty figure with a title; width and height are in inches."""
     matplotlib = import_matplotlib()
     layout = matplotlib.layout_engine.ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.07)
     figure: Figure = matplotlib.figure.Figure((width, height), dpi=150, facecolor="white", layout=layout)
@@ -50,7 +50,7 @@ def new_figure(title: str, width: float, height: float) -> Figure:
 
 
 def figure_and_axes(title: str, height: float = 4.5) -> tuple[Figure, Axes]:
-    """A figure with a single panel, which has a line for each tick of its y axis."""
+    """Return a figure with a single panel, which has a line for each tick of its y axis."""
     figure = new_figure(title, 8, height)
     axes = figure.subplots()
     style_axes(axes, grid="y")
@@ -58,7 +58,7 @@ def figure_and_axes(title: str, height: float = 4.5) -> tuple[Figure, Axes]:
 
 
 def style_axes(axes: Axes, *, grid: Literal["x", "y"]) -> None:
-    """Give a panel the look of the house: no frame above and at the right, faint lines along one axis."""
+    """Style a panel: no frame above and at the right, faint lines along one axis."""
     axes.set_facecolor("white")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
@@ -68,34 +68,41 @@ def style_axes(axes: Axes, *, grid: Literal["x", "y"]) -> None:
 
 
 def colour_and_marker(place: int) -> dict[str, Any]:
-    """The colour and the marker of a system."""
+    """Return the colour and the marker of a system."""
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
 def shortened(text: str) -> str:
-    """A user's text on one line, and not too long."""
+    """Return a user's text on one line, cut to MAX_LABEL characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= MAX_LABEL else flat[: MAX_LABEL - 1] + "…"
 
 
 def label_text(text: str) -> str:
-    """A user's text on one line, not too long, and not read as a formula."""
+    """Return the same, escaped so that matplotlib does not read it as a formula."""
     return shortened(text).replace("$", r"\$")
 
 
 def add_legend(figure: Figure, keys: Sequence[LegendEntry]) -> None:
-    """Say below the panels what is drawn: in four columns, or one below the other where a label is long."""
+    """Add a legend below the panels: in four columns, or in one if a label is long."""
     columns = 1 if any(len(label) > 24 for _, label in keys) else 4
-    look: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9, "labelcolor": INK}
-    artists = [artist for artist, _ in keys]
-    legend = figure.legend(artists, ["-"] * len(artists), loc="outside lower left", **look)
+    legend = figure.legend(
+        [artist for artist, _ in keys],
+        ["-"] * len(keys),
+        loc="outside lower left",
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+    )
     # Set afterwards, since older versions leave out a label that starts with "_".
     for text, (_, label) in zip(legend.get_texts(), keys, strict=True):
         text.set_text(label)
 
 
 def with_fixed_layout(figure: Figure) -> Figure:
-    """Fix the layout: it would move a little each time the figure is drawn, and no two files be the same."""
+    """Fix the layout, which would otherwise differ slightly each time the figure is drawn."""
+    # The layout settles at the second drawing.
     figure.draw_without_rendering()
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

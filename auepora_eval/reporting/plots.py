@@ -1,4 +1,4 @@
-"""Pictures of results: values with their intervals, scores by sample, recall by depth.
+"""Plots of results: values with their intervals, recall by depth.
 
 Needs the extra `plots`. What they share with other pictures is in drawing.py.
 """
@@ -6,20 +6,18 @@ Needs the extra `plots`. What they share with other pictures is in drawing.py.
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..core.scores import Scores
-from ..core.types import EvaluationRun, MetricResult, TargetCategory
-from ..io.atomic import written
+from ..core.display import NOT_MEASURED
+from ..core.types import EvaluationRun, MetricResult
+from ..io.files.atomic import written
 from ..metrics.retrieval_basic import RecallAtK
 from .drawing import (
-    COLOURS,
     FAINT,
     INK,
     add_legend,
@@ -28,12 +26,9 @@ from .drawing import (
     import_matplotlib,
     label_text,
     new_figure,
-    shortened,
     style_axes,
     with_fixed_layout,
 )
-from .number_texts import NOT_MEASURED, value_text
-from .tables import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +41,7 @@ Results = Sequence[MetricResult] | Mapping[str, Sequence[MetricResult]]
 SHARE, PERCENT, OWN_SCALE, SECONDS = "share (0 to 1)", "0 to 100", "a scale of its own", "seconds"
 SUFFIXES = (".png", ".svg")
 
+# matplotlib takes the ids of an SVG from a global salt, which one thread at a time may set.
 _SVG_SALT = Lock()
 
 
@@ -61,10 +57,10 @@ class _Row:
 
 
 def plot_metrics(results: Results) -> Figure:
-    """A dot with its 95% interval for each metric; several systems if given as {name: results}.
+    """Draw a dot with its 95% interval for each metric; several systems if given as {name: results}.
 
-    Metrics on different scales (shares, BLEU, seconds) get panels of their own. A thin line shows what
-    the value could be, had the failed samples been scored; "n/a" stands where nothing was.
+    Metrics on different scales (shares, BLEU, seconds) get panels of their own. A thin line shows the
+    range of the value if the failed samples had been scored; "n/a" marks metrics without a score.
     """
     systems, rows = _table(results)
     panels: dict[tuple[str, str], list[_Row]] = {}
@@ -78,77 +74,23 @@ def plot_metrics(results: Results) -> Figure:
         (line([], [], **colour_and_marker(place)), label_text(name) or "value and 95% interval")
         for place, name in enumerate(systems)
     ]
-    if any(_pair(result, "bounds_if_failed") for row in rows for result in row.present()):
+    if any(_pair(result.if_failed) for row in rows for result in row.present()):
         keys.append((line([], [], color=FAINT, linewidth=1), "range, had the failed samples been scored"))
     figure, axes = _panels("Metrics with 95% intervals", systems, [rows for _, rows in shown], keys)
     for panel, ((scale, _), members) in zip(axes, shown, strict=True):
         panel.set_xlim(*_limits(scale, members))
         panel.set_xlabel(scale, loc="left", color=INK)
-        _each_result(panel, members, _draw_dot)
-    return with_fixed_layout(figure)
-
-
-def plot_targets(results: Results) -> Figure:
-    """Bars with 95% intervals, grouped by target; metrics that are not shares are named below instead."""
-    systems, rows = _table(results)
-    groups: dict[TargetCategory, list[_Row]] = {}
-    left_out = [row.name for row in rows if _scale(row) != SHARE]
-    for row in rows:
-        if row.name not in left_out:
-            groups.setdefault(row.present()[0].target, []).append(row)
-    if not groups:
-        raise ValueError(f"no metric lies between 0 and 1, only {', '.join(left_out)}: use plot_metrics")
-    shown = [(target, groups[target]) for target in TargetCategory if target in groups]
-    matplotlib = import_matplotlib()
-    keys: list[LegendEntry] = [
-        (matplotlib.patches.Patch(color=colour_and_marker(place)["color"]), label_text(name) or "value")
-        for place, name in enumerate(systems)
-    ]
-    keys.append((matplotlib.lines.Line2D([], [], color=INK, marker="|"), "95% interval"))
-    note = f"Not on this scale and left out: {', '.join(map(shortened, left_out))}" if left_out else ""
-    note = textwrap.fill(note, 80).replace("$", r"\$")
-    notes = note.count("\n") + 1
-    figure, axes = _panels("Metrics by target", systems, [rows for _, rows in shown], keys, notes=notes)
-    for panel, (target, members) in zip(axes, shown, strict=True):
-        panel.set_xlim(0, 1.02)
-        panel.tick_params(labelbottom=panel is axes[-1])
-        panel.set_title(target.name.replace("_", " ").capitalize(), loc="left", fontsize=10, color=INK)
-        _each_result(panel, members, _draw_bar)
-    axes[-1].set_xlabel(f"{SHARE}\n{note}".rstrip(), loc="left", color=INK)
-    return with_fixed_layout(figure)
-
-
-def plot_distribution(result: MetricResult, *, bins: int = 20) -> Figure:
-    """A histogram of the samples' scores, a line at the metric's value, and how many were not scored."""
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1, not {bins}")
-    values = [s.value for s in result.scores if s.value is not None and math.isfinite(s.value)]
-    if not values:
-        raise ValueError(f"{result.name}: no sample has a score, so there is no distribution to plot")
-    figure, axes = figure_and_axes(result.name)
-    scale = _scale(_Row(result.name, [result]))
-    top = {SHARE: 1.0, PERCENT: 100.0}.get(scale)
-    span = None if top is None else (min(0.0, *values), max(top, *values))
-    axes.hist(values, bins=bins, range=span, color=COLOURS[0], alpha=0.75, edgecolor="white", linewidth=0.8)
-    if math.isfinite(result.value):
-        axes.axvline(result.value, color=COLOURS[1], linewidth=1.8, label=f"value {value_text(result.value)}")
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, labelcolor=INK, borderaxespad=0)
-    counts = Scores.of(result.scores).coverage()
-    note = f"{counts['num_samples']} of {counts['num_total']} samples scored, "
-    note += f"{counts['num_skipped']} skipped, {counts['num_failed']} failed"
-    axes.set_xlabel(f"score of a sample, {scale}\n{note}", loc="left", color=INK)
-    axes.set_ylabel("samples", color=INK)
-    axes.yaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+        _draw_rows(panel, members)
     return with_fixed_layout(figure)
 
 
 def plot_recall_by_k(
     runs: EvaluationRun | Mapping[str, EvaluationRun], *, ks: Sequence[int] | None = None
 ) -> Figure:
-    """Recall@k against k with its 95% interval; several runs if given as {name: run}.
+    """Draw recall@k over k with its 95% interval; several runs if given as {name: run}.
 
-    Without `ks` each curve ends with the longest list that its run retrieved: what lies deeper was not
-    asked for. Of lists longer than 50 some 40 depths are taken, closer together at the top.
+    Without `ks` each curve ends at the length of the longest list that its run retrieved. Of lists longer
+    than 50 some 40 depths are taken, closer together at the top.
     """
     by_name = {runs.system_name: runs} if isinstance(runs, EvaluationRun) else runs
     if not by_name:
@@ -175,7 +117,6 @@ def save_figure(figure: Figure, path: str | Path, *, force: bool = False) -> Pat
     if suffix not in SUFFIXES:
         raise ValueError(f"{path} cannot be written as {suffix or 'a file without suffix'}: use .png or .svg")
     metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
-    # The salt of an SVG's ids is a global setting of matplotlib: one thread at a time.
     salted = import_matplotlib().rc_context({"svg.hashsalt": "auepora-eval"})
     with _SVG_SALT, salted, written(path, force=force) as file:
         figure.savefig(file, format=suffix[1:], metadata=metadata)
@@ -183,7 +124,7 @@ def save_figure(figure: Figure, path: str | Path, *, force: bool = False) -> Pat
 
 
 def _table(results: Results) -> tuple[list[str], list[_Row]]:
-    """The systems' names, and for each metric a row with one place a system."""
+    """Return the systems' names, and for each metric a row with one result per system."""
     by_system = results if isinstance(results, Mapping) else {"": results}
     if not by_system:
         raise ValueError("no results to plot: the mapping names no system")
@@ -200,14 +141,15 @@ def _table(results: Results) -> tuple[list[str], list[_Row]]:
 
 
 def _scale(row: _Row) -> str:
-    """The scale that all systems' values of a metric lie on.
+    """Return the scale of a metric's values over all systems.
 
-    The samples' scores tell a BLEU of 0.6 out of 100 from a share of 0.6.
+    A BLEU of 0.6 out of 100 and a share of 0.6 are distinguished by the samples' scores.
     """
-    if any(unit_of(result) == "s" for result in row.present()):
+    if any(result.unit == "s" for result in row.present()):
         return SECONDS
     scores = [s.value for result in row.present() for s in result.scores if s.value is not None]
     numbers = [number for number in scores if math.isfinite(number)] + _numbers([row])
+    # A mean of ones can be 1 + 1e-16.
     for scale, top in ((SHARE, 1.0), (PERCENT, 100.0)):
         if all(-1e-9 <= number <= top + 1e-9 for number in numbers):
             return scale
@@ -215,20 +157,16 @@ def _scale(row: _Row) -> str:
 
 
 def _numbers(rows: Sequence[_Row]) -> list[float]:
-    """Every number that a row draws."""
+    """Return every number that is drawn for the rows."""
     drawn: list[float | None] = []
     for result in (result for row in rows for result in row.present()):
-        drawn += [result.value, *_pair(result, "confidence_interval"), *_pair(result, "bounds_if_failed")]
+        drawn += [result.value, *_pair(result.interval), *_pair(result.if_failed)]
     return [number for number in drawn if number is not None and math.isfinite(number)]
 
 
-def _pair(result: MetricResult, key: str) -> tuple[()] | tuple[float | None, float | None]:
-    """(low, high), None for an open end; () where the result has no such pair."""
-    given = result.details.get(key)
-    if not given:
-        return ()
-    low, high = (end if end is not None and math.isfinite(end) else None for end in given)
-    return low, high
+def _pair(limits: Sequence[float | None] | None) -> list[float | None]:
+    """Return [low, high], with None for an open end; [] if there are no limits."""
+    return [end if end is not None and math.isfinite(end) else None for end in limits or ()]
 
 
 def _limits(scale: str, rows: Sequence[_Row]) -> tuple[float, float]:
@@ -239,13 +177,14 @@ def _limits(scale: str, rows: Sequence[_Row]) -> tuple[float, float]:
     low, high = min(numbers), max(numbers)
     if scale == SECONDS:
         return min(low, 0.0), high * 1.05 if high > 0 else 1.0
+    # Equal values have no range: the margin is then a part of the value itself.
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
 
 
 def _row_label(systems: Sequence[str], row: _Row) -> str:
-    """The metric's name, and how many samples failed in which system."""
-    failed = [result.details.get("num_failed") or 0 if result else 0 for result in row.results]
+    """Return the metric's name, and how many samples failed in which system."""
+    failed = [result.coverage.failed if result else 0 for result in row.results]
     if len(systems) == 1:
         return label_text(row.name) + (f"  ({failed[0]} failed)" if failed[0] else "")
     notes = [
@@ -255,20 +194,16 @@ def _row_label(systems: Sequence[str], row: _Row) -> str:
 
 
 def _panels(
-    title: str,
-    systems: Sequence[str],
-    groups: Sequence[list[_Row]],
-    keys: Sequence[LegendEntry],
-    *,
-    notes: int = 0,
+    title: str, systems: Sequence[str], groups: Sequence[list[_Row]], keys: Sequence[LegendEntry]
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each group, a labelled line for each row, and the legend below."""
+    """Return a figure with a panel for each group, a labelled line for each row, and the legend below."""
     labels = [[_row_label(systems, row) for row in group] for group in groups]
     texts = [label for group in labels for label in group]
     longest = max(len(line) for text in texts for line in text.split("\n"))
     tallest = max(text.count("\n") for text in texts)
+    # Heights and widths in inches: a row needs 0.17 per system, or 0.16 per line of its label.
     row_height = max(0.15 + 0.17 * len(systems), 0.32 + 0.16 * tallest)
-    height = 0.6 + row_height * len(texts) + 0.65 * len(groups) + 0.22 * len(keys) + 0.16 * notes
+    height = 0.6 + row_height * len(texts) + 0.65 * len(groups) + 0.22 * len(keys)
     figure = new_figure(title, 6.5 + 0.06 * longest, height)
     ratios = [len(group) for group in groups]
     panels = list(figure.subplots(len(groups), 1, squeeze=False, gridspec_kw={"height_ratios": ratios})[:, 0])
@@ -281,16 +216,14 @@ def _panels(
     return figure, panels
 
 
-def _each_result(
-    axes: Axes, rows: Sequence[_Row], draw: Callable[[Axes, MetricResult, float, float, int], None]
-) -> None:
+def _draw_rows(axes: Axes, rows: Sequence[_Row]) -> None:
     """Draw each system's result at its height; "n/a" where there is no value, which is not a 0."""
     for line, row in enumerate(rows):
         step = 0.75 / len(row.results)
         for place, result in enumerate(row.results):
             height = line + (place - (len(row.results) - 1) / 2) * step
             if result is not None:
-                draw(axes, result, height, step, place)
+                _draw_dot(axes, result, height, step, place)
             if result is None or not math.isfinite(result.value):
                 look = {"color": colour_and_marker(place)["color"], "va": "center", "fontsize": 8}
                 axes.text(0.01, height, NOT_MEASURED, transform=axes.get_yaxis_transform(), **look)
@@ -298,7 +231,7 @@ def _each_result(
 
 def _draw_dot(axes: Axes, result: MetricResult, height: float, step: float, place: int) -> None:
     look = colour_and_marker(place)
-    at_edge = zip(_pair(result, "bounds_if_failed"), axes.get_xlim(), strict=False)
+    at_edge = zip(_pair(result.if_failed), axes.get_xlim(), strict=False)
     if ends := [edge if end is None else end for end, edge in at_edge]:
         # A little below the dot: behind the interval it would not be seen.
         below = [height + 0.3 * step] * 2
@@ -309,15 +242,9 @@ def _draw_dot(axes: Axes, result: MetricResult, height: float, step: float, plac
         axes.plot([result.value], [height], label="_value", **look)
 
 
-def _draw_bar(axes: Axes, result: MetricResult, height: float, step: float, place: int) -> None:
-    if math.isfinite(result.value):
-        axes.barh(height, result.value, height=step * 0.88, color=colour_and_marker(place)["color"])
-        _draw_interval(axes, result, height, color=INK, linewidth=1.1, marker="|", markersize=5)
-
-
 def _draw_interval(axes: Axes, result: MetricResult, height: float, **style: Any) -> None:
     # Not errorbar(): it refuses an interval that the value lies outside of, as a bootstrap's may.
-    ends = [end for end in _pair(result, "confidence_interval") if end is not None]
+    ends = [end for end in _pair(result.interval) if end is not None]
     if len(ends) == 2:
         axes.plot(ends, [height] * 2, label="_interval", **style)
 
@@ -331,11 +258,11 @@ def _recall_curve(run: EvaluationRun, ks: Sequence[int] | None) -> dict[int, Met
 
 def _draw_recall(axes: Axes, place: int, name: str, curve: Mapping[int, MetricResult]) -> LegendEntry:
     values = [result.value for result in curve.values()]
-    ends = [result.details["confidence_interval"] or (math.nan, math.nan) for result in curve.values()]
+    ends = [result.interval or (math.nan, math.nan) for result in curve.values()]
     low, high = zip(*ends, strict=True)
     look = colour_and_marker(place)
     axes.fill_between(list(curve), low, high, facecolor=look["color"] + "2E", edgecolor=look["color"] + "70")
     (line,) = axes.plot(list(curve), values, markersize=5, **look)
-    failed = next(iter(curve.values())).details["num_failed"]
+    failed = next(iter(curve.values())).coverage.failed
     notes = [f"{failed} failed"] * bool(failed) + [NOT_MEASURED] * all(map(math.isnan, values))
     return line, label_text(name) + (f"  ({', '.join(notes)})" if notes else "")

@@ -1,1 +1,1 @@
-"""Finished runs: storage and comparison."""
+"""Runs: evaluating, storing, resuming."""

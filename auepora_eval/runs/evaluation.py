@@ -1,52 +1,61 @@
-"""A run with a journal: begun or gone on with, answered, scored from the disk, and stored."""
+"""Evaluations on the disk: runs with a journal, scored predictions, and a cache of answers."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import islice
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-import msgspec
-
-from ..core.dataset import EvaluationDataset, PartOfDataset
-from ..core.fingerprint import canonical_json, dataset_fingerprint
-from ..core.metrics_base import SampleMetric
-from ..core.resources import ResourceMonitor
-from ..core.runner import name_of
-from ..core.scoring import Tally, environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
+from ..core.calls.executor import CACHED, is_from_cache
+from ..core.calls.resources import checked_prices
+from ..core.dataset import EvaluationDataset, Fingerprint, PartOfDataset, canonical_json, dataset_fingerprint
+from ..core.plan import EvaluationPlan, Survey
+from ..core.runner import AueporaEvaluator, OnOutput, score_record
+from ..core.scores import Batch, Scores
+from ..core.scoring import Tally, now, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
-from ..errors import DataError, StorageError
-from .budgets import counted_and_given, first_budgets
-from .journal import HEADER, Journal, read_header, stored_places
-from .run_log import RunLog, logged
-from .same_run import changed_since, facts_of_results, refuse_other
-from .scoring import Survey
-from .stopping_results import sequence_results
-from .system_identity import SystemIdentity, identity_of
+from ..early_stop.rule import sequence_results
+from ..errors import StorageError
+from ..io.datasets.predictions import PredictionFile
+from ..io.json.records import prediction_record, read_prediction
+from .journal.identity import (
+    check_same_identity,
+    facts_of_results,
+    identity_of,
+    program_was_changed,
+    run_facts,
+)
+from .journal.journal import (
+    JOURNAL,
+    Damage,
+    Header,
+    Journal,
+    counted_and_new,
+    first_budgets,
+    good_records,
+    journal_line,
+    opened_journal,
+    read_header,
+    record_of,
+    stored_places,
+)
+from .log import RunLog, logged, logged_scoring
+from .store.state import RunState, read_results
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from ..core.calls.executor import Executor
+    from ..early_stop.rule import StopRule, Watch
+    from .journal.journal import JournalPlaces
+    from .store.state import RunWriter
 
-    from ..core.runner import AueporaEvaluator
-    from .cache import OutputCache
-    from .journal_places import JournalPlaces
-    from .stopping import StopRule, Watch
-    from .storage import EvaluationResultsStorage
-
-_TOGETHER = 512
-
-
-@dataclass
-class StoredRun:
-    """A run that is on the disk, with what became of its calls; its samples and outputs are not in memory."""
-
-    run: EvaluationRun
-    tally: Tally
-    path: Path
-    called: int = 0  # samples that the system was asked now; the others were answered before
+Pair = tuple[EvaluationSample, SystemOutputs]
+_BATCH = 512  # outputs from the cache that are written to the journal with one sync
 
 
 class FirstSamples(PartOfDataset):
@@ -54,6 +63,7 @@ class FirstSamples(PartOfDataset):
 
     def __init__(self, dataset: EvaluationDataset, limit: int) -> None:
         super().__init__(dataset)
+        # islice takes no larger number, and a limit from the command line may be any whole number.
         self._limit = min(limit, sys.maxsize)
 
     def __iter__(self) -> Iterator[EvaluationSample]:
@@ -63,324 +73,460 @@ class FirstSamples(PartOfDataset):
         return min(len(self._dataset), self._limit)
 
 
-def evaluate_and_store(
-    evaluator: AueporaEvaluator,
-    dataset: EvaluationDataset,
-    storage: EvaluationResultsStorage,
-    *,
-    evaluation_id: str | None = None,
-    resume: bool = False,
-    retry_failed: bool = False,
-    force: bool = False,
-    cache: OutputCache | None = None,
-    survey: Survey | None = None,
-    stop_rule: StopRule | None = None,
-    identity: SystemIdentity | None = None,
-    on_begun: Callable[[JournalPlaces | None], None] | None = None,
-) -> StoredRun:
-    """Run a plan with every output in a journal before it counts, then score chunk by chunk.
+@dataclass
+class StoredRecord:
+    """A run on the disk (a `core.runner.RunRecord`): outputs go to its journal, scores to its writer.
 
-    `resume` goes on with a run that was begun, or finished: answers are kept, and so are failures that would
-    come again; the others are tried once more (`retry_failed`: all of them). With a `stop_rule` samples are
-    asked in random order until its goals are clear, and the run has only those. `on_begun` is told what
-    outputs are there, when the run is ours and before the first call.
+    With `resume` outputs are kept, and so are failures that would happen again. Other failures are retried
+    (`retry_failed`: all of them). With a `stop_rule` samples run in random order until its goals are
+    decided, and the run has only those. `on_start` is called with the outputs of earlier sessions, after
+    the run is locked and before the first call.
     """
-    if resume and evaluation_id is None:
-        raise DataError("resume", "it does not say which run.", fix="Name it: evaluation_id='...'.")
-    system_name, started = name_of(evaluator.system), now()
-    evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
-    folder = storage.run_folder(evaluation_id)
-    mends = resume and storage.is_finished(evaluation_id)
-    if not mends or storage.is_complete(evaluation_id, retry_failed=retry_failed):
-        storage.refuse_finished(evaluation_id, force=force)
-    survey = survey or Survey.of(dataset, evaluator.plan)
-    _refuse_repeated(dataset, survey)
-    survey.forget_ids()
-    # Before the first call: a plan that cannot be carried out must not cost a four-hour run.
-    evaluator.plan.validate_counts(survey.counts, survey.size)
-    evaluator.warn_of_cutoffs_beyond_top_k()
-    watch = None if stop_rule is None else stop_rule.watch(evaluator, dataset, survey.sha256)
-    identity = _with_budgets(identity or identity_of(evaluator.system), evaluator, folder, resume=resume)
-    header = {
-        "evaluation_id": evaluation_id,
-        "begun_at": utc_text(started),
-        **_facts(evaluator, dataset, survey, stop_rule, identity),
-    }
-    clock = perf_counter()
-    journal = _opened(storage, header, resume=resume, force=force)
-    there = _kept(journal, retry_failed=retry_failed) if resume else None
-    log = logged(evaluator, RunLog(folder, anew=not resume), header, samples=survey.size, there=there)
-    ending = "stopped"
-    try:
-        if on_begun is not None:
-            on_begun(journal.places)
-        with log:
-            if force and not resume:
-                storage.forget_results(evaluation_id)  # they are of outputs that are gone
-            with ResourceMonitor() as monitor:
-                called = _answer(
-                    evaluator,
-                    dataset,
-                    journal,
-                    retry_failed=retry_failed,
-                    cache=cache,
-                    keeps=_is_of_one_program(journal, header),
-                    watch=watch,
+
+    state: RunState
+    evaluator: AueporaEvaluator
+    dataset: EvaluationDataset
+    resume: bool = False
+    retry_failed: bool = False
+    force: bool = False
+    cache: OutputCache | None = None
+    stop_rule: StopRule | None = None
+    survey: Survey = None  # type: ignore[assignment]  # made by __post_init__ if it is not given
+    started_in: str | None = None  # the folder that the files of the run are named from
+    on_start: Callable[[JournalPlaces | None], None] | None = None
+
+    tally: Tally = field(init=False)
+    started_at: str = field(init=False)
+    journal: Journal = field(init=False)
+    _places: JournalPlaces | None = field(init=False, default=None)
+    _watch: Watch | None = field(init=False, default=None)
+    _stack: ExitStack = field(init=False, default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        self._used = self.dataset
+        if self.survey is None:
+            self.survey = Survey.of(self.dataset, self.evaluator.plan)
+        self.survey.check_unique(self.dataset.name)
+        self.survey.forget_ids()
+        self._identity = identity_of(self.evaluator.system, begun_in=self.started_in)
+
+    @property
+    def evaluation_id(self) -> str:
+        """Return the id of the run."""
+        return self.state.evaluation_id
+
+    @property
+    def path(self) -> Path:
+        """Return the path of the results file."""
+        return self.state.path
+
+    def facts(self) -> Header:
+        """Return what a run must have in common with the one that it resumes."""
+        stop_when = None if self.stop_rule is None else self.stop_rule.as_dict()
+        return run_facts(self.evaluator, self.dataset, self.survey, stop_when, self._identity)
+
+    def check_same_run(self) -> None:
+        """Raise StorageError if the stored run, which is complete, is not of this plan, data and system.
+
+        A program that was changed since is only a warning.
+        """
+        current = self.facts()
+        if self.state.has_header:
+            before = read_header(self.state.folder)
+        else:  # its outputs were scored, or it was saved without a journal
+            before = facts_of_results(read_results(self.state.path), current)
+        check_same_identity(before, current, self.state.folder)
+        program_was_changed(
+            before, current, "after this run, whose results are older. To measure it now, choose another id."
+        )
+
+    def __enter__(self) -> StoredRecord:
+        # A run with results may be resumed if something is left to do: then its results are replaced.
+        self._replaces = self.resume and not self.state.is_complete(retry_failed=self.retry_failed)
+        if not self._replaces:
+            self.state.check_no_results(force=self.force)
+        if self.stop_rule is not None:
+            self._watch = self.stop_rule.watch(self.evaluator, self.dataset, self.survey.sha256)
+        self._set_budgets()
+        header = {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **self.facts()}
+        self.journal = self._opened_journal(header)
+        try:
+            self._start(header)
+        except BaseException as error:
+            # `with` leaves only what it has entered: without this the run would stay locked.
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def _start(self, header: Mapping[str, Any]) -> None:
+        """Open the log and take the outputs of earlier sessions and of the cache."""
+        self._header = header
+        self.started_at = str(self.journal.header["begun_at"])
+        places = self._places = self.journal.places
+        kept = _kept(places, retry_failed=self.retry_failed) if self.resume else None
+        log = RunLog(self.state.folder, restart=not self.resume)
+        if self.on_start is not None:
+            self.on_start(places)
+        self._stack.enter_context(logged(self.evaluator, log, header, samples=self.survey.size, kept=kept))
+        if self.force and not self.resume:
+            self.state.remove_results()  # they were made of outputs that are discarded
+        if self.cache is not None:
+            self._exchange_with_cache(self.cache)
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        try:
+            self._stack.__exit__(kind, *error)
+        finally:
+            # The journal last: it holds the lock, under which the log and the results are written.
+            self.journal.close("stopped" if kind else "finished")
+
+    def _set_budgets(self) -> None:
+        """Give the identity the budgets that are new to the run. The others count what was spent before."""
+        evaluator, folder = self.evaluator, self.state.folder
+        evaluator.spent_before = {}
+        if self.resume and self.state.has_header:
+            counted, budgets = counted_and_new(folder, read_header(folder), evaluator.policy)
+            evaluator.spent_before = counted
+        else:
+            budgets = first_budgets(evaluator.policy, evaluator.settings())
+        self._identity = replace(self._identity, budgets=budgets or None)
+
+    def _opened_journal(self, header: Mapping[str, Any]) -> Journal:
+        if not self.resume:
+            return Journal.create(self.state.folder, header, force=self.force)
+        journal = Journal.resume(self.state.folder, header, replaces=self.state.outputs_sha256())
+        # Under the lock of the run: no other process can start to write these files meanwhile.
+        self.state.remove_leftovers()
+        return journal
+
+    def _exchange_with_cache(self, cache: OutputCache) -> None:
+        """Add the answers of the journal to the cache, and those of the cache to the journal."""
+        places = self._places
+        # Only answers of the current program may go to its cache.
+        programs = {self.journal.header.get("program_sha256"), *(places.programs if places else ())}
+        if places is not None and programs == {self._header.get("program_sha256")}:
+            cache.add_all(places.pairs(sample for sample in self.dataset if sample.sample_id in places))
+        if self._reuse(cache):
+            self._places = stored_places(self.state.folder)
+
+    def _reuse(self, cache: OutputCache) -> int:
+        """Write the answers that the cache has to the journal; return how many there were."""
+        reused = 0
+        waiting: list[tuple[int, EvaluationSample, SystemOutputs]] = []
+
+        def acknowledge() -> None:
+            # An output counts as finished only once it is on the disk. The last number covers the others.
+            if waiting:
+                self.journal.wait(waiting[-1][0])
+            for _, sample, output in waiting:
+                if self.evaluator.on_output is not None:
+                    self.evaluator.on_output(sample, output)
+            waiting.clear()
+
+        for sample in self.dataset:
+            if self._is_done(sample):
+                continue
+            output = cache.get(sample)
+            if output is not None:
+                reused += 1
+                waiting.append((self.journal.submit(sample.sample_id, output), sample, output))
+                if len(waiting) == _BATCH:
+                    acknowledge()
+        acknowledge()
+        return reused
+
+    def _is_done(self, sample: EvaluationSample) -> bool:
+        places = self._places
+        return places is not None and places.is_done(sample.sample_id, retry_failed=self.retry_failed)
+
+    def missing(self) -> Iterator[EvaluationSample]:
+        """Yield the samples without an output, until the goals of the stop rule are decided."""
+        watch = self._watch
+        for sample in self.dataset if watch is None else watch.samples():
+            if watch is not None and watch.clear:
+                return
+            if not self._is_done(sample):
+                yield sample
+            elif watch is not None and self._places is not None:
+                # A resumed run replays its outputs in the same random order, as if it had never stopped.
+                watch.tell(sample, next(self._places.outputs([sample.sample_id])))
+
+    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Pass on an output, which is in the journal by now."""
+        if self._watch is not None:
+            self._watch.tell(sample, output)
+        if self.cache is not None:
+            self.cache.add(sample, output)
+
+    @property
+    def names_documents(self) -> bool:
+        """Return whether an output has documents. Early stopping has watched the plan as it is."""
+        return self._watch is not None or self._outputs().longest > 0
+
+    def _outputs(self) -> JournalPlaces:
+        """Return where the outputs are, once all of them are in the journal."""
+        if not hasattr(self, "_writer"):
+            self._start_scoring()
+        if self._places is None:
+            raise StorageError(f"{self.state.folder} has lost its journal.")
+        return self._places
+
+    def _start_scoring(self) -> None:
+        self.journal.check_not_lost()
+        if self._watch is not None:
+            self._used = self._watch.used(self.dataset)
+        self.journal.places = self._places = None  # those of a million samples take 200 MB
+        # The survey has checked that all ids differ, so the writer does not check it again.
+        self._writer: RunWriter = self._stack.enter_context(
+            self.state.writer(force=self.force or self._replaces, with_outputs=False, all_differ=True)
+        )
+        self.tally = self._writer.tally
+        self._places = self.journal.undamaged_places()
+
+    def pairs(self) -> Iterator[Pair]:
+        """Yield each sample with its output in the journal, in the order of the dataset."""
+        places = self._outputs()
+        for sample, output in places.pairs(self._used):
+            if output.error is not None and sample.sample_id not in places:
+                raise StorageError(
+                    f"{self.journal.path} has no output of sample {sample.sample_id!r:.80} any more. Nothing "
+                    "is stored. Resume the run (--resume, resume=True) to call it again."
                 )
-            journal.refuse_if_lost()
-            used = dataset if watch is None else watch.used(dataset)
-            journal.places = None  # of a million samples that were there before they are not small
-            usage = monitor.usage() if called else None
-            run = EvaluationRun(
-                evaluation_id=evaluation_id,
-                system_name=system_name,
-                dataset_name=dataset.name,
-                dataset_fingerprint=survey.sha256 if used is dataset else dataset_fingerprint(used),
-                results=[],
-                samples=[],
-                outputs=[],
-                top_k=evaluator.top_k,
-                seed=evaluator.seed,
-                started_at=str(journal.header["begun_at"]),
-                environment=environment(),
-                configuration=evaluator.settings() | _programs(journal.header, header),
-                resource_usage=usage,
-                snapshot=dataset.snapshot,
-                stopping=None if watch is None else watch.outcome(),
-            )
-            stored = _scored(run, evaluator, used, storage, journal, force=force or mends, clock=clock)
-        ending = "finished"
-    finally:
-        journal.close(ending)
-    stored.called = called
-    return stored
+            yield sample, output
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Write the scores of further samples."""
+        self._writer.add(batch, scores)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples that the run has."""
+        return self.survey.sha256 if self._used is self.dataset else dataset_fingerprint(self._used)
+
+    def finish(self, run: EvaluationRun) -> None:
+        """Write the results file."""
+        if self._watch is not None:
+            run.stopping = self._watch.outcome()
+            run.results = sequence_results(self.evaluator.plan.metrics, run.results, run.stopping)
+        programs = [header.get("program_sha256") for header in (self.journal.header, self._header)]
+        if all(programs) and programs[0] != programs[1]:  # changed between two sessions
+            run.configuration["programs_sha256"] = programs
+        self.journal.check_not_lost()  # another process may have taken the run while this was computed
+        self._writer.finish(run)
 
 
-def _opened(
-    storage: EvaluationResultsStorage, header: Mapping[str, Any], *, resume: bool, force: bool
-) -> Journal:
-    evaluation_id = header["evaluation_id"]
-    folder = storage.run_folder(evaluation_id)
-    if not resume:
-        return Journal.create(folder, header, force=force)
-    journal = Journal.resume(folder, header, mends=storage.outputs_sha256(evaluation_id))
-    storage.remove_leftovers(evaluation_id)
-    return journal
-
-
-def _kept(journal: Journal, *, retry_failed: bool) -> int:
-    """How many samples need not be asked any more."""
-    places = journal.places
+def _kept(places: JournalPlaces | None, *, retry_failed: bool) -> int:
+    """Return how many samples are not called again."""
     if places is None:
         return 0
     return len(places) - places.failed[True] - (places.failed[False] if retry_failed else 0)
 
 
-def refuse_another_run(
-    evaluator: AueporaEvaluator,
-    dataset: EvaluationDataset,
-    storage: EvaluationResultsStorage,
-    evaluation_id: str,
-    survey: Survey | None = None,
-    stop_rule: StopRule | None = None,
-    identity: SystemIdentity | None = None,
-    *,
-    is_read: bool = False,
-) -> None:
-    """StorageError that says what differs, if the run of that id was begun as another one.
-
-    `is_read`: it is complete, and only read. Then a program that was changed since is told.
-    """
-    folder = storage.run_folder(evaluation_id)
-    survey = survey or Survey.of(dataset, evaluator.plan)
-    facts = _facts(evaluator, dataset, survey, stop_rule, identity or identity_of(evaluator.system))
-    if is_read and not (folder / HEADER).exists():  # it was scored, or made without a journal
-        before = facts_of_results(storage.load_results(evaluation_id), facts)
-    else:
-        before = read_header(folder)
-    refuse_other(before, facts, folder)
-    if is_read:
-        changed_since(before, facts)
+# Predictions in a file, scored on a dataset in a file. Neither has to fit into memory.
 
 
-def _with_budgets(
-    identity: SystemIdentity, evaluator: AueporaEvaluator, folder: Path, *, resume: bool
-) -> SystemIdentity:
-    """The identity with the budgets that are new to the run; the others count what was spent before."""
-    evaluator.spent_before = {}
-    if resume and (folder / HEADER).exists():
-        counted, given = counted_and_given(folder, read_header(folder), evaluator.policy)
-        evaluator.spent_before = counted
-    else:
-        given = first_budgets(evaluator.policy, evaluator.settings())
-    return replace(identity, budgets=given or None)
+class Predictions(Protocol):
+    """Outputs that are looked up by id: in a file of predictions, or in the journal of a run."""
+
+    longest: int
+
+    def check_known_samples(self, known: Container[str]) -> None: ...
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]: ...
 
 
-def _is_of_one_program(journal: Journal, header: Mapping[str, Any]) -> bool:
-    """Whether all answers in a journal are of the program of now: only those may go to its cache."""
-    others = set() if journal.places is None else journal.places.programs
-    return {journal.header.get("program_sha256"), *others} == {header.get("program_sha256")}
+def predictions_at(path: str | Path) -> Predictions:
+    """Return the predictions in a file, which may be the journal of a run."""
+    path = Path(path)
+    places = stored_places(path.parent) if path.name == JOURNAL else None
+    return PredictionFile(path) if places is None else places
 
 
-def _facts(
-    evaluator: AueporaEvaluator,
-    dataset: EvaluationDataset,
-    survey: Survey,
-    stop_rule: StopRule | None,
-    identity: SystemIdentity | None,
-) -> dict[str, Any]:
-    return {
-        "dataset": dataset.name,
-        "samples": survey.size,
-        "dataset_marks": survey.marks.as_header(),
-        "configuration": evaluator.settings(),
-        **_binding(evaluator, survey, name_of(evaluator.system)),
-        **({} if stop_rule is None else {"stop_when": stop_rule.as_dict()}),
-        **({} if identity is None else identity.as_header()),
-    }
+class PredictionRecord:
+    """A run of predictions that are scored (a `core.runner.RunRecord`): no system is called."""
 
+    journal = None
 
-def _programs(before: Mapping[str, Any], now_: Mapping[str, Any]) -> dict[str, Any]:
-    """Both hashes of a program that was changed between two sessions of its run."""
-    first, last = before.get("program_sha256"), now_.get("program_sha256")
-    return {"programs_sha256": [first, last]} if first and last and first != last else {}
+    def __init__(
+        self,
+        state: RunState,
+        dataset: EvaluationDataset,
+        predictions: Predictions,
+        *,
+        system_name: str,
+        limit: int | None = None,
+        force: bool = False,
+        all_differ: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> None:
+        self.state, self.dataset, self.predictions = state, dataset, predictions
+        self.survey = Survey()  # the plan was checked by the caller
+        self.evaluation_id, self.started_at = state.evaluation_id, utc_text(now())
+        self.system_name = system_name
+        self.names_documents = predictions.longest > 0
+        self._facts = {"evaluation_id": self.evaluation_id, "system": system_name, "dataset": dataset.name}
+        self._limit, self._on_output = limit, on_output
+        self._force, self._all_differ = force, all_differ
+        self._fingerprint = Fingerprint()
+        self._stack = ExitStack()
 
-
-def _binding(evaluator: AueporaEvaluator, survey: Survey, system_name: str) -> dict[str, Any]:
-    """What a run must have in common with the one that it goes on with."""
-    metrics = {
-        metric.name: metric.signature() if isinstance(metric, SampleMetric) else {}
-        for metric in evaluator.plan.metrics
-    }
-    return {
-        "dataset_sha256": survey.sha256,
-        "system": system_name,
-        # In the plan's order, which a run that is resumed by its header alone must keep.
-        "metrics": {name: msgspec.json.decode(canonical_json(facts)) for name, facts in metrics.items()},
-        "top_k": evaluator.top_k,
-        "seed": evaluator.seed,
-    }
-
-
-def _answer(
-    evaluator: AueporaEvaluator,
-    dataset: EvaluationDataset,
-    journal: Journal,
-    *,
-    retry_failed: bool,
-    cache: OutputCache | None,
-    keeps: bool,
-    watch: Watch | None = None,
-) -> int:
-    """Ask the system for what the journal lacks; how many samples that was."""
-    done = journal.places
-    if cache is not None and done is not None and keeps:
-        cache.add_all(done.pairs(sample for sample in dataset if sample.sample_id in done))
-    if cache is not None and _reuse(evaluator, dataset, journal, cache, retry_failed=retry_failed):
-        done = stored_places(journal.folder)
-
-    def lacking() -> Iterator[EvaluationSample]:
-        for sample in dataset if watch is None else watch.samples():
-            if watch is not None and watch.clear:
-                return
-            if done is None or not done.is_done(sample.sample_id, retry_failed=retry_failed):
-                yield sample
-            elif watch is not None:
-                watch.tell(sample, next(done.outputs([sample.sample_id])))
-
-    called = 0
-    for sample, output in evaluator.outputs(lacking(), journal):
-        called += 1
-        if watch is not None:
-            watch.tell(sample, output)
-        if cache is not None:
-            cache.add(sample, output)
-    return called
-
-
-def _reuse(
-    evaluator: AueporaEvaluator,
-    dataset: EvaluationDataset,
-    journal: Journal,
-    cache: OutputCache,
-    *,
-    retry_failed: bool,
-) -> int:
-    """Write to the journal what the cache has; how many outputs that was."""
-    done, found = journal.places, 0
-    waiting: list[tuple[int, EvaluationSample, SystemOutputs]] = []
-
-    def acknowledge() -> None:
-        if waiting:
-            journal.wait(waiting[-1][0])
-        for _, sample, output in waiting:
-            if evaluator.on_output is not None:
-                evaluator.on_output(sample, output)
-        waiting.clear()
-
-    for sample in dataset:
-        if done is not None and done.is_done(sample.sample_id, retry_failed=retry_failed):
-            continue
-        output = cache.get(sample)
-        if output is not None:
-            found += 1
-            waiting.append((journal.submit(sample.sample_id, output), sample, output))
-            if len(waiting) == _TOGETHER:
-                acknowledge()
-    acknowledge()
-    return found
-
-
-def _scored(
-    run: EvaluationRun,
-    evaluator: AueporaEvaluator,
-    dataset: EvaluationDataset,
-    storage: EvaluationResultsStorage,
-    journal: Journal,
-    *,
-    force: bool,
-    clock: float,
-) -> StoredRun:
-    """Score what the journal has, in the dataset's order, whatever order it was answered in."""
-    # The survey found all ids different: the writer need not remember them once more.
-    with storage.writer(run.evaluation_id, force=force, with_outputs=False, all_differ=True) as writer:
-        places = journal.unharmed_places()
-        plan = evaluator.plan
-        if not places.longest and run.stopping is None:  # else it was watched as it is
-            plan = measurable(plan, (output for _, output in places.pairs(dataset)))
-        pairs = _pairs(journal, places, dataset)
-        del places
-        results = score_in_chunks(
-            plan,
-            pairs,
-            writer.add,
-            seed=run.seed,
-            folder=journal.folder,
-            executor=evaluator.executor,
-        )
-        run.results = sequence_results(evaluator.plan.metrics, results, run.stopping)
-        run.seconds = perf_counter() - clock
-        journal.refuse_if_lost()  # it may have become another's while this was computed
-        return StoredRun(run, writer.tally, writer.finish(run))
-
-
-def _pairs(
-    journal: Journal, places: JournalPlaces, dataset: EvaluationDataset
-) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-    """Each sample with its output in the journal; where these are is forgotten after the last one."""
-    for sample, output in places.pairs(dataset):
-        if output.error is not None and sample.sample_id not in places:
-            raise StorageError(
-                f"{journal.path} has no output of sample {sample.sample_id!r:.80} any more. Nothing is "
-                "stored: go on with the run (--resume, resume=True), it is asked again."
+    def __enter__(self) -> PredictionRecord:
+        # If the writer cannot be opened, the log is closed with it. Only both together are kept open.
+        with ExitStack() as stack:
+            self._log = stack.enter_context(logged_scoring(RunLog(self.state.folder), self._facts))
+            self._writer = stack.enter_context(
+                self.state.writer(force=self._force, all_differ=self._all_differ)
             )
-        yield sample, output
+            self._stack = stack.pop_all()
+        self.tally = self._writer.tally
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        self._stack.__exit__(kind, *error)
+
+    def missing(self) -> Iterable[EvaluationSample]:
+        """Return nothing: a sample without a prediction has failed."""
+        return ()
+
+    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Do nothing: no output arrives."""
+
+    def pairs(self) -> Iterator[Pair]:
+        """Yield each sample with its prediction, in the order of the dataset."""
+        waiting: list[EvaluationSample] = []
+
+        def ids() -> Iterator[str]:
+            for sample in islice(self.dataset, self._limit):
+                waiting.append(sample)
+                yield sample.sample_id
+
+        # `outputs` takes one id per output that it yields, so at most one sample waits.
+        for output in self.predictions.outputs(ids()):
+            yield waiting.pop(), output
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Write the scores of further samples."""
+        self._fingerprint.add(batch.samples)
+        self._writer.add(batch, scores)
+        for sample, output in zip(batch.samples, batch.outputs, strict=True):
+            self._log(sample, output)
+            if self._on_output is not None:
+                self._on_output(sample, output)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples that were scored."""
+        return self._fingerprint.hexdigest()
+
+    def finish(self, run: EvaluationRun) -> None:
+        """Write the results file."""
+        self._writer.finish(run)
 
 
-def _refuse_repeated(dataset: EvaluationDataset, survey: Survey) -> None:
-    if survey.repeated:
-        raise DataError(
-            dataset.name,
-            f"{survey.repeated} samples have the sample_id of another one.",
-            fix="Scores are matched by id: give each sample its own.",
+def score_predictions(
+    record: PredictionRecord,
+    plan: EvaluationPlan,
+    *,
+    top_k: int = 5,
+    seed: int = 0,
+    configuration: Mapping[str, object] | None = None,
+    price_input: float | None = None,
+    price_output: float | None = None,
+    executor: Executor | None = None,
+) -> EvaluationRun:
+    """Score predictions chunk by chunk and store the run. Its samples and outputs are on the disk only.
+
+    The run has no `resource_usage`: what the scoring uses says nothing about the system. The executors
+    `processes` and `ray` have the chunks scored by their workers.
+    """
+    with record:
+        return score_record(
+            record,
+            plan,
+            system_name=record.system_name,
+            top_k=top_k,
+            seed=seed,
+            configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
+            executor=executor,
         )
+
+
+# A cache of answers for later runs with the same system, sample and top_k.
+
+_KEY = b"auepora.cache/1"
+_SUFFIX = ".cache.jsonl"
+
+
+class OutputCache:
+    """A folder of outputs. Only answers are kept: a failure is never reused.
+
+    `identity` distinguishes systems: name, version, text of the program. Each run writes a file of its own,
+    so that several may use the folder at once. A damaged line is skipped.
+    """
+
+    def __init__(self, folder: str | Path, identity: Sequence[Any], top_k: int) -> None:
+        self._folder = Path(folder)
+        self._system = canonical_json([*identity, top_k])
+        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._file: BinaryIO | None = None
+        self.used = 0
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{self._folder} cannot be a cache: {error.strerror or error}.") from error
+        # Keys and offsets only: the outputs of a large cache do not fit into memory.
+        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+            with opened_journal(path) as file:
+                for offset, record in good_records(file, _KEY, Damage()):
+                    self._places[bytes.fromhex(record["key"])] = (path, offset)
+
+    def __enter__(self) -> OutputCache:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError as error:
+                if kind is None:  # otherwise the error of the block is raised
+                    raise self._unwritable(error) from error
+
+    def get(self, sample: EvaluationSample) -> SystemOutputs | None:
+        """Return an earlier answer of the system to this sample; None if there is none."""
+        path, offset = self._places.get(self._key(sample), (None, 0))
+        if path is None:
+            return None
+        with opened_journal(path) as file:
+            file.seek(offset)
+            record = record_of(file.readline(), _KEY)
+        if record is None:
+            return None
+        self.used += 1
+        output = read_prediction(record["output"] | {"sample_id": sample.sample_id}, path.name)[1]
+        output.extra[CACHED] = True
+        return output
+
+    def add(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Add an answer. Failures and answers from the cache are left out."""
+        if output.error is not None or is_from_cache(output):
+            return
+        record = {"key": self._key(sample).hex(), "output": prediction_record(sample.sample_id, output)}
+        try:
+            if self._file is None:
+                name = f"{os.getpid()}-{os.urandom(6).hex()}{_SUFFIX}"
+                self._file = (self._folder / name).open("xb")
+            self._file.write(journal_line(record, _KEY))
+            self._file.flush()  # the journal has it by now: a kill must not lose it here
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def add_all(self, pairs: Iterable[tuple[EvaluationSample, SystemOutputs]]) -> None:
+        """Add the answers that the cache does not have yet."""
+        for sample, output in pairs:
+            if self._key(sample) not in self._places:
+                self.add(sample, output)
+
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._folder} cannot be written: {error.strerror or error}.")
+
+    def _key(self, sample: EvaluationSample) -> bytes:
+        # The whole sample: an edited question must be called again. 16 bytes, since all keys are in memory.
+        return blake2b(self._system + b"\n" + canonical_json(sample), digest_size=16).digest()

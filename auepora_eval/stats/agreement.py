@@ -1,8 +1,9 @@
 """Do people say the same? Agreement beyond chance, for any number of raters and with gaps.
 
 Ratings are an array (items, raters), NaN where a rater said nothing; categories are numbers. Each statistic
-takes weights (draws, items), how often each item counts, and gives (draws,): without weights one number in
-an array of one. Where everyone always says the same thing, chance explains it all and the value is NaN.
+takes weights (resamples, items), how often each item counts, and gives (resamples,): without weights one
+number in an array of one. Where everyone always says the same thing, chance explains it all and the value
+is NaN.
 
     cohen_kappa          two raters; with more of them the mean over the pairs (Light's kappa)
     fleiss_kappa         any number of raters, over the items that all of them rated
@@ -17,15 +18,15 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
+
+from .arrays import Array
 from .intervals import RESAMPLES, Interval
-from .resampling import Weighted, level_counts, ranks_of_levels, weighted_interval
+from .weighted_bootstrap import Weighted, level_counts, ranks_of_levels, weighted_interval
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-
-    Array = NDArray[np.float64]
 
 Level = Literal["nominal", "ordinal", "interval"]
 Statistic = Literal[
@@ -38,7 +39,7 @@ Statistic = Literal[
 
 
 class Agreement(NamedTuple):
-    """A statistic of agreement: NaN if there is none. `items` is how many it stands on."""
+    """A statistic of agreement: NaN if there is none. `items` is how many it is computed from."""
 
     value: float
     interval: Interval | None
@@ -55,8 +56,6 @@ def agreement(
     seed: int = 0,
 ) -> Agreement:
     """A statistic with its interval; items are resampled, those of one cluster together."""
-    import numpy as np
-
     least = ratings.shape[1] if statistic == "fleiss_kappa" else 2
     enough = _raters(ratings) >= least
     ratings = ratings[enough]
@@ -70,6 +69,7 @@ def agreement(
         weighted,
         len(ratings),
         clusters=clusters,
+        # Ranks and their squares are held per item and resample, twice the memory of the others.
         width=2 if statistic.endswith("ordinal") else 1,
         confidence=confidence,
         resamples=resamples,
@@ -81,15 +81,13 @@ def agreement(
 def numbered(
     rows: Iterable[Sequence[Hashable | None]], order: Sequence[Hashable] = ()
 ) -> tuple[Array, list[Hashable]]:
-    """Ratings of any kind as numbers, and what each number means; None is no rating.
+    """Ratings of any kind as numbers, and what each number means; None means no rating.
 
     Numbers go by `order`, and after it by first appearance.
 
     >>> numbered([["good", "fair"], [None, "good"]])[1]
     ['good', 'fair']
     """
-    import numpy as np
-
     numbers: dict[Hashable, int] = {value: place for place, value in enumerate(order)}
     coded = [
         [math.nan if value is None else numbers.setdefault(value, len(numbers)) for value in row]
@@ -100,8 +98,6 @@ def numbered(
 
 def cohen_kappa(ratings: Array, weights: Array | None = None) -> Array:
     """Agreement of two raters beyond chance; of more, the mean over the pairs that have a kappa."""
-    import numpy as np
-
     weights = _weights(ratings, weights)
     pairs = combinations(range(ratings.shape[1]), 2)
     kappas = np.array([_kappa_of_two(ratings[:, [a, b]], weights) for a, b in pairs])
@@ -111,8 +107,6 @@ def cohen_kappa(ratings: Array, weights: Array | None = None) -> Array:
 
 def fleiss_kappa(ratings: Array, weights: Array | None = None) -> Array:
     """Agreement of several raters beyond chance, by the items that all of them rated."""
-    import numpy as np
-
     weights = _weights(ratings, weights)
     ratings, weights = _kept(ratings, weights, _raters(ratings) == ratings.shape[1])
     raters = ratings.shape[1]
@@ -132,8 +126,6 @@ def krippendorff_alpha(ratings: Array, weights: Array | None = None, *, level: L
     Disagreement is a plain one for `nominal` ratings, the squared distance in ranks for `ordinal` ones and
     the squared difference for `interval` ones (Krippendorff 2011).
     """
-    import numpy as np
-
     weights = _weights(ratings, weights)
     ratings, weights = _kept(ratings, weights, _raters(ratings) >= 2)
     if not len(ratings):
@@ -159,8 +151,6 @@ _STATISTICS: dict[Statistic, Callable[..., Array]] = {
 
 
 def _kappa_of_two(ratings: Array, weights: Array) -> Array:
-    import numpy as np
-
     ratings, weights = _kept(ratings, weights, _raters(ratings) == 2)
     if not len(ratings):
         return np.full(len(weights), math.nan)
@@ -181,7 +171,7 @@ def _nominal_alpha(counts: csr_array, raters: Array, weights: Array) -> Array:
 
 
 def _alpha_of_squares(sums: Array, squares: Array, raters: Array, weights: Array) -> Array:
-    """Alpha from the sum and the sum of squares of each item's values: (items,) or (draws, items)."""
+    """Alpha from the sum and the sum of squares of each item's values: (items,) or (resamples, items)."""
     within = _summed(weights, 2 * (raters * squares - sums**2) / (raters - 1))
     total = weights @ raters
     all_squares = _summed(weights, squares)
@@ -196,38 +186,29 @@ def _sums_of_ranks(counts: csr_array, weights: Array) -> tuple[Array, Array]:
 
     The distance of two ratings that alpha calls ordinal is that of their ranks among all ratings.
     """
-    import numpy as np
-
     ranks = ranks_of_levels(weights @ counts)
+    # Centred: the formula subtracts sums of squares, which would cancel digits of large ranks.
     ranks = ranks - ranks[:, -1:] / 2
     return np.asarray((counts @ ranks.T).T), np.asarray((counts @ (ranks**2).T).T)
 
 
 def _agreeing_pairs(counts: csr_array) -> Array:
     """How many ordered pairs of raters say the same, for each item."""
-    import numpy as np
-
     return np.asarray((counts * (counts - counts.sign())).sum(axis=1))
 
 
 def _counts(ratings: Array) -> csr_array:
     """How many raters gave each item each of the levels that occur."""
-    import numpy as np
-
     items, _ = np.nonzero(~np.isnan(ratings))
     levels, level_of = np.unique(ratings[~np.isnan(ratings)], return_inverse=True)
     return level_counts(items, level_of.ravel(), (len(ratings), len(levels)))
 
 
 def _summed(weights: Array, values: Array) -> Array:
-    import numpy as np
-
     return np.asarray(weights @ values if values.ndim == 1 else np.einsum("di,di->d", weights, values))
 
 
 def _weights(ratings: Array, weights: Array | None) -> Array:
-    import numpy as np
-
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise ValueError(f"ratings are items by two or more raters, not an array of shape {ratings.shape}")
     return np.ones((1, len(ratings))) if weights is None else weights
@@ -235,19 +216,15 @@ def _weights(ratings: Array, weights: Array | None) -> Array:
 
 def _raters(ratings: Array) -> Array:
     """How many rated each item."""
-    import numpy as np
-
     return np.asarray((~np.isnan(ratings)).sum(axis=1), dtype=np.float64)
 
 
 def _kept(ratings: Array, weights: Array, there: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """The items that are there; mostly all are, and thousands of draws need not be copied."""
+    """The items that are there; mostly all are, and thousands of resamples need not be copied."""
     return (ratings, weights) if bool(there.all()) else (ratings[there], weights[:, there])
 
 
 def _ratio(above: Array, below: Array) -> Array:
-    import numpy as np
-
     above, below = np.asarray(above), np.asarray(below, dtype=np.float64)
     if above.ndim > below.ndim:
         below = below[:, np.newaxis]

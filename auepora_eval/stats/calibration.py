@@ -3,22 +3,24 @@
     calibration   the gap between scores and labels in bins of equal width (ECE), and the Brier score
 
 The expected calibration error is never 0 on a finite sample, even of a judge that is perfectly calibrated:
-what chance alone gives is told beside it. It depends on the bins, so their number belongs to the figure.
+what chance alone gives is reported with it. It depends on the bins, so their number belongs to the figure.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from .arrays import Array
 from .intervals import Interval, mean_interval
+from .resamples import summed_by_unit
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
-
-    Array = NDArray[np.float64]
 
 BINS, MOST_BINS = 10, 1_000
 DRAWS = 1_000
@@ -59,15 +61,13 @@ def calibration(
     clusters: Sequence[Hashable] | None = None,
     seed: int = 0,
 ) -> Calibration:
-    """Scores and labels, both from 0 to 1, held against each other; labels may be shares of people.
+    """Scores and labels, both from 0 to 1, compared with each other; labels may be shares of people.
 
     In clusters, labels go together more than chance has it: what chance gives is then not known.
 
     >>> calibration([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).error
     0.25
     """
-    import numpy as np
-
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if not 1 <= bins <= MOST_BINS:
         raise ValueError(f"there must be from 1 to {MOST_BINS} bins, not {bins}")
@@ -110,8 +110,6 @@ def _bin(
 
 
 def _gap(place: NDArray[np.intp], differences: Array, bins: int) -> float:
-    import numpy as np
-
     return float(np.abs(np.bincount(place, weights=differences, minlength=bins)).sum())
 
 
@@ -120,8 +118,6 @@ def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
 
     This is consistency resampling (Bröcker & Smith 2007).
     """
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     gaps = np.zeros(DRAWS)
     for number in np.unique(place):
@@ -135,3 +131,124 @@ def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
             drawn = rng.random((min(rows, DRAWS - start), len(chances))) < chances
             gaps[start : start + rows] += np.abs(drawn.sum(axis=1) - chances.sum())
     return float(np.quantile(gaps / len(x), 0.95))
+
+
+# True rates from a few human labels and many judgements of a machine.
+#
+# | prediction_powered_mean   the mean of the labels, sharpened by a judge that scored everything (PPI++)
+# | true_rate                 a rate that a judge with known errors reported, corrected (Rogan-Gladen)
+#
+# A judge's own mean is biased by its errors. The labels show the bias; the judge, on many more samples, takes
+# out noise that they share. With its weight tuned the interval is never much wider than that of labels alone.
+
+
+class CorrectedMean(NamedTuple):
+    """An estimate with its interval; `weight` is how much the judge counted (lambda), from 0 to 1."""
+
+    value: float
+    interval: Interval
+    error: float
+    weight: float
+
+
+def prediction_powered_mean(
+    labels: ArrayLike,
+    judged: ArrayLike,
+    judged_only: ArrayLike,
+    *,
+    weight: float | None = None,
+    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+    confidence: float = 0.95,
+) -> CorrectedMean:
+    """The mean of what people say, from `labels` with the judge's scores of the same, and the judge alone.
+
+    `weight` is tuned to the narrowest interval unless given; 1 is plain prediction-powered inference, 0 the
+    labels alone (Angelopoulos, Duchi & Zrnic 2023). `clusters` are those of the labels and those of the
+    others; one cluster may have members on both sides.
+    """
+    y, f, rest = (np.asarray(values, dtype=np.float64) for values in (labels, judged, judged_only))
+    if y.shape != f.shape or y.ndim != 1 or len(y) < 2 or len(rest) < 2:
+        raise ValueError("two labels at least, each with its judgement, and two judgements more are needed")
+    if weight is None:
+        weight = _tuned(y, f, rest)
+    value = float(weight * rest.mean() + (y - weight * f).mean())
+    if clusters is None:
+        variance = weight**2 * float(rest.var()) / len(rest) + float((y - weight * f).var()) / len(y)
+    else:
+        variance = _clustered_variance(y - weight * f, weight * rest, clusters)
+    error = math.sqrt(variance)
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    method = f"prediction-powered, weight {weight:.3f}, {len(y)} labels and {len(rest)} judgements"
+    return CorrectedMean(value, Interval(value - half, value + half, method), error, weight)
+
+
+def _tuned(y: Array, f: Array, rest: Array) -> float:
+    """The weight that makes the variance least: Cov(y, f) / ((1 + n / N) Var f), kept in [0, 1]."""
+    spread = float(np.concatenate([f, rest]).var(ddof=1))
+    if spread == 0.0:
+        return 0.0  # a judge that always says the same says nothing
+    together = float(((y - y.mean()) * (f - f.mean())).mean())
+    return min(1.0, max(0.0, together / ((1 + len(y) / len(rest)) * spread)))
+
+
+def _clustered_variance(
+    corrections: Array, others: Array, clusters: tuple[Sequence[Hashable], Sequence[Hashable]]
+) -> float:
+    """The variance of the sum of two means whose members come in clusters, some of them in both."""
+    parts = [(values - values.mean()) / len(values) for values in (corrections, others)]
+    sums = summed_by_unit(np.concatenate(parts)[:, np.newaxis], [*clusters[0], *clusters[1]])
+    if len(sums) < 2:
+        raise ValueError("two clusters at least are needed")
+    return float((sums**2).sum()) * len(sums) / (len(sums) - 1)
+
+
+def true_rate(reported: float, sensitivity: float, specificity: float) -> float:
+    """The rate behind what a judge reports: (reported + Sp - 1) / (Se + Sp - 1), kept in [0, 1].
+
+    `sensitivity` is how often it says yes where that is right, `specificity` how often no.
+
+    >>> round(true_rate(0.75, 0.9, 0.8), 6)
+    0.785714
+    """
+    _check_coin(sensitivity, specificity)
+    return min(1.0, max(0.0, (reported + specificity - 1) / (sensitivity + specificity - 1)))
+
+
+def true_rate_interval(
+    reported: tuple[int, int],
+    sensitivity: tuple[int, int],
+    specificity: tuple[int, int],
+    *,
+    confidence: float = 0.95,
+) -> Interval:
+    """The interval of `true_rate` from counts (yes, of how many), each with its own uncertainty.
+
+    By Lang & Reiczigel (2014): two pseudo-observations to each share, then the delta method.
+    """
+    for yes, n in (reported, sensitivity, specificity):
+        if not 0 <= yes <= n or n <= 0:
+            raise ValueError(f"{yes} of {n} is not a share")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    (p_yes, n_p), (se_yes, n_se), (sp_yes, n_sp) = reported, sensitivity, specificity
+    _check_coin(se_yes / n_se, sp_yes / n_sp)
+    p = (p_yes + z * z / 2) / (n_p + z * z)
+    se, sp = (se_yes + 1) / (n_se + 2), (sp_yes + 1) / (n_sp + 2)
+    _check_coin(se, sp)
+    gain = se + sp - 1
+    rate = (p + sp - 1) / gain
+    shift = 2 * z * z * (rate * se * (1 - se) / (n_se + 2) - (1 - rate) * sp * (1 - sp) / (n_sp + 2))
+    variance = (
+        p * (1 - p) / (n_p + z * z)
+        + rate**2 * se * (1 - se) / (n_se + 2)
+        + (1 - rate) ** 2 * sp * (1 - sp) / (n_sp + 2)
+    )
+    half = z * math.sqrt(variance) / gain
+    low, high = (min(1.0, max(0.0, rate + shift + side * half)) for side in (-1, 1))
+    return Interval(low, high, "Rogan-Gladen, Lang & Reiczigel")
+
+
+def _check_coin(sensitivity: float, specificity: float) -> None:
+    if not (0 <= sensitivity <= 1 and 0 <= specificity <= 1):
+        raise ValueError(f"sensitivity and specificity are shares, not {sensitivity} and {specificity}")
+    if sensitivity + specificity <= 1:
+        raise ValueError("a judge that is right no more often than a coin cannot be corrected")

@@ -3,7 +3,7 @@
 A row is cut where its two sides differ most. If chance alone would make such a cut somewhere in the row in
 fewer than alpha of all cases, the place is marked, and both sides are looked at in the same way. So a row
 without any change gets a mark in at most alpha of all cases, and so does every stretch between two true
-changes. How the sides are told apart depends on what is known:
+changes. How the two sides are compared depends on what is known:
 
     changes_of_samples   the scores of the same samples in every run: the scores of each sample are shuffled,
                          and the largest difference of all cuts is compared with that of the shuffles
@@ -17,18 +17,15 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from statistics import NormalDist, fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from .drawing import summed_by_unit
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+from .arrays import Array
+from .resamples import summed_by_unit
 
 _DRAWS = 2_000
-_NORMAL_ABOVE = 5_000  # scores; with so many that differ, sums over samples are normal
+_NORMAL_ABOVE = 5_000  # scores; with this many that differ, sums over samples are normal
 _NORMAL_DRAWS = 20_000
 _AT_ONCE = 2_000_000  # numbers
 
@@ -58,8 +55,6 @@ def changes_of_samples(
     If nothing changed, the scores of a sample might have come in any order: they are shuffled within each
     sample, together for the samples of a cluster. Samples that score the same in every run say nothing.
     """
-    import numpy as np
-
     if scores.ndim != 2:
         raise ValueError(f"scores come as (samples, runs), not {scores.shape}")
 
@@ -88,19 +83,16 @@ def _differences(sums: Array) -> Array:
 
     `sums` has a number a run on its last axis.
     """
-    import numpy as np
-
     runs = sums.shape[-1]
     left = np.arange(1, runs)
     before = np.cumsum(sums, axis=-1)
     whole = before[..., -1:]
+    # The mean after each cut less the mean before it, for all cuts at once from cumulative sums.
     apart = (whole - before[..., :-1]) / (runs - left) - before[..., :-1] / left
     return np.asarray(np.abs(apart) / np.sqrt(1 / left + 1 / (runs - left)))
 
 
 def _shuffled_p(units: Array, limit: float, seed: int) -> float:
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     extreme, done = 0, 0
     while done < _DRAWS:
@@ -108,21 +100,19 @@ def _shuffled_p(units: Array, limit: float, seed: int) -> float:
         shuffled = rng.permuted(np.broadcast_to(units, (count, *units.shape)), axis=-1)
         extreme += int((_differences(shuffled.sum(axis=1)).max(axis=-1) >= limit).sum())
         done += count
+    # The observed order is one of the shuffles, so p is never 0 (Phipson & Smyth 2010).
     return (extreme + 1) / (_DRAWS + 1)
 
 
 @lru_cache(maxsize=256)
 def _normal_maxima(runs: int) -> Array:
     """The largest difference of a row in which nothing changes, many times, in ascending order."""
-    import numpy as np
-
+    # Seeded by the length of the row: the null distribution is the same for every caller and can be cached.
     rng = np.random.default_rng(runs)
     return np.sort(_differences(rng.standard_normal((_NORMAL_DRAWS, runs))).max(axis=-1))
 
 
 def _normal_p(limit: float, runs: int) -> float:
-    import numpy as np
-
     maxima = _normal_maxima(runs)
     above = len(maxima) - int(np.searchsorted(maxima, limit, side="left"))
     return (above + 1) / (len(maxima) + 1)
@@ -150,6 +140,7 @@ def changes_of_values(values: Sequence[float], *, alpha: float = 0.05) -> list[C
                 p_value = 2 * float(t.sf(abs(difference) / error, freedom))
             else:  # no spread at all: any difference is sure, if there was a chance to see a spread
                 p_value = float(not freedom or abs(difference) <= 1e-12 * abs(fmean(left)))
+            # Of equal p-values the larger difference comes first, then the earlier run.
             found.append((p_value, -abs(difference), cut))
         return _surest(found)
 

@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .drawing import summed_by_unit
+import numpy as np
+
+from .arrays import Array
 from .intervals import RESAMPLES, Interval, bca_from_draws
+from .resamples import summed_by_unit
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
-
-    Array = NDArray[np.float64]
 
 
 class ClassCounts(NamedTuple):
@@ -34,8 +34,6 @@ def confusion_table(true: ArrayLike, predicted: ArrayLike, classes: int) -> Arra
     >>> confusion_table([0, 0, 1], [0, 1, 1], 2).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    import numpy as np
-
     cells = np.asarray(true, dtype=np.intp) * classes + np.asarray(predicted, dtype=np.intp)
     counts = np.bincount(cells, minlength=classes * classes)
     return counts.reshape(classes, classes).astype(np.float64)
@@ -43,8 +41,6 @@ def confusion_table(true: ArrayLike, predicted: ArrayLike, classes: int) -> Arra
 
 def class_counts(tables: Array) -> ClassCounts:
     """What each class got right and wrong: (..., classes)."""
-    import numpy as np
-
     right = np.diagonal(tables, axis1=-2, axis2=-1)
     return ClassCounts(right, tables.sum(axis=-2) - right, tables.sum(axis=-1) - right)
 
@@ -72,8 +68,6 @@ def f1(counts: ClassCounts) -> Array:
 
 def macro_f1(counts: ClassCounts) -> Array:
     """Mean F1 of all classes; one that neither occurs nor is predicted counts 0, as scikit-learn has it."""
-    import numpy as np
-
     return np.asarray(np.nan_to_num(f1(counts)).mean(axis=-1))
 
 
@@ -95,21 +89,8 @@ def cohen_kappa(tables: Array) -> Array:
     return _ratio(observed - expected, total**2 - expected)
 
 
-def quadratic_kappa(tables: Array) -> Array:
-    """Cohen's kappa of ordered classes: to be off by two counts four times as much as to be off by one."""
-    import numpy as np
-
-    classes = np.arange(tables.shape[-1])
-    squares = (classes[:, np.newaxis] - classes) ** 2
-    total = tables.sum(axis=(-2, -1))
-    by_chance = tables.sum(axis=-1)[..., :, np.newaxis] * tables.sum(axis=-2)[..., np.newaxis, :]
-    return 1 - _ratio((squares * tables).sum(axis=(-2, -1)) * total, (squares * by_chance).sum(axis=(-2, -1)))
-
-
 def matthews(tables: Array) -> Array:
     """Matthews' correlation for several classes (Gorodkin's R_K); 0 where one side is constant."""
-    import numpy as np
-
     total = tables.sum(axis=(-2, -1))
     rows, columns = tables.sum(axis=-1), tables.sum(axis=-2)
     covariance = class_counts(tables).true_positives.sum(axis=-1) * total - (rows * columns).sum(axis=-1)
@@ -121,13 +102,13 @@ def matthews(tables: Array) -> Array:
 
 def area_under_curve(scores: ArrayLike, positive: ArrayLike) -> float:
     """The chance that a positive sample scores above a negative one, ties counted half; NaN without both."""
-    import numpy as np
     from scipy.stats import rankdata
 
     values, chosen = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
     above, below = int(chosen.sum()), int((~chosen).sum())
     if not above or not below:
         return math.nan
+    # The Mann-Whitney U statistic over the number of pairs; midranks count ties half.
     ranks = float(np.asarray(rankdata(values))[chosen].sum())
     return (ranks - above * (above + 1) / 2) / (above * below)
 
@@ -146,8 +127,6 @@ def table_interval(
     `cells` has a row a sample, with a 1 in its cell of the flattened table. To draw samples with replacement
     is to draw the table from a multinomial, so a million rows cost what a hundred do.
     """
-    import numpy as np
-
     units = summed_by_unit(cells, clusters)
     kinds, counts = _kinds(units)
     if counts.sum() < 2:
@@ -170,10 +149,8 @@ def table_interval(
 
 def _kinds(units: Array) -> tuple[Array, NDArray[np.intp]]:
     """The different rows, and how often each occurs."""
-    import numpy as np
-
     if len(units) and units.max() <= 1 and bool((units.sum(axis=1) == 1).all()):
-        counts = units.sum(axis=0)  # one cell a sample: no need to sort a million rows
+        counts = units.sum(axis=0)  # one cell per sample: no need to sort a million rows
         seen = counts > 0
         return np.eye(units.shape[1])[seen], counts[seen].astype(np.intp)
     kinds, counts = np.unique(units, axis=0, return_counts=True)
@@ -181,21 +158,15 @@ def _kinds(units: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _of_sums(sums: Array, statistic: Callable[[Array], Array]) -> Array:
-    import numpy as np
-
     size = math.isqrt(sums.shape[-1])
     return np.asarray(statistic(sums.reshape(*sums.shape[:-1], size, size).astype(np.float64)))
 
 
 def _mean_of_supported(values: Array, counts: ClassCounts) -> Array:
-    import numpy as np
-
     supported = counts.true_positives + counts.false_negatives > 0
     return _ratio(np.where(supported, values, 0.0).sum(axis=-1), supported.sum(axis=-1))
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
-    import numpy as np
-
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))

@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .arrays import Array
 from .intervals import RESAMPLES, Interval, normal_quantile
-from .resampling import Weighted, weighted_interval, weighted_ranks
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    Array = NDArray[np.float64]
+from .weighted_bootstrap import Weighted, weighted_interval, weighted_ranks
 
 Kind = Literal["pearson", "spearman", "kendall"]
 KINDS: tuple[Kind, ...] = ("pearson", "spearman", "kendall")
@@ -26,7 +24,7 @@ _PAIRS_UP_TO = 1_000
 
 
 class Correlation(NamedTuple):
-    """A correlation: NaN if one side never changes. `samples` is how many it stands on."""
+    """A correlation: NaN if one side never changes. `samples` is how many it is computed from."""
 
     value: float
     interval: Interval | None
@@ -44,8 +42,6 @@ def correlation(
     seed: int = 0,
 ) -> Correlation:
     """How two lists of scores go together, sample by sample; a sample that lacks either is left out."""
-    import numpy as np
-
     if kind not in KINDS:
         raise ValueError(f"there is no correlation {kind!r}; there are {', '.join(KINDS)}")
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
@@ -77,9 +73,7 @@ def _weighted(x: Array, y: Array, kind: Kind) -> Weighted:
 
 
 def _pearson(x: Array, y: Array, weights: Array) -> Array:
-    """Of values that are (items,) or (draws, items)."""
-    import numpy as np
-
+    """Of values that are (items,) or (resamples, items)."""
     total = weights.sum(axis=-1, keepdims=True)
     x = x - (weights * x).sum(axis=-1, keepdims=True) / total
     y = y - (weights * y).sum(axis=-1, keepdims=True) / total
@@ -98,8 +92,6 @@ def _spearman(x: Array, y: Array, weights: Array) -> Array:
 
 def _kendall(x: Array, y: Array) -> Weighted:
     """Tau-b: pairs in the same order less pairs in the other, over the pairs that are not tied."""
-    import numpy as np
-
     sign_x, sign_y = (np.sign(v[:, np.newaxis] - v).astype(np.float32) for v in (x, y))
     both = sign_x * sign_y
     untied_x, untied_y = np.abs(sign_x), np.abs(sign_y)
@@ -118,7 +110,6 @@ def _kendall(x: Array, y: Array) -> Weighted:
 
 
 def _kendall_of_many(x: Array, y: Array, confidence: float, *, independent: bool) -> Correlation:
-    import numpy as np
     from scipy.stats import kendalltau
 
     if float(np.ptp(x)) == 0.0 or float(np.ptp(y)) == 0.0:

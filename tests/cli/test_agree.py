@@ -1,4 +1,4 @@
-"""auepora agree: what it prints, what it writes, what it refuses."""
+"""auepora agree: output, written files and errors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.io.document_file import write_document
-from auepora_eval.io.ground_truth import annotations_of, load_ground_truth
+from auepora_eval.io.datasets.ground_truth import load_ground_truth
+from auepora_eval.io.json.documents import write_document
 from auepora_eval.io.loader import load_dataset
-from tests.curation.annotations import judged, marked
+from tests.builders import annotations_of
+from tests.people.annotations import judged, marked
 
 Run = Callable[..., tuple[str, str]]
 
@@ -45,7 +46,7 @@ TWO = ("ada.gt.json", "ben.gt.json")
 
 def test_the_table_and_the_disagreements(agree: Run) -> None:
     out, _ = agree(*TWO)
-    assert "2 annotators and how much they annotated: ada (7), ben (7)" in out
+    assert "2 annotators and their numbers of annotations: ada (7), ben (7)" in out
     assert "character Jaccard" in out
     assert "0.800" in out
     for name in ("Cohen's kappa", "Fleiss' kappa", "alpha, nominal", "alpha, ordinal", "alpha, interval"):
@@ -56,7 +57,7 @@ def test_the_table_and_the_disagreements(agree: Run) -> None:
     assert "ada: 0-10; ben: 0-8" in out
 
 
-def test_for_machines(agree: Run) -> None:
+def test_json_output(agree: Run) -> None:
     out, _ = agree(*TWO, "--json")
     document = json.loads(out)
     assert document["dataset_id"] == "d"
@@ -68,10 +69,10 @@ def test_for_machines(agree: Run) -> None:
     assert document["disagreements"][-1]["said"] == {"ada": [[0, 10]], "ben": [[0, 8]]}
 
 
-def test_what_is_written(agree: Run) -> None:
+def test_written_files(agree: Run) -> None:
     Path("d.jsonl").write_text("".join(f'{{"sample_id":"q{n}","query":"?"}}\n' for n in range(6)), "utf-8")
     _, err = agree(*TWO, "--dataset", "d.jsonl", "--adjudicated", "s.gt.json", "--merged", "m.jsonl")
-    assert "written: s.gt.json, 7 annotations, 2 of them to be decided" in err
+    assert "written: s.gt.json, 7 annotations, 2 of them need a decision" in err
     settled = load_ground_truth("s.gt.json")
     assert [each["metadata"]["needs_adjudication"] for each in settled].count(True) == 2
     assert json.loads(Path("s.gt.json").read_text("utf-8"))["dataset_id"] == "d"
@@ -96,10 +97,10 @@ def test_metrics_against_people(agree: Run) -> None:
         )
         == 0
     )
-    out, err = agree(*TWO, "--run", "r")
-    assert "5 answers of r against people's overall_score" in out
-    assert "one person against the others  1.000" in out
-    assert "note: 2 annotations are of an answer that the run does not have." in err
+    out, _ = agree(*TWO, "--run", "r")
+    assert "5 answers of r compared with people's overall_score" in out
+    assert "one person and the others  1.000" in out
+    assert "2 annotations are of an answer that the run does not have." in out
     out, _ = agree(*TWO, "--run", "r", "--score", "clarity", "--json")
     found = json.loads(out[out.index("{") :])["people_and_metrics"]
     assert found["metrics"]["exact_match"]["pearson"]["value"] is None  # it is 0 for all of them
@@ -110,7 +111,9 @@ def test_metrics_against_people(agree: Run) -> None:
     ("words", "message"),
     [
         pytest.param(["ada.gt.json"], "all annotations are by 'ada'", id="one person"),
-        pytest.param(["ada.gt.json", "ada.gt.json"], "'ada' said so already", id="the same person twice"),
+        pytest.param(
+            ["ada.gt.json", "ada.gt.json"], "'ada' annotated it already", id="the same person twice"
+        ),
         pytest.param([*TWO, "none.gt.json"], "none.gt.json", id="no file"),
         pytest.param(
             [*TWO, "other.gt.json"], "its dataset_id is 'e', that of ada.gt.json is", id="other data"
@@ -119,11 +122,11 @@ def test_metrics_against_people(agree: Run) -> None:
         pytest.param([*TWO, "--dataset", "demo"], "annotated queries are not in it", id="another dataset"),
         pytest.param([*TWO, "--merged", "m.jsonl"], "add --dataset D", id="merged into nothing"),
         pytest.param([*TWO, "--order", "tone"], "is not like clarity=poor,fair,good", id="no order"),
-        pytest.param([*TWO, "--order", "tone=poor,fine"], "'good' has no place in it", id="a gap"),
-        pytest.param([*TWO, "--run", "r"], "there is no run 'r'", id="no run"),
+        pytest.param([*TWO, "--order", "tone=poor,fine"], "'good' is missing", id="a gap"),
+        pytest.param([*TWO, "--run", "r"], "No run 'r'", id="no run"),
     ],
 )
-def test_what_is_refused(agree: Run, words: list[str], message: str) -> None:
+def test_bad_arguments(agree: Run, words: list[str], message: str) -> None:
     write_document({"dataset_id": "e", "annotations": [marked("c", "q0", (0, 1))]}, Path("other.gt.json"))
     write_document({"text": 1}, Path("text.gt.json"))
     out, err = agree(*words, code=2)
@@ -132,7 +135,7 @@ def test_what_is_refused(agree: Run, words: list[str], message: str) -> None:
     assert not Path("m.jsonl").exists()
 
 
-def test_hostile_text_cannot_steer_the_terminal(agree: Run) -> None:
+def test_hostile_text_cannot_control_the_terminal(agree: Run) -> None:
     evil = "\x1b[2Jev\u202eil"
     for name in ("eve" + evil, "mal"):
         annotation: dict[str, Any] = judged(name, "q" + evil, aspect_ratings={"tone" + evil: name + evil})
@@ -144,7 +147,7 @@ def test_hostile_text_cannot_steer_the_terminal(agree: Run) -> None:
 
 
 def test_the_bundled_people(agree: Run) -> None:
-    out, err = agree("demo", "--dataset", "demo", "--adjudicated", "s.gt.json", "--all")
+    out, _ = agree("demo", "--dataset", "demo", "--adjudicated", "s.gt.json", "--all")
     assert "3 annotators" in out
-    assert "ivo_quality_q031 by ivo: overall_score is 0.57, but the mean of its parts is 0.367" in err
+    assert "ivo_quality_q031 by ivo: overall_score is 0.57, but the mean of its parts is 0.367" in out
     assert "more (--all)" not in out

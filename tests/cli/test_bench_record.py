@@ -1,4 +1,4 @@
-"""auepora bench-record: baselines are kept, and what became slower is said."""
+"""auepora bench-record: baselines and reported regressions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def records(name: str, seconds: Sequence[float], day: int) -> str:
 STEADY = [1.0, 1.02, 0.98, 1.01, 0.99] * 2
 
 
-def test_baselines_grow_until_something_is_worse(record: Record) -> None:
+def test_baselines_grow_until_a_regression(record: Record) -> None:
     out, err = record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
     assert "search 10" in out
     assert out.endswith("new")
@@ -66,14 +66,14 @@ def test_baselines_grow_until_something_is_worse(record: Record) -> None:
     entry = json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]
     assert (entry["sample_count"], len(entry["history"])) == (10, 2)  # what was before is kept beside it
     again = records("4.benchmark.json", [1.3 * one for one in STEADY], 4)
-    assert record(again, "--baselines", "b.json")[0].endswith("+0% 100 MB - ok")  # it is normal now
+    assert record(again, "--baselines", "b.json")[0].endswith("+0% ok")  # it is normal now
 
 
 def scaled(factor: float) -> list[float]:
     return [factor * one for one in STEADY]
 
 
-def test_what_gets_worse_again_after_it_got_better_is_seen(record: Record) -> None:
+def test_regression_after_an_improvement_is_detected(record: Record) -> None:
     def days(*factors: float) -> None:
         Path("b.json").unlink(missing_ok=True)
         for day, factor in enumerate(factors, start=1):
@@ -82,7 +82,7 @@ def test_what_gets_worse_again_after_it_got_better_is_seen(record: Record) -> No
     days(2.5)
     better = records("2.benchmark.json", scaled(1.0), 2)
     out, err = record(better, "--baselines", "b.json", "--check")
-    assert "-60% 100 MB - better" in out
+    assert "-60% better" in out
     assert (
         "better: search: duration is 1, -60% against the baseline of 2.5. Rules: sigma, relative, fac" in out
     )
@@ -104,7 +104,7 @@ def test_what_gets_worse_again_after_it_got_better_is_seen(record: Record) -> No
     assert main(["dataset", "validate", "b.json", "--format", "benchmark"]) == 0
 
 
-def test_slightly_better_or_by_chance_is_no_new_baseline(record: Record) -> None:
+def test_small_improvement_starts_no_new_baseline(record: Record) -> None:
     noisy = [0.2, 2.0, 0.4, 1.4, 1.0]
     record(records("1.benchmark.json", noisy, 1), "--baselines", "b.json")
     faster = records("2.benchmark.json", [0.7 * one for one in noisy], 2)
@@ -115,7 +115,7 @@ def test_slightly_better_or_by_chance_is_no_new_baseline(record: Record) -> None
     assert (len(entry["recordings"]), "history" in entry) == (3, False)
 
 
-def test_accept_takes_what_may_be_chance_too(record: Record) -> None:
+def test_accept_records_inconclusive_changes(record: Record) -> None:
     noisy = [0.2, 2.0, 0.4, 1.4, 1.0]
     record(records("1.benchmark.json", noisy, 1), "--baselines", "b.json")
     faster = records("2.benchmark.json", [0.7 * one for one in noisy], 2)
@@ -125,7 +125,7 @@ def test_accept_takes_what_may_be_chance_too(record: Record) -> None:
     assert json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]["sample_count"] == 5
 
 
-def test_what_fails_is_said(record: Record) -> None:
+def test_failures_are_reported(record: Record) -> None:
     record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
     rows = json.loads(Path(records("2.benchmark.json", STEADY, 2)).read_text(encoding="utf-8"))
     half = [{**row, "success": number < 1} for number, row in enumerate(rows)]
@@ -147,7 +147,7 @@ def test_what_fails_is_said(record: Record) -> None:
     assert "in the baselines, but not measured this time: other." in err
 
 
-def test_recordings_at_the_same_time_are_all_kept(record: Record, tmp_path: Path) -> None:
+def test_concurrent_recordings_are_all_kept(record: Record, tmp_path: Path) -> None:
     record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
     names = []
     for number in range(6):
@@ -166,7 +166,7 @@ def test_recordings_at_the_same_time_are_all_kept(record: Record, tmp_path: Path
     assert set(kept) == {"search", *(f"op{number}" for number in range(6))}
 
 
-def test_what_is_there_already_is_not_recorded_again(record: Record) -> None:
+def test_recorded_file_is_not_recorded_again(record: Record) -> None:
     source = records("1.benchmark.json", STEADY, 1)
     record(source, "--baselines", "b.json")
     assert (
@@ -213,8 +213,8 @@ def test_json_of_a_run(record: Record) -> None:
     assert Path("data/benchmarks/performance/baselines.benchmark.json").is_file()
 
 
-def test_refusals(record: Record) -> None:
-    assert "there is no run 'nothing'" in record("nothing", code=2)[1]
+def test_rejected_arguments(record: Record) -> None:
+    assert "No run 'nothing'" in record("nothing", code=2)[1]
     source = records("1.benchmark.json", STEADY, 1)
     assert "choose one" in record(source, "--check", "--accept", code=2)[1]
     assert "Use benchmark_w.results.json" in record(source, "--report", "w.json", code=2)[1]
@@ -228,7 +228,7 @@ def test_two_files_make_the_first_baseline_together(record: Record) -> None:
     slow = records("2.benchmark.json", [1.3 * one for one in STEADY], 2)
     _, err = record(first, slow, "--baselines", "both.json")
     assert (
-        "note: search: 2 measurements make its first baseline together; none is held against another" in err
+        "note: search: 2 measurements make its first baseline together; none is compared with another" in err
     )
     _, err = record(first, "--baselines", "one.json")
     assert "together" not in err

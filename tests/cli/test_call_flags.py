@@ -1,26 +1,25 @@
-"""The flags that say how a system is called: what they mean, where they are stored, what is refused."""
+"""Flags of calls: meaning, storage and errors."""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from auepora_eval.cli import run_command
-from auepora_eval.cli.call_flags import add_call_flags, call_executor, call_policy
+from auepora_eval.cli import run as run_command
 from auepora_eval.cli.common import exit_code
+from auepora_eval.cli.flags import call_executor
 from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.scoring import Tally
+from auepora_eval.core.settings import CALLS, ENDPOINT, PLAN_KEYS, SETTINGS, RunSettings
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.errors import ScoringError
-from auepora_eval.io.config import _KINDS
 from tests.builders import a_dataset, a_sample
 from tests.servers import chat_server
 
@@ -36,22 +35,22 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_endpoints_are_tried_again_unasked_and_python_is_not() -> None:
-    endpoint = {"system": "openai:http://127.0.0.1:1/v1#m", "concurrency": 4}
-    assert call_policy(endpoint).retries == 4
-    assert call_policy({**endpoint, "retries": 0}).retries == 0
-    assert call_policy({"system": "mine.py:answer", "concurrency": 4}).retries == 0
-    assert call_policy({**endpoint, "adaptive": True}).adaptive == 4
+def test_endpoints_are_retried_by_default_and_python_is_not() -> None:
+    endpoint = RunSettings(system="openai:http://127.0.0.1:1/v1#m", concurrency=4)
+    assert endpoint.call_policy().retries == 4
+    assert replace(endpoint, retries=0).call_policy().retries == 0
+    assert RunSettings(system="mine.py:answer", concurrency=4).call_policy().retries == 0
+    assert replace(endpoint, adaptive=True).call_policy().adaptive == 4
 
 
 @pytest.mark.parametrize("executor", ["processes", "ray"])
-def test_adaptive_is_refused_where_workers_do_not_hear_of_each_other(
+def test_adaptive_is_rejected_for_separate_workers(
     executor: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match"]
     assert main([*words, "--adaptive", "--executor", executor, "--concurrency", "2", "--id", "x"]) == 2
     said = capsys.readouterr().err
-    assert f"--adaptive: the workers of --executor {executor} do not hear of each other's 429" in said
+    assert "--adaptive needs threads or async: worker processes cannot share rate-limit signals." in said
     assert "Use --executor threads or async" in said
     assert not (here / "results" / "x.run").exists()  # before anything is begun
 
@@ -70,34 +69,32 @@ KEYS: list[tuple[str, object, str, object]] = [
 ]
 
 
-def settled(*words: str) -> dict[str, Any]:
+def settled(*words: str) -> RunSettings:
     """The settings of `auepora run` with these words."""
     parser = ArgumentParser()
     run_command.add_arguments(parser)
-    return run_command._settings(parser.parse_args([*words, "--price-input", "1", "--price-output", "2"]))
+    return run_command.settled(parser.parse_args([*words, "--price-input", "1", "--price-output", "2"]))
 
 
 @pytest.mark.parametrize(("key", "planned", "name", "flagged"), KEYS, ids=[row[0] for row in KEYS])
-def test_a_flag_comes_before_the_plan_and_the_plan_before_the_default(
+def test_flag_overrides_plan_and_plan_overrides_default(
     here: Path, key: str, planned: object, name: str, flagged: object
 ) -> None:
     base = "dataset: d.jsonl\nsystem: http:http://127.0.0.1:1/ask\n"
     (here / "base.config.yaml").write_text(base, encoding="utf-8")
     (here / "plan.config.yaml").write_text(f"{base}{key}: {planned}\n", encoding="utf-8")
-    default = getattr(call_policy(settled("--config", "base.config.yaml")), name)
+    default = getattr(settled("--config", "base.config.yaml").call_policy(), name)
     assert default not in (planned, flagged)
-    assert getattr(call_policy(settled("--config", "plan.config.yaml")), name) == planned
+    assert getattr(settled("--config", "plan.config.yaml").call_policy(), name) == planned
     flag = f"--{key.replace('_', '-')}"
     words = ("--config", "plan.config.yaml", flag, str(flagged))
-    assert getattr(call_policy(settled(*words)), name) == flagged
+    assert getattr(settled(*words).call_policy(), name) == flagged
 
 
-def test_every_flag_about_calls_may_stand_in_a_plan() -> None:
-    parser = ArgumentParser()
-    add_call_flags(parser)
-    flags = {action.dest for action in parser._actions} - {"help"}
+def test_plan_accepts_every_call_setting() -> None:
+    flags = {name for name, setting in SETTINGS.items() if setting.group in (CALLS, ENDPOINT)}
     flags |= {"timeout", "concurrency", "executor", "max_failures", "cache", "min_coverage", "http"}
-    assert flags <= set(_KINDS)
+    assert flags <= set(PLAN_KEYS)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +110,7 @@ def test_every_flag_about_calls_may_stand_in_a_plan() -> None:
         ("http: {zzzz: said}", "The fields are query, top_k, answer"),
     ],
 )
-def test_a_plan_that_is_wrong_about_calls_is_refused(
+def test_bad_call_settings_in_a_plan(
     here: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = f"dataset: d.jsonl\nsystem: http:http://127.0.0.1:1/ask\n{line}\n"
@@ -122,7 +119,7 @@ def test_a_plan_that_is_wrong_about_calls_is_refused(
     assert words in capsys.readouterr().err
 
 
-def test_paths_in_a_plan_are_meant_from_where_it_lies(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_in_a_plan_are_relative_to_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plans = here / "plans"
     plans.mkdir()
     (here / "d.jsonl").rename(plans / "d.jsonl")
@@ -130,14 +127,14 @@ def test_paths_in_a_plan_are_meant_from_where_it_lies(here: Path, capsys: pytest
     (plans / "plan.config.yaml").write_text(plan, encoding="utf-8")
     for name, used in (("a", 0), ("b", 8)):
         assert main(["run", "--config", "plans/plan.config.yaml", "--out", "out", "--id", name]) == 0
-        assert f"cache: {used} of 8 answers were there" in capsys.readouterr().err
+        assert f"cache: {used} of 8 answers reused" in capsys.readouterr().err
     assert (plans / "answers").is_dir()
     assert main(["run", "--config", "plans/plan.config.yaml", "--out", "out", "--cache", "other"]) == 0
-    assert "cache: 0 of 8 answers were there" in capsys.readouterr().err
+    assert "cache: 0 of 8 answers reused" in capsys.readouterr().err
     assert (here / "other").is_dir()
 
 
-def test_a_plan_says_how_much_may_fail(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_min_coverage_in_a_plan(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = "def answer(query):\n    return 1 / int(query[2:]) and 'a'\n"  # the first of eight fails
     (here / "broken.py").write_text(broken, encoding="utf-8")
     plan = "dataset: d.jsonl\nsystem: broken.py:answer\nmetrics: [exact_match]\nmin_coverage: 0.8\n"
@@ -148,14 +145,14 @@ def test_a_plan_says_how_much_may_fail(here: Path, capsys: pytest.CaptureFixture
     assert said in capsys.readouterr().err
 
 
-def test_a_hung_process_is_ended_where_it_makes_one_attempt_only() -> None:
-    settings = {"system": "mine.py:answer", "executor": "processes", "concurrency": 2, "timeout": 5.0}
-    assert (call_policy(settings).timeout, call_executor(settings).timeout) == (None, 5.0)  # type: ignore[attr-defined]
-    settings["retries"] = 1
-    assert (call_policy(settings).timeout, call_executor(settings).timeout) == (5.0, None)  # type: ignore[attr-defined]
+def test_hung_process_is_killed_after_one_attempt() -> None:
+    settings = RunSettings(system="mine.py:answer", executor="processes", concurrency=2, timeout=5.0)
+    assert (settings.call_policy().timeout, call_executor(settings).timeout) == (None, 5.0)  # type: ignore[attr-defined]
+    settings.retries = 1
+    assert (settings.call_policy().timeout, call_executor(settings).timeout) == (5.0, None)  # type: ignore[attr-defined]
 
 
-def test_a_plan_names_an_endpoint_and_the_run_says_how_it_was_called(here: Path) -> None:
+def test_endpoint_in_a_plan_is_stored_in_the_run(here: Path) -> None:
     with chat_server(["500", "ok"], says=lambda body: {"said": "a"}, bare=True) as server:
         plan = f"""dataset: d.jsonl
 system: http:{server.url}/ask
@@ -183,11 +180,11 @@ http:
         (["--api-key-env", "PROVIDER_KEY"], "--api-key-env is for an endpoint"),
         (["--plain-http"], "--plain-http is for an endpoint"),
         (["--address", "auto"], "add --executor ray"),
-        (["--budget-cost", "1"], "there are no prices to reckon with"),
+        (["--budget-cost", "1"], "--budget-cost needs --price-input and --price-output"),
         (["--executor", "clouds"], "there is no executor 'clouds'"),
     ],
 )
-def test_a_flag_that_would_do_nothing_is_refused(
+def test_flag_without_effect_is_rejected(
     here: Path, flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--out", "out"]
@@ -195,13 +192,11 @@ def test_a_flag_that_would_do_nothing_is_refused(
     assert words in capsys.readouterr().err
 
 
-def test_a_budget_ends_the_run_and_what_is_finished_is_gone_on_with(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_budget_stops_a_run_that_can_be_resumed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--out", "out", "--id", "r"]
     assert main([*asked, "--metrics", "exact_match", "--budget-calls", "3"]) == 1
     said = capsys.readouterr().err
-    assert "stopped: the budget of 3 calls is spent. What is finished is kept." in said
+    assert "stopped: the budget of 3 calls is used up. Finished samples are kept." in said
     assert "kept: 3 outputs" in said
     assert main(["run", "--resume", "r", "--out", "out", "--budget-calls", "5"]) == 0
     assert "8/8" in capsys.readouterr().out
@@ -221,7 +216,7 @@ class Choosy(SampleMetric):
 
 
 @pytest.mark.parametrize(("minimum", "code"), [(None, 3), (0.5, 0), (0.51, 3), (0.0, 0)])
-def test_what_a_metric_could_not_score_is_missing_too(
+def test_unscored_samples_lower_the_coverage(
     minimum: float | None, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = a_dataset(*(a_sample(str(n)) for n in range(4)))

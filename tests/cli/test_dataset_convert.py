@@ -1,4 +1,4 @@
-"""`auepora dataset convert`: every kind of file to every format that it has, and what is refused."""
+"""auepora dataset convert: every kind of file in every format, and errors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.curation.conversion import convert
 from auepora_eval.demo.world import demo_dataset
 from auepora_eval.errors import DataError
-from auepora_eval.io.document_file import read_document, write_document
-from auepora_eval.io.jsonl import read_records
+from auepora_eval.io.json.documents import read_document, write_document
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.io.results_tables import load_results_csv
+from auepora_eval.io.results.tables import load_results_csv
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.quality.conversion import convert
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 from tests.io.test_benchmark_json import BASELINES, RECORD, SUITE
 
@@ -54,7 +53,7 @@ def converted(*words: str) -> None:
         pytest.param("comprehensive.results.json", ["a.results.yaml", "b.results.json"], id="results"),
     ],
 )
-def test_there_and_back(work: Path, source: str, steps: list[str]) -> None:
+def test_round_trip(work: Path, source: str, steps: list[str]) -> None:
     before = source
     for step in steps:
         converted(before, step)
@@ -65,7 +64,7 @@ def test_there_and_back(work: Path, source: str, steps: list[str]) -> None:
 @pytest.mark.parametrize(
     "document", [{"records": [RECORD]}, BASELINES, SUITE, {"records": [], "baselines": BASELINES}]
 )
-def test_benchmarks_there_and_back(work: Path, document: Any) -> None:
+def test_benchmarks_round_trip(work: Path, document: Any) -> None:
     write_document(document, work / "b.benchmark.json")
     steps = ["b.benchmark.json", "c.benchmark.parquet", "d.benchmark.h5", "e.benchmark.json"]
     for before, after in pairwise(steps):
@@ -73,7 +72,7 @@ def test_benchmarks_there_and_back(work: Path, document: Any) -> None:
     assert read_document(work / "e.benchmark.json") == document
 
 
-def test_a_configuration_there_and_back(work: Path) -> None:
+def test_configuration_round_trip(work: Path) -> None:
     plan = {"dataset": "d.jsonl", "metrics": ["mrr"], "evaluation": {"alpha": 0.05}}
     write_document(plan, work / "a.config.yaml")
     converted("a.config.yaml", "b.config.json")
@@ -87,7 +86,7 @@ def test_the_bundled_data(work: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert list(load_dataset(work / "demo.eval.json")) == list(demo_dataset())
 
 
-def test_what_csv_has_no_place_for_is_said(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fields_lost_in_csv_are_noted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     converted("personal_rag.eval.json", "a.csv")
     shown = capsys.readouterr()
     assert shown.err == "note: a.csv: CSV has no place for its 1 documents and its description; left out.\n"
@@ -100,18 +99,6 @@ def test_what_csv_has_no_place_for_is_said(work: Path, capsys: pytest.CaptureFix
     assert read_document(work / "b.results.json") == {"query_results": rows}
     converted("b.results.json", "c.results.csv")
     assert (work / "c.results.csv").read_bytes() == (work / "a.results.csv").read_bytes()
-
-
-def test_inline_samples_stand_alone(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    converted("personal_rag.eval.json", "a.jsonl", "--inline")
-    (sample,) = [record for _, record in read_records(work / "a.jsonl")]
-    assert sample["relevant_docs"][0]["text"].startswith("The new project management tool provides")
-    assert capsys.readouterr().err == "note: left out: the description.\n"
-    document = read_document(work / "personal_rag.eval.json")
-    document["documents"].append({"document_id": "spare", "content": "x"})
-    write_document(document, work / "b.eval.json")
-    converted("b.eval.json", "b.jsonl", "--inline")
-    assert "left out: 1 documents that no sample names and the description" in capsys.readouterr().err
 
 
 def test_json_output(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +131,7 @@ def test_lenient(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [sample.sample_id for sample in load_dataset(work / "a.jsonl")] == ["1"]
 
 
-def test_a_large_run_takes_its_rows_along(work: Path) -> None:
+def test_rows_of_a_large_run_are_copied(work: Path) -> None:
     samples = [a_sample(str(number), relevant="a", reference="x") for number in range(5)]
 
     class System:
@@ -192,7 +179,7 @@ def test_a_large_run_takes_its_rows_along(work: Path) -> None:
         ("demo demo.gt.json", "a dataset cannot become ground truth"),
     ],
 )
-def test_refusals(work: Path, capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
+def test_rejected_arguments(work: Path, capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
     (work / "predictions.jsonl").write_text('{"sample_id":"1","answer":"x"}\n')
     before = sorted(work.iterdir())
     assert main(["dataset", "convert", *words.split()]) == 2

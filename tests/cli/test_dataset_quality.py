@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.dataset import DescribedDataset
+from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.demo.world import demo_corpus, demo_dataset
 from auepora_eval.io.loader import load_dataset, save_dataset
@@ -40,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def boats() -> DescribedDataset:
+def boats() -> InMemoryDataset:
     corpus = [Document("d1", "The Annet moors at the north pier.", {"title": "Boats"})]
     one = a_sample("q1", "Where does the Annet moor?", reference="at the north pier", labels={"kind": "a"})
     one.relevant_docs = [corpus[0]]
@@ -48,7 +46,7 @@ def boats() -> DescribedDataset:
     two = a_sample("q2", "Who keeps the light?", reference="Gulls weigh seven hundred grams")
     two.relevant_docs = [corpus[0]]
     info = {"dataset_id": "boats", "name": "Boats", "version": "1.0.0"}
-    return DescribedDataset("boats", [one, two], info=info, documents=corpus)
+    return InMemoryDataset("boats", [one, two], info=info, documents=corpus)
 
 
 def test_check_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +54,7 @@ def test_check_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "demo: nothing found in 160 samples\n"
 
 
-def test_check_lists_what_is_wrong_worst_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_lists_the_worst_problems_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "check", "bad.eval.json", "demo"]) == 1
     out = capsys.readouterr().out
     assert out.startswith("bad.eval.json: 2 errors, 1 warning in 2 samples\n\nerror: query_uniqueness, 1\n")
@@ -89,7 +87,7 @@ def test_check_shows_a_few_of_many(here: Path, capsys: pytest.CaptureFixture[str
     assert "sample 9 (8): the query is empty." in capsys.readouterr().out
 
 
-def test_info(here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
     save_dataset(boats, "boats.eval.json")
     assert main(["dataset", "info", "boats.eval.json"]) == 0
     out = capsys.readouterr().out
@@ -110,7 +108,7 @@ def test_info(here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("name", ["boats.jsonl", "boats.parquet", "boats.yaml", "boats.jsonl.gz"])
 def test_diff_of_two_formats(
-    here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture[str], name: str
+    here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
@@ -127,7 +125,7 @@ def test_diff_of_two_formats(
     assert 'labels.kind: "a" -> "b"' in out
 
 
-def test_diff_shows_where_long_texts_part(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_shows_where_long_texts_differ(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, ending in (("a", "left"), ("b", "right")):
         text = "word " * 200 + ending
         Path(f"{name}.jsonl").write_text(json.dumps({"sample_id": "1", "query": text}) + "\n")
@@ -140,7 +138,7 @@ def test_diff_shows_where_long_texts_part(here: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["samples"]["changed"][0]["fields"][0]["field"] == "query"
 
 
-def test_sample(here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sample(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
     save_dataset(boats, "boats.eval.json")
     assert main(["dataset", "sample", "boats.eval.json", "--id", "q1"]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -148,8 +146,7 @@ def test_sample(here: Path, boats: DescribedDataset, capsys: pytest.CaptureFixtu
         "  reference: at the north pier",
         "  support:   100% of its words are in the gold documents",
         "  labels:    kind=a",
-        "  gold d1 (Boats):",
-        "    The Annet moors at the north pier.",
+        "  gold d1 (Boats): The Annet moors at the north pier.",
         "  cites d1, 4-9",
     ]
     assert main(["dataset", "sample", "boats.eval.json", "--suspicious", "--n", "1", "--json"]) == 0
@@ -180,7 +177,7 @@ def test_a_sample_is_seeded(capsys: pytest.CaptureFixture[str]) -> None:
         (["check", "list.json"], "list.json"),
     ],
 )
-def test_what_cannot_be_done(
+def test_impossible_requests(
     here: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
     Path("empty.jsonl").write_text("")
@@ -193,7 +190,7 @@ def test_what_cannot_be_done(
     assert shown.err.count("\n") == 1
 
 
-def test_what_a_file_says_cannot_steer_the_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_content_cannot_control_the_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = (
         '{"sample_id": "\\u001b[2J1", "query": "\\u001b[31mred", "labels": {"\\u001b]0;x": "\\u202e"}}\n'
     )
@@ -212,26 +209,9 @@ def test_what_a_file_says_cannot_steer_the_terminal(here: Path, capsys: pytest.C
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo terminal")
-def test_words_of_the_reference_are_bold_on_a_terminal() -> None:
-    reading, writing = os.openpty()
-    words = [sys.executable, "-m", "auepora_eval", "dataset", "sample", "demo", "--id", "q001"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    with subprocess.Popen(words, stdout=writing, env=environment) as process:
-        os.close(writing)
-        shown = b""
-        try:
-            while chunk := os.read(reading, 65536):
-                shown += chunk
-        except OSError:  # the other end is closed: Linux says so by an error
-            pass
-        os.close(reading)
-    assert process.returncode == 0
-    assert b"\x1b[1mTobin\x1b[0m" in shown
-
-
-def test_gold_that_a_corpus_lacks(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gold_missing_from_the_corpus(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = [doc for doc in demo_corpus() if doc.doc_id != "org-codes"]
-    save_dataset(DescribedDataset("demo", list(demo_dataset()), documents=corpus), "demo.jsonl")
+    save_dataset(InMemoryDataset("demo", list(demo_dataset()), documents=corpus), "demo.jsonl")
     assert main(["dataset", "check", "demo.jsonl"]) == 1
     assert "references missing document: 'org-codes'" in capsys.readouterr().out
 
@@ -250,7 +230,7 @@ def test_clap_nq_has_supported_references(here: Path, capsys: pytest.CaptureFixt
                 for place, passage in enumerate(record["passages"])
             ]
             samples.append(sample)
-    save_dataset(DescribedDataset("clapnq", samples), "clapnq.jsonl")
+    save_dataset(InMemoryDataset("clapnq", samples), "clapnq.jsonl")
     assert main(["dataset", "check", "clapnq.jsonl", "--json"]) == 0
     issues = json.loads(capsys.readouterr().out)["files"][0]["issues"]
     assert [issue["check"] for issue in issues] == ["duplicate_documents"] * 3

@@ -1,4 +1,4 @@
-"""auepora dataset validate: every error counted once, every file looked at."""
+"""auepora dataset validate: every error is counted once, every file is checked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.scoring import scored_run
+from auepora_eval.core.runner import scored_run
 from auepora_eval.errors import DataError
-from auepora_eval.io.eval_json import load_eval_json
+from auepora_eval.io.datasets.eval_json import load_eval_json
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import small_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
@@ -32,7 +32,7 @@ def a_dataset(path: str, wrong: int) -> None:
     Path(path).write_text(json.dumps(document), encoding="utf-8")
 
 
-def test_the_rest_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_further_errors_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     a_dataset("d.eval.json", 137)
     assert main(["dataset", "validate", "d.eval.json"]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -47,13 +47,13 @@ def test_the_rest_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [100, 101])
-def test_a_hundred_is_not_cut(wrong: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hundred_errors_are_all_listed(wrong: int, capsys: pytest.CaptureFixture[str]) -> None:
     a_dataset("d.eval.json", wrong)
     main(["dataset", "validate", "d.eval.json"])
     assert ("... and 1 more" in capsys.readouterr().out) == (wrong == 101)
 
 
-def test_a_file_that_is_not_there_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file_does_not_hide_other_errors(capsys: pytest.CaptureFixture[str]) -> None:
     a_dataset("good.eval.json", 0)
     a_dataset("bad.eval.json", 1)
     files = ["nosuch.json", "good.eval.json", "x" * 5000, ".", "bad.eval.json"]
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_there_does_not_hide_the_others(capsys: pytest.Captur
     ]
 
 
-def test_rows_that_are_gone_or_of_another_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_rows_and_rows_of_another_run(capsys: pytest.CaptureFixture[str]) -> None:
     storage = EvaluationResultsStorage("r")
     plan = EvaluationPlan(parse_metrics("recall@3"))
     run = scored_run(plan, *small_world(), system_name="s", dataset_name="d", evaluation_id="big")

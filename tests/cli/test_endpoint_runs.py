@@ -1,4 +1,4 @@
-"""A run over an endpoint as its user sees it: what failed on the way, what is not stored, or was not told."""
+"""A run over an endpoint: failed attempts, unstored flags and missing values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import Failure
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import an_output
 from tests.servers import chat_server
 
@@ -43,7 +43,7 @@ def results(name: str) -> dict[str, Any]:
     return EvaluationResultsStorage("out").load_results(name)
 
 
-def test_attempts_that_failed_on_the_way_are_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_attempts_are_reported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     modes = ["500", "ok", "garbage", "500", "ok", "ok"]
     with chat_server(modes, says=lambda body: {"answer": "a"}, bare=True) as server:
         assert run("--system", f"http:{server.url}/ask", "--longest-wait", "0.01", "--id", "r") == 0
@@ -57,7 +57,7 @@ def test_attempts_that_failed_on_the_way_are_told(here: Path, capsys: pytest.Cap
     assert told in capsys.readouterr().out
 
 
-def test_where_nothing_was_tried_again_nothing_is_told() -> None:
+def test_no_retry_no_report() -> None:
     records = [{"attempt": 1, "kind": "timeout"}, {"attempt": 2, "kind": "timeout"}]
     once = an_output("", "", error=Failure("TimeoutError", "slow", 1.0), extra={"attempts": records[:1]})
     twice = an_output("", "", error=Failure("TimeoutError", "slow", 1.0), extra={"attempts": records})
@@ -68,7 +68,7 @@ def test_where_nothing_was_tried_again_nothing_is_told() -> None:
     assert Tally().add([once, twice]).failed_attempts == Counter(timeout=3)
 
 
-def test_a_score_that_nobody_gave_is_stored_as_none(here: Path) -> None:
+def test_missing_score_is_stored_as_none(here: Path) -> None:
     with chat_server(says=lambda body: {"answer": "a", "documents": DOCUMENTS}, bare=True) as server:
         words = ("--system", f"http:{server.url}/ask", "--id", "r", "--spans", "s.jsonl", "--spans-content")
         assert run(*words) == 0
@@ -80,9 +80,7 @@ def test_a_score_that_nobody_gave_is_stored_as_none(here: Path) -> None:
     assert [(hit.score, hit.rank) for hit in outputs[0].retrieved] == [(0.9, 1), (0.5, 2)]
 
 
-def test_the_line_that_resumes_has_the_flags_that_are_not_stored(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resume_command_has_unstored_flags(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with chat_server(says=lambda body: {"answer": "a"}, bare=True) as server:
         words = ("--budget-calls", "2", "--spans", "my spans.jsonl", "--spans-content", "--id", "r")
         run("--system", f"http:{server.url}/ask", *words)
@@ -90,7 +88,7 @@ def test_the_line_that_resumes_has_the_flags_that_are_not_stored(
         assert line in capsys.readouterr().err
 
 
-def test_a_plan_has_headers_and_fields_of_the_request(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_and_request_fields_in_a_plan(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY", "canary-7531")
     with chat_server(says=lambda body: "a") as server:
         plan = f"""dataset: d.jsonl
@@ -110,9 +108,7 @@ request: {{temperature: null, max_tokens: 50}}
     assert not any(b"canary-7531" in path.read_bytes() for path in files)
 
 
-def test_a_key_in_the_plan_itself_is_refused_and_not_repeated(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_key_in_a_plan_is_rejected_and_not_printed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = "dataset: d.jsonl\nsystem: http:http://127.0.0.1:9/ask\nheaders: {x-api-key: canary-7531}\n"
     (here / "plan.config.yaml").write_text(plan, encoding="utf-8")
     assert main(["run", "--config", "plan.config.yaml", "--out", "out", "--id", "r"]) == 2
@@ -123,9 +119,7 @@ def test_a_key_in_the_plan_itself_is_refused_and_not_repeated(
 
 
 @pytest.mark.parametrize(("given", "measured"), [(False, False), (True, True)])
-def test_a_model_that_is_given_no_documents_is_not_measured_by_what_it_retrieved(
-    here: Path, given: bool, measured: bool
-) -> None:
+def test_system_without_documents_has_no_recall(here: Path, given: bool, measured: bool) -> None:
     more = {"candidate_docs": [{"doc_id": "d1", "text": "A."}]} if given else {}
     text = "".join(json.dumps({**line, **more}) + "\n" for line in LINES)
     (here / "d.jsonl").write_text(text, encoding="utf-8")

@@ -101,7 +101,7 @@ def test_json_and_force(here: Path, experiment: Run) -> None:
     assert "new: 40 samples, finished before" in err
     assert "replaced" not in err
     assert json.loads(experiment("--json", "--force")[0])["winner"] == "new"
-    assert "would throw away" in experiment("--force", "--resume", code=2)[1]
+    assert "would discard" in experiment("--force", "--resume", code=2)[1]
 
 
 def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> None:
@@ -110,7 +110,7 @@ def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> Non
     (here / file).write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_resume_judges_by_the_rules_of_now(here: Path, experiment: Run) -> None:
+def test_resume_uses_the_current_rules(here: Path, experiment: Run) -> None:
     config(here)
     experiment()
     edit(here, "min_sample_size: 10", "min_sample_size: 50")
@@ -130,14 +130,14 @@ def test_resume_judges_by_the_rules_of_now(here: Path, experiment: Run) -> None:
     assert main(["verify", "trial-new", "--out", "runs"]) == 0
 
 
-def test_samples_that_are_added(here: Path, experiment: Run) -> None:
+def test_added_samples(here: Path, experiment: Run) -> None:
     config(here)
     experiment()
     more = {"sample_id": "40", "query": "?", "relevant_docs": ["light"], "reference_answer": "white"}
     text = (here / "questions.jsonl").read_text(encoding="utf-8")
     (here / "questions.jsonl").write_text(f"{text}\n{json.dumps(more)}", encoding="utf-8")
     said = experiment("--resume", code=4)[1]
-    assert "begun on other samples" in said
+    assert "started on other samples" in said
     assert "resume:" not in said  # it is what was just refused
     assert "--force" in said
     edit(here, "dataset:", "cache: answers\ndataset:")
@@ -150,7 +150,7 @@ def test_samples_that_are_added(here: Path, experiment: Run) -> None:
     assert sorted((here / "answers").iterdir()) == kept  # nobody was asked
 
 
-def test_where_everything_failed(here: Path, experiment: Run) -> None:
+def test_all_calls_failed(here: Path, experiment: Run) -> None:
     edit(
         here,
         "def run(self, sample, top_k=5):",
@@ -175,8 +175,8 @@ def test_times_cannot_decide(here: Path, experiment: Run) -> None:
     edit(here, "primary_metric: recall@1", "primary_metric: mean_latency")
     assert "there can be no winner" in experiment("--check")[1]
     out, _ = experiment()
-    assert "one run each: cannot tell" in out
-    assert "Winner: none. Reason: mean_latency[end_to_end] is of times" in out
+    assert "one run each: inconclusive" in out
+    assert "Winner: none. Reason: mean_latency[end_to_end] is a time" in out
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,13 @@ def test_times_cannot_decide(here: Path, experiment: Run) -> None:
         ("{metric: mean_latency, margin: 0.1}", "one run each cannot rule out a loss"),
     ],
 )
-def test_rails_that_point_the_wrong_way(here: Path, experiment: Run, rail: str, says: str) -> None:
+def test_guard_rails_with_the_wrong_direction(here: Path, experiment: Run, rail: str, says: str) -> None:
     config(here)
     edit(here, "{metric: failure_rate, max: 0.05}", rail)
     assert says in experiment("--check", code=2)[1]
 
 
-def test_predictions_that_are_not_whole(here: Path, experiment: Run) -> None:
+def test_incomplete_predictions(here: Path, experiment: Run) -> None:
     lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(30))
     (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
     config(here, new="outputs: new.jsonl")
@@ -231,7 +231,7 @@ def test_a_file_of_predictions_is_a_variant(here: Path, experiment: Run) -> None
     assert "Winner: new" in experiment()[0]
 
 
-def test_what_was_interrupted_goes_on(here: Path, experiment: Run) -> None:
+def test_interrupted_experiment_is_resumed(here: Path, experiment: Run) -> None:
     config(here, new='system: "trial_rag.py:Rag", config_overrides: {right: 35, stop: 20}')
     _, err = experiment(code=130)
     assert "resume: auepora experiment trial.config.yaml --resume --out runs" in err
@@ -250,13 +250,21 @@ def _changed(here: Path, experiment: Run) -> str:
     return experiment("--resume", code=4)[1]
 
 
-def test_every_error_is_told_at_once(here: Path, experiment: Run) -> None:
+def test_all_errors_of_form_are_listed(here: Path, experiment: Run) -> None:
     config(here, new="system: 3", least=0)
     text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("recall@1", "recal@1")
     (here / "trial.config.yaml").write_text(text, encoding="utf-8")
     _, err = experiment(code=2)
-    for place in ("variants[1].system", "min_sample_size", "primary_metric: there is no metric 'recal'"):
+    for place in ("variants[1].system", "min_sample_size"):
         assert f"trial.config.yaml: $.ab_testing.{place}" in err
+    assert "recal" not in err  # names are checked when the form is right
+
+
+def test_unknown_metric_is_an_error(here: Path, experiment: Run) -> None:
+    config(here)
+    text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("recall@1", "recal@1")
+    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
+    assert "$.ab_testing.primary_metric: there is no metric 'recal'" in experiment(code=2)[1]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +275,7 @@ def test_every_error_is_told_at_once(here: Path, experiment: Run) -> None:
         ("outputs: nowhere.jsonl", "nowhere.jsonl"),
     ],
 )
-def test_a_variant_that_cannot_be_had_is_refused_before_any_is_called(
+def test_unavailable_variant_is_an_error_before_any_call(
     here: Path, experiment: Run, new: str, says: str
 ) -> None:
     config(here, new=new)

@@ -1,4 +1,4 @@
-"""Failures of an experiment's variants, tried again; and a variant is gone on with by its experiment."""
+"""Experiments are resumed, and failures of their variants retried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 Said = pytest.CaptureFixture[str]
 CONFIG = """
@@ -47,7 +47,7 @@ def failed(name: str) -> int:
     return EvaluationResultsStorage("runs").load_tally(name).failed
 
 
-def test_failures_are_tried_again(here: Path, capsys: Said) -> None:
+def test_failures_are_retried(here: Path, capsys: Said) -> None:
     assert experiment() == 0
     assert failed("ab-b") == 1
     (here / "two.py").write_text(GOOD, encoding="utf-8")
@@ -62,23 +62,23 @@ def test_failures_are_tried_again(here: Path, capsys: Said) -> None:
     assert experiment("--resume", "--retry-failed") == 0
 
 
-def test_to_try_again_needs_something_to_go_on_with(here: Path, capsys: Said) -> None:
+def test_retry_needs_an_unfinished_experiment(here: Path, capsys: Said) -> None:
     assert experiment("--retry-failed") == 2
-    assert "--retry-failed: is about what was begun. Add --resume." in capsys.readouterr().err
+    assert "--retry-failed: works only on a resumed experiment. Add --resume." in capsys.readouterr().err
 
 
 def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
     (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 5"), encoding="utf-8")
     assert experiment() == 1
     assert experiment("--resume") == 1
-    assert EvaluationResultsStorage("runs").answered("ab-a") == 5
-    assert "write another number into the file, and resume" in capsys.readouterr().err
+    assert EvaluationResultsStorage("runs").state("ab-a").answered == 5
+    assert "write another number into the file, then resume" in capsys.readouterr().err
     (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 20"), encoding="utf-8")
     assert experiment("--resume") == 0
 
 
 @pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "unfinished"])
-def test_a_variant_is_gone_on_with_by_its_experiment(here: Path, capsys: Said, is_finished: bool) -> None:
+def test_a_variant_is_resumed_by_its_experiment(here: Path, capsys: Said, is_finished: bool) -> None:
     if not is_finished:
         (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 5"), encoding="utf-8")
     assert experiment() == (0 if is_finished else 1)
@@ -88,7 +88,7 @@ def test_a_variant_is_gone_on_with_by_its_experiment(here: Path, capsys: Said, i
         assert main(["run", "--resume", name, "--out", "runs", *words]) == 2
         said = capsys.readouterr().err
         assert f"--resume {name}: is variant '{name[-1]}' of the experiment 'ab'." in said
-        assert "Go on with all of it: auepora experiment FILE --resume --out runs" in said
+        assert "Resume the experiment: auepora experiment FILE --resume --out runs" in said
     assert main(["list", "--out", "runs"]) == 0
     listed = " ".join(capsys.readouterr().out.split())
     assert ("auepora experiment FILE --resume --out runs" in listed) is not is_finished

@@ -1,4 +1,4 @@
-"""auepora gate: exit codes, what it prints, and what it leaves for CI systems."""
+"""auepora gate: exit codes, output and files for CI systems."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
-from auepora_eval.runs.gate import gate_run
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from tests.runs.gated import a_run
+from auepora_eval.gate.gate import gate_run
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.gate.gated import a_run
 
 Run = Callable[..., tuple[str, str]]
 
@@ -62,8 +62,8 @@ def gate(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         (("worse", "--baseline", "old", "--max-loss", "hit@5=0.4"), 1),
         (("worse", "--baseline", "old", "--max-loss", "hit@5=0.6"), 0),
         (("shaky", "--min", "hit@5=0.7"), 3),
-        (("shaky", "--min", "hit@5=0.7", "--if-unclear", "pass"), 0),
-        (("shaky", "--min", "hit@5=0.7", "--if-unclear", "fail"), 1),
+        (("shaky", "--min", "hit@5=0.7", "--if-inconclusive", "pass"), 0),
+        (("shaky", "--min", "hit@5=0.7", "--if-inconclusive", "fail"), 1),
         (("shaky", "--max-failed", "0.09"), 3),
         (("shaky", "--max-failed", "0.1"), 0),
         (("shaky", "--baseline", "old", "--no-regression", "hit@5", "--max-count-drop", "0.05"), 1),
@@ -78,7 +78,7 @@ def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
     ("words", "says"),
     [
         (("same",), "there is no rule"),
-        (("nobody", "--min", "hit@5=1"), "there is no run 'nobody'"),
+        (("nobody", "--min", "hit@5=1"), "No run 'nobody'"),
         (("same", "--margin", "0.1"), "needs a baseline"),
         (("same", "--min", "0.8"), "is not NAME=NUMBER"),
         (("same", "--min", "=0.8"), "is not NAME=NUMBER"),
@@ -89,21 +89,21 @@ def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
         (("same", "--rules", "/nowhere/gate.yaml"), "gate.yaml"),
     ],
 )
-def test_what_cannot_be_done_is_said(gate: Run, words: tuple[str, ...], says: str) -> None:
+def test_impossible_requests(gate: Run, words: tuple[str, ...], says: str) -> None:
     assert says in gate(*words, code=2)[1]
 
 
 def test_rules_of_a_file_with_flags_on_top(gate: Run, tmp_path: Path) -> None:
     rules = tmp_path / "gate.yaml"
-    rules.write_text("min: {hit@5: 0.9}\nalpha: 0.01\nif_unclear: pass\n", encoding="utf-8")
+    rules.write_text("min: {hit@5: 0.9}\nalpha: 0.01\nif_inconclusive: pass\n", encoding="utf-8")
     gate("same", "--rules", str(rules), code=1)
     document = json.loads(gate("same", "--rules", str(rules), "--min", "hit@5=0.7", "--json")[0])
-    assert (document["alpha"], document["if_unclear"], len(document["verdicts"])) == (0.01, "pass", 1)
+    assert (document["alpha"], document["if_inconclusive"], len(document["verdicts"])) == (0.01, "pass", 1)
     rules.write_text("minimum: {hit@5: 0.9}\n", encoding="utf-8")
     assert "Did you mean" in gate("same", "--rules", str(rules), code=2)[1]
 
 
-def test_what_a_stored_run_took_can_be_limited(gate: Run, runs: Path) -> None:
+def test_limits_on_stored_resources(gate: Run, runs: Path) -> None:
     run = a_run("counted", {"hit@5": [1.0, 0.0]}, resource_usage={"memory_mb": {"peak": 120.0}})
     for place, output in enumerate(run.outputs):
         output.extra |= {"input_tokens": 40, "output_tokens": 10}
@@ -119,7 +119,7 @@ def test_what_a_stored_run_took_can_be_limited(gate: Run, runs: Path) -> None:
     ("name", "value"),
     [("bounds_if_failed", True), ("bounds_if_failed", [1]), ("confidence_interval", ["a", 1])],
 )
-def test_a_file_that_was_edited_is_refused(gate: Run, runs: Path, name: str, value: object) -> None:
+def test_edited_file_is_an_error(gate: Run, runs: Path, name: str, value: object) -> None:
     document = json.loads((runs / "same.results.json").read_text(encoding="utf-8"))
     entry = document["retrieval_metrics"]["hit@5"]
     (entry if name in entry else entry["details"])[name] = value
@@ -128,11 +128,11 @@ def test_a_file_that_was_edited_is_refused(gate: Run, runs: Path, name: str, val
     assert "Was the file edited?" in gate(str(path), "--min", "hit@5=0.5", code=2)[1]
 
 
-def test_what_is_wrong_is_said_below_the_table(gate: Run) -> None:
+def test_problems_are_listed_below_the_table(gate: Run) -> None:
     out, _ = gate("worse", "--baseline", "old", code=1)
     flat = " ".join(out.split())
     assert "gate FAILED: worse against old (1 FAIL, 1 pass)" in flat
-    assert "no_regression hit@5: surely worse: -0.375" in flat
+    assert "no_regression hit@5: significantly worse: -0.375" in flat
     assert "See what lost: auepora compare" in flat
 
 
@@ -152,7 +152,7 @@ def test_a_ci_system_gets_junit(gate: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "notes", '<?xml version="1.0"?>\n<testsuites name="pytest tests"/>'])
-def test_a_junit_file_of_someone_else_is_kept(gate: Run, tmp_path: Path, text: str) -> None:
+def test_foreign_junit_file_is_kept(gate: Run, tmp_path: Path, text: str) -> None:
     path = tmp_path / "gate.xml"
     path.write_text(text, encoding="utf-8")
     assert "exists already" in gate("same", "--baseline", "old", "--junit", str(path), code=4)[1]
@@ -163,7 +163,7 @@ def test_a_junit_file_of_someone_else_is_kept(gate: Run, tmp_path: Path, text: s
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["hit@5", "mean_latency[end_to_end]"])
-def test_a_rule_takes_two_lines_at_most_and_what_fails_comes_first(
+def test_failed_rules_come_first_in_at_most_two_lines(
     gate: Run, runs: Path, monkeypatch: pytest.MonkeyPatch, width: int, name: str
 ) -> None:
     monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
@@ -174,7 +174,7 @@ def test_a_rule_takes_two_lines_at_most_and_what_fails_comes_first(
         storage.save_run(a_run(run, scores | {"mean_latency": [0.25] * 40}), force=True)
     rules = ("--no-regression", f"recall@5,{name},hit@5")
     out, _ = gate("after", "--baseline", "before", *rules, code=1)
-    table = out[out.index("\n") + 1 : out.index("\nno_regression hit@5: surely worse")].splitlines()
+    table = out[out.index("\n") + 1 : out.index("\nno_regression hit@5: significantly worse")].splitlines()
     # The folder of the runs is a word of its own, however long it is.
     assert all(len(line.rstrip()) <= width for line in out.replace(str(runs), "runs").splitlines())
     assert len(table) <= 2 + 2 * 4
@@ -215,7 +215,7 @@ def test_a_hostile_run_gives_github_no_commands(
 
 
 @pytest.mark.parametrize("by_path", [False, True])
-def test_the_commands_that_it_proposes_find_the_runs(
+def test_proposed_commands_work(
     runs: Path, gate: Run, capsys: pytest.CaptureFixture[str], by_path: bool
 ) -> None:
     """They are printed for a reader who types them as they stand, wherever the runs are kept."""
@@ -230,13 +230,13 @@ def test_the_commands_that_it_proposes_find_the_runs(
     assert f"auepora rescore {worse} --metrics mrr --out {runs}" in " ".join(table.split())
 
 
-def test_a_run_is_no_baseline_of_itself(runs: Path, gate: Run) -> None:
+def test_run_cannot_be_its_own_baseline(runs: Path, gate: Run) -> None:
     """Such a gate could not fail."""
     _, told = gate("same", "--baseline", str(runs / "same.results.json"), code=2)
     assert "named twice" in told
 
 
-def test_one_pair_is_not_1_pairs() -> None:
+def test_singular_of_one_pair() -> None:
     for now in (1.0, 0.5):
         report = gate_run(a_run("new", {"hit@5": [now]}), baseline=a_run("old", {"hit@5": [1.0]}))
         [said] = [one.why for one in report.verdicts if one.rule.kind == "no_regression"]

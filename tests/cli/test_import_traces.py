@@ -1,4 +1,4 @@
-"""auepora import-traces: from what a tracing tool exports to a table of scores."""
+"""auepora import-traces: from the export of a tracing tool to a table of scores."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.storage import EvaluationResultsStorage, stored_predictions
+from auepora_eval.runs.store.storage import EvaluationResultsStorage, stored_predictions
 
 
-def a_trace(
+def trace_of(
     trace_id: str, query: str | None, answer: str | None, *docs: str, sample: str | None = None
 ) -> list[dict[str, Any]]:
     def span(span_id: str, parent: str | None, start: int, end: int, **attributes: Any) -> dict[str, Any]:
@@ -38,11 +38,11 @@ def a_trace(
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     traces = [
-        a_trace("t1", "How many boats?", "three", "d1", "d2", sample="s1"),
-        a_trace("t2", "who keeps  THE light?", "Ansel", "d3", sample="s2"),
-        a_trace("t3", None, "no question"),
-        a_trace("t4", "How many boats?", "four", "d1", sample="s1"),
-        a_trace("t5", "\x1b[31mWhy?", None),
+        trace_of("t1", "How many boats?", "three", "d1", "d2", sample="s1"),
+        trace_of("t2", "who keeps  THE light?", "Ansel", "d3", sample="s2"),
+        trace_of("t3", None, "no question"),
+        trace_of("t4", "How many boats?", "four", "d1", sample="s1"),
+        trace_of("t5", "\x1b[31mWhy?", None),
     ]
     spans = [span for trace in traces for span in trace]
     spans = spans[::2] + spans[1::2]  # the spans of a trace lie apart
@@ -128,7 +128,7 @@ def test_gold_is_joined(work: Path, capsys: pytest.CaptureFixture[str], flags: t
         ),
     ],
 )
-def test_what_cannot_be_done_is_said_and_nothing_is_written(
+def test_impossible_requests_write_nothing(
     work: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
 ) -> None:
     assert main(["import-traces", *words]) == code
@@ -142,7 +142,7 @@ def test_spans_given_as_predictions_are_recognised(work: Path, capsys: pytest.Ca
     assert "auepora import-traces" in capsys.readouterr().err
 
 
-def test_our_own_spans_come_back_as_they_were(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_spans_round_trip(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["run", "--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--id", "r"]
     assert (
         main([*run, "--limit", "5", "--metrics", "recall@5", "--spans", "own.jsonl", "--spans-content"]) == 0

@@ -1,4 +1,4 @@
-"""What a second signal becomes: the stop, whatever a library makes of it on the way."""
+"""Errors caused by a second signal are a stop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def twice_within(raised: Callable[[BaseException], BaseException]) -> None:
         pytest.param(lambda stop: StopNow(signal.SIGINT), id="nobody"),
     ],
 )
-def test_an_error_that_comes_of_the_second_signal_is_the_stop(
+def test_error_caused_by_the_second_signal_is_a_stop(
     raised: Callable[[BaseException], BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[str] = []
@@ -40,7 +40,7 @@ def test_an_error_that_comes_of_the_second_signal_is_the_stop(
 
 
 @pytest.mark.parametrize("signals", [0, 1])
-def test_other_errors_stay_what_they_are(signals: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_errors_are_unchanged(signals: int, capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
 
     def failing(signalled: list[Signalled]) -> None:

@@ -1,4 +1,4 @@
-"""auepora judge-audit as a person meets it: several raters, stored scores, unlabelled claims, the picture."""
+"""auepora judge-audit: several raters, stored scores, unlabelled claims, the plot."""
 
 from __future__ import annotations
 
@@ -48,32 +48,32 @@ def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return run
 
 
-def test_every_question_has_its_section(audit: Run) -> None:
+def test_sections_of_the_report(audit: Run) -> None:
     out, _ = audit("--unlabelled", "rest.jsonl", "--budget", "20,40", "--by", "set", "--threshold", "0.6")
     for text in (
-        "said against 80 labelled claims",
+        "said compared with 80 labelled claims",
         "accuracy at 0.6",
         "Spearman with people's mean",
-        "mean of the judge less that",
+        "mean of the judge minus that",
         "labelled not supported",
-        "Calibration: can a score be read as a share? (10 bins of equal width)",
+        "Calibration: scores and shares of supported claims (10 bins of equal width)",
         "Expected calibration error",
         "Brier score",
         "The human ceiling: 3 people, 80 claims rated by several",
         "Krippendorff's alpha, ordinal",
         "one person and the others: same yes or no",
-        "What people would say of everything: 80 labels, 200 without",
+        "Estimate for all claims: 80 with a label, 200 without",
         "both (PPI++, weight",
         "corrected by its errors (Se",
         "80 labels are worth about",
-        "Judge at its best weight",
+        "Judge at best weight",
         "95% interval of AUROC",
     ):
         assert " ".join(text.split()) in " ".join(out.split())
     assert "\x1b[2J" not in out
 
 
-def test_for_machines(audit: Run) -> None:
+def test_json_output(audit: Run) -> None:
     document = json.loads(audit("--unlabelled", "rest.jsonl", "--json", "--bins", "5")[0])
     assert document["judge"] == "said"
     assert document["calibration"]["bins"] == len(document["calibration"]["table"]) == 5
@@ -85,7 +85,7 @@ def test_for_machines(audit: Run) -> None:
     assert again == document
 
 
-def test_the_picture(audit: Run) -> None:
+def test_plot(audit: Run) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     _, err = audit("--plot", "c.png")
     assert "written: c.png" in err
@@ -98,7 +98,7 @@ def test_the_picture(audit: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--scale", "4,1"), "does not go from a number to a higher one"),
+        (("--scale", "4,1"), "is not a number and a higher one"),
         (("--scale", "1"), "is not like 1,4"),
         (("--scale", "1,3"), "rated.jsonl:"),
         (("--budget", "many"), "is not like 40,80,120"),
@@ -112,16 +112,16 @@ def test_the_picture(audit: Run) -> None:
         (("--cluster", "set", "--budget", "20"), "--budget deals out single claims"),
         (("--unlabelled", "none.jsonl"), "none.jsonl"),
         (("--unlabelled", "empty.jsonl"), "there are no samples in it"),
-        (("--unlabelled", "one.jsonl"), "A correction needs two of each"),
+        (("--unlabelled", "one.jsonl"), "A correction needs at least two of each"),
     ],
 )
-def test_what_cannot_be_done_is_said(audit: Run, words: tuple[str, ...], says: str) -> None:
+def test_impossible_requests(audit: Run, words: tuple[str, ...], says: str) -> None:
     Path("empty.jsonl").write_text("")
     Path("one.jsonl").write_text('{"said": 3}')
     assert says in audit(*words, code=2)[1]
 
 
-def test_claims_of_two_clusters_tell_little(audit: Run) -> None:
+def test_two_clusters_are_inconclusive(audit: Run) -> None:
     alone, together = (json.loads(audit("--json", *more)[0]) for more in ((), ("--cluster", "set")))
     assert together["kappa"]["value"] == alone["kappa"]["value"]
     assert together["human_ceiling"]["alpha"]["confidence_interval"] is None  # two clusters cannot tell
@@ -142,7 +142,7 @@ def test_scores_that_are_missing(audit: Run) -> None:
 def test_the_bundled_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge-audit", "--labels", "demo", "--judge", "lexical", "--threshold", "0.7"]) == 0
     out = capsys.readouterr().out
-    assert "lexical against 24 labelled claims, 13 of the scored ones borne out" in out
+    assert "lexical compared with 24 labelled claims, 13 of the scored ones supported" in out
     assert "The human ceiling" not in out  # one label each
 
 
@@ -157,8 +157,8 @@ def audited(tmp_path: Path, labels: list[int], score: str, *words: str) -> list[
     return ["judge-audit", "--labels", str(path), "--score", "mine", *words]
 
 
-@pytest.mark.parametrize(("score", "kappa"), [("same", "0.000"), ("label", "1.000")])
-def test_what_no_resample_changes_has_no_interval(
+@pytest.mark.parametrize(("score", "kappa"), [("same", "0.0000"), ("label", "1.0000")])
+def test_constant_value_has_no_interval(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], score: str, kappa: str
 ) -> None:
     assert main(audited(tmp_path, [1, 0, 1], score)) == 0
@@ -174,23 +174,23 @@ def test_what_no_resample_changes_has_no_interval(
     assert "[0.000, 0.000]" not in capsys.readouterr().out
 
 
-def test_why_no_bound_of_the_calibration_error_is_known(
+def test_missing_bound_of_the_calibration_error_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(audited(tmp_path, [1, 2, 4, 3, 1, 4], "label", "--scale", "1,4", "--score-scale", "1,4")) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "(how much chance alone would give is known only for labels of yes and no)" in out
+    assert "(the value by chance alone is known only for labels of yes and no)" in out
     assert main(audited(tmp_path, [1, 0, 1, 0], "label", "--cluster", "claim")) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "(how much chance alone would give is not known for claims in clusters)" in out
+    assert "(the value by chance alone is not known for claims in clusters)" in out
 
 
-@pytest.mark.parametrize(("label", "kind"), [(1, "borne out"), (0, "not borne out")])
-def test_an_area_that_cannot_be_is_explained(
+@pytest.mark.parametrize(("label", "kind"), [(1, "supported"), (0, "not supported")])
+def test_missing_auroc_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], label: int, kind: str
 ) -> None:
     file = tmp_path / "alike.jsonl"
     file.write_text("\n".join(json.dumps({"label": label, "s": place / 20}) for place in range(20)))
     assert main(["judge-audit", "--labels", str(file), "--score", "s"]) == 0
-    told = f"No AUROC: it needs claims of both kinds, and all of these are labelled {kind}."
+    told = f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."
     assert told in capsys.readouterr().out.replace("\n", " ")

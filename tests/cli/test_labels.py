@@ -9,11 +9,11 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.core.dataset import InMemoryDataset
-from auepora_eval.core.label_terms import LABELS
 from auepora_eval.core.types import Response
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.io.loader import save_dataset
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.text.label_terms import LABELS
 
 DETECTOR = """
 import hashlib
@@ -76,7 +76,7 @@ def test_predictions_from_a_file(here: Path, capsys: pytest.CaptureFixture[str])
         assert text in out
 
 
-def test_of_many_pairs_the_worst_are_shown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_worst_pairs_are_shown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Path("pairs.jsonl").open("w") as data, Path("said.jsonl").open("w") as said:
         for n in range(60):
             spec = {"contradiction_pair_id": f"pair_{n // 2:02}", "risk_tier": "low"}
@@ -121,7 +121,7 @@ def test_a_report_is_read_as_predictions(here: Path, capsys: pytest.CaptureFixtu
         ('{"id": "answer_01", "score": 1, "predicted_label": "Contradiction"}', 0, ""),
     ],
 )
-def test_scores_that_are_none(
+def test_missing_scores(
     here: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, said: str
 ) -> None:
     Path("few.jsonl").write_text(line + "\n")
@@ -152,9 +152,7 @@ def test_a_detector_sees_no_label_and_its_failure_is_counted(
 
 
 @pytest.mark.parametrize("command", ["labels score --mode static", "labels score --mode live", "run"])
-def test_scrambled_labels_change_no_prediction_of_a_system_that_reads_all_it_gets(
-    here: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_system_cannot_read_the_labels(here: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     said = []
     for turn in range(2):
         samples = list(demo_labels())
@@ -201,16 +199,14 @@ def test_the_index_comes_with_a_warning(here: Path, capsys: pytest.CaptureFixtur
     ("words", "error"),
     [
         ("", "labels score: there are no predictions. Give one of --predictions FILE"),
-        ("--fhri --predictions perfect.jsonl", "--predictions and --fhri together are unclear."),
+        ("--fhri --predictions perfect.jsonl", "--predictions and --fhri cannot be combined."),
         ("--fhri --system watch.py:answerer", "--system with --fhri needs --mode live."),
-        ("--fhri --mode live", "--mode live: nobody answers."),
+        ("--fhri --mode live", "--mode live: no system answers."),
         ("--fhri --profile none.yaml", "none.yaml: there is no such file."),
         ("--predictions scores.jsonl", "scores.jsonl:1: the field 'predicted_label' is missing."),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(
-    here: Path, capsys: pytest.CaptureFixture[str], words: str, error: str
-) -> None:
+def test_errors_are_one_line(here: Path, capsys: pytest.CaptureFixture[str], words: str, error: str) -> None:
     assert main(["labels", "score", "--dataset", "demo", *words.split()]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -246,7 +242,7 @@ def test_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("out.csv").read_text().startswith("scenario,threshold,accuracy,macro_f1,hall_precision")
 
 
-def test_sweep_draws(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweep_plot(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     command = ["labels", "sweep", "--dataset", "demo", "--fhri", "--plot"]
     assert main([*command, "sweep.svg"]) == 0
@@ -255,8 +251,8 @@ def test_sweep_draws(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "use .png or .svg" in capsys.readouterr().err
 
 
-def test_a_group_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_group_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["labels"]) == 0
     out = capsys.readouterr().out
-    assert "Measure detectors of hallucinations and contradictions." in out
+    assert "Evaluate detectors of hallucinations and contradictions." in out
     assert "labels sweep" in out

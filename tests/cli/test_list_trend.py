@@ -1,4 +1,4 @@
-"""auepora list --trend: what it shows of a metric over time."""
+"""auepora list --trend: a metric over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from tests.runs.nightly import store
+from tests.history.nightly import store
 
 Listed = Callable[..., tuple[str, str]]
 
@@ -44,10 +44,12 @@ def test_the_line_and_its_change(listed: Listed) -> None:
     assert "change: +0.3361, p = " in out
     assert "1 change; the last one at rag-60-04, from 0.5056 to 0.8417: better" in " ".join(out.split())
     assert "1 runs are alone" in err
-    assert "lines of their own" in err
+    assert "separate lines" in err
 
 
-def test_failures_are_shown_and_are_no_triumph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_shown_and_not_counted_as_gains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for day, (failing, seconds) in enumerate([(0, 0.1)] * 4 + [(30, 0.01)] * 4, start=1):
         store(tmp_path, day, 60, wrong=30, failing=failing, seconds=seconds * (1 + day / 100))
     assert main(["list", "--trend", "recall@1", "--out", str(tmp_path)]) == 0
@@ -60,7 +62,7 @@ def test_failures_are_shown_and_are_no_triumph(tmp_path: Path, capsys: pytest.Ca
     assert "*: calls failed, and the value leaves them out" in shown.err
 
 
-def test_for_machines_and_as_a_picture(listed: Listed, tmp_path: Path) -> None:
+def test_json_and_plot(listed: Listed, tmp_path: Path) -> None:
     picture = tmp_path / "trend.png"
     document = json.loads(listed("--trend", "recall@1", "--json", "--plot", str(picture))[0])
     assert [len(line["points"]) for line in document["lines"]] == [5, 1]
@@ -80,15 +82,15 @@ def test_for_machines_and_as_a_picture(listed: Listed, tmp_path: Path) -> None:
         (("--trend", "recall@1", "--alpha", "5"), "argument --alpha"),
     ],
 )
-def test_refusals(listed: Listed, words: tuple[str, ...], says: str) -> None:
+def test_rejected_arguments(listed: Listed, words: tuple[str, ...], says: str) -> None:
     assert says in listed(*words, code=2)[1]
 
 
-def test_a_list_is_what_it_was(listed: Listed) -> None:
+def test_list_without_trend_is_unchanged(listed: Listed) -> None:
     assert "rag-60-01" in listed()[0]
 
 
-def test_experiments_stand_apart_from_runs(listed: Listed, tmp_path: Path) -> None:
+def test_experiments_are_listed_separately(listed: Listed, tmp_path: Path) -> None:
     document = {
         "evaluation_id": "ab_test_e",
         "timestamp": "2026-03-09T00:00:00Z",

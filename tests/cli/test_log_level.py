@@ -1,4 +1,4 @@
-"""--log-level: what is said on stderr while a command works."""
+"""--log-level: messages on stderr."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli.main import COMMANDS, _command, _parser, main
+from auepora_eval.cli.main import COMMANDS, command_parser, load_command, main
 
 SYSTEM = """
 def shouts(query):
@@ -37,7 +37,7 @@ RUN = ("run", "--dataset", "d.jsonl", "--system", "loud.py:shouts", "--metrics",
         pytest.param(("--log-level", "info"), 8, 10, id="info: attempts, start and end too"),
     ],
 )
-def test_a_level_says_what_is_said(
+def test_level_selects_the_messages(
     work: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], failures: int, others: int
 ) -> None:
     main([*RUN, *flags])
@@ -53,12 +53,12 @@ def test_a_level_says_what_is_said(
     assert events.count("sample.failed") == 8  # the file has them all, whatever is said
 
 
-def test_a_result_that_is_json_stays_json(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_is_not_mixed_with_the_log(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([*RUN, "--json", "--log-level", "debug"])
     assert json.loads(capsys.readouterr().out)["evaluation_id"] == "r"
 
 
-def test_the_logger_is_afterwards_as_it_was(work: Path) -> None:
+def test_logger_is_restored(work: Path) -> None:
     logger = logging.getLogger("auepora_eval")
     before = logger.level, logger.propagate, list(logger.handlers)
     main([*RUN, "--log-level", "debug"])
@@ -67,9 +67,9 @@ def test_the_logger_is_afterwards_as_it_was(work: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_the_flag(name: str) -> None:
-    assert "--log-level" in _parser(name, _command(name)).format_help()
+    assert "--log-level" in command_parser(name, load_command(name)).format_help()
 
 
-def test_a_level_that_is_none_is_refused(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_level_is_an_error(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--log-level", "loud"]) == 2
     assert "--log-level" in capsys.readouterr().err

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from tests.curation.test_llm_tasks import a_good_model
-from tests.journeys.test_silence import WITNESS
+from tests.generate.test_llm_tasks import good_model
+from tests.journeys.test_no_sockets import WITNESS
 from tests.servers import chat_server
 
 CANARY = "sk-canary-0123456789"
@@ -37,8 +37,8 @@ def records(name: str = "offline_dataset.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]
 
 
-def test_tasks_are_made_stopped_and_gone_on_with(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with chat_server(says=a_good_model) as server:
+def test_generation_with_a_budget_can_be_resumed(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chat_server(says=good_model) as server:
         words = [
             "dataset",
             "generate",
@@ -71,21 +71,21 @@ def test_tasks_are_made_stopped_and_gone_on_with(place: Path, capfd: pytest.Capt
     assert "canary" not in said.out + said.err
 
 
-def test_the_table_says_what_is_missing(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with chat_server(["ok", "no text"], a_good_model) as server:
+def test_report_shows_failed_calls(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["ok", "no text"], good_model) as server:
         words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--concurrency", "1"]
         code = main(
             [*words, "--per-document", "1", "--tasks", "qa", "--variants", "none", "--out", "few.jsonl"]
         )
     said = capfd.readouterr()
     assert code == 0
-    assert "refused 1" in said.out
+    assert "failed: refused" in said.out
     assert "--resume makes them" in said.err
     assert Path("few.tasks.jsonl").exists()
 
 
-def test_where_no_call_is_answered_nothing_is_written(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with chat_server(["no text"], a_good_model) as server:
+def test_nothing_is_written_if_no_call_is_answered(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["no text"], good_model) as server:
         words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--budget-calls", "1"]
         assert main([*words, "--tasks", "qa", "--out", "none.jsonl"]) != 0
     assert "nothing is written" in capfd.readouterr().err
@@ -106,7 +106,7 @@ def test_where_no_call_is_answered_nothing_is_written(place: Path, capfd: pytest
         (["--budget-calls", "3"], 2, "--budget-calls is for a language model"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_anything_is_asked(
+def test_bad_arguments_fail_before_the_first_call(
     words: list[str], code: int, says: str, place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["dataset", "generate", "docs", *words]) == code
@@ -116,13 +116,13 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     assert [path.name for path in place.iterdir()] == ["docs"]
 
 
-def test_a_model_that_says_nothing_of_use_leaves_no_dataset(place: Path) -> None:
+def test_model_without_accepted_tasks_writes_no_dataset(place: Path) -> None:
     with chat_server(says=lambda body: {"tasks": []}) as server:
         assert main(["dataset", "generate", "docs", "--llm", f"{server.url}#m", "--tasks", "qa"]) == 2
     assert sorted(path.name for path in place.iterdir()) == ["docs", "offline_tasks.jsonl"]
 
 
-def test_without_a_model_no_socket_is_opened(place: Path) -> None:
+def test_rules_open_no_socket(place: Path) -> None:
     words = ["dataset", "generate", "demo", "--tasks", "qa", "--variants", "none"]
     command = [sys.executable, "-c", WITNESS, json.dumps([words])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Systems that name no documents at all: retrieval is not measured; an empty list is a measurement."""
+"""Systems without documents: retrieval is not measured. An empty list is a measurement."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_recall_of_a_server(
 
 
 def test_the_table_says_why(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("s.py:text") == 0
+    assert run("s.py:text", "--full") == 0
     said = capsys.readouterr().out
     (line,) = [line for line in said.splitlines() if line.startswith("recall@5")]
     assert "0.0000" not in line
@@ -125,7 +125,7 @@ def test_recall_of_predictions(
     assert result(capsys)["value"] == value
 
 
-def test_a_run_in_memory_and_one_that_is_resumed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recall_in_memory_and_after_resume(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = a_dataset(a_sample("s1", "q", relevant="a"), a_sample("s2", "p", relevant="a"))
     plan = EvaluationPlan(parse_metrics("recall@5,hit@5"))
     finished = AueporaEvaluator(lambda query: "a", plan).run(data)

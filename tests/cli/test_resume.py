@@ -1,4 +1,4 @@
-"""`auepora run --resume ID`: what the header remembers is enough for the very same results."""
+"""auepora run --resume ID: the header is enough for the same results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.stable import stable_bytes
 
 
 def test_metrics_keep_their_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

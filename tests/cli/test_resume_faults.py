@@ -1,4 +1,4 @@
-"""Going on after an outage, a spent budget or a change: what is asked, what is refused, what is said."""
+"""Resume after an outage, a spent budget or a change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server
 
 SIZE = 8
@@ -39,7 +39,7 @@ def on(server: ChatServer) -> tuple[str, ...]:
 MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
 
 
-def test_an_outage_is_repaired_in_a_run_that_is_finished(here: Path, capsys: Said) -> None:
+def test_resume_retries_an_outage_of_a_finished_run(here: Path, capsys: Said) -> None:
     with chat_server(["503"] * SIZE + ["ok"]) as server:
         assert run(*on(server), "--retries", "0", "--id", "x") == 3
         assert EvaluationResultsStorage("out").load_tally("x").failed == SIZE
@@ -51,20 +51,20 @@ def test_an_outage_is_repaired_in_a_run_that_is_finished(here: Path, capsys: Sai
         assert EvaluationResultsStorage("out").load_tally("x").failed == 0
         assert run("--resume", "x") == 0  # now there is nothing to do
         assert len(server.requests) == 2 * SIZE
-    assert "there is nothing to go on with." in capsys.readouterr().err
+    assert "nothing to resume." in capsys.readouterr().err
     assert main(["verify", "x", "--out", "out"]) == 0
 
 
-def test_failures_that_would_come_again_are_tried_when_asked_for(here: Path, capsys: Said) -> None:
+def test_retry_failed_repeats_lasting_failures(here: Path, capsys: Said) -> None:
     (here / "mine.py").write_text("def answer(query):\n    raise LookupError(query)\n", encoding="utf-8")
     assert run(*MINE, "--id", "x") == 3
     assert run("--resume", "x") == 3
-    assert f"{SIZE} failures would come again; --retry-failed" in capsys.readouterr().err
+    assert f"{SIZE} failures would happen again; --retry-failed" in capsys.readouterr().err
     (here / "mine.py").write_text("def answer(query):\n    return 'hello'\n", encoding="utf-8")
     assert run("--resume", "x", "--retry-failed") == 0
     said = capsys.readouterr()
     assert f"{SIZE}/{SIZE}" in said.out
-    assert "the file of the system is not what it was" in said.err
+    assert "The file of the system was changed" in said.err
     stored = EvaluationResultsStorage("out").load_results("x")
     first, last = json.loads((here / "out" / "x.results.json").read_text())["configuration"][
         "programs_sha256"
@@ -89,7 +89,7 @@ def test_an_answer_to_another_prompt_is_not_in_the_cache(here: Path, capsys: Sai
         server.requests.clear()
         assert run(*on(server), *cached, "--id", "d", "--prompt", "mine.md") == 0
         assert server.requests == []
-    assert f"cache: {SIZE} of {SIZE} answers were there" in capsys.readouterr().err
+    assert f"cache: {SIZE} of {SIZE} answers reused" in capsys.readouterr().err
 
 
 def test_an_answer_read_from_another_field_is_not_in_the_cache(here: Path) -> None:
@@ -101,7 +101,7 @@ def test_an_answer_read_from_another_field_is_not_in_the_cache(here: Path) -> No
         assert len(server.requests) == 2 * SIZE
 
 
-def test_a_spent_budget_stays_spent_until_a_new_one_is_given(here: Path, capsys: Said) -> None:
+def test_spent_budget_needs_a_new_one(here: Path, capsys: Said) -> None:
     (here / "mine.py").write_text(
         "def answer(query):\n    print('ASKED')\n    return 'hello'\n", encoding="utf-8"
     )
@@ -112,7 +112,7 @@ def test_a_spent_budget_stays_spent_until_a_new_one_is_given(here: Path, capsys:
     assert run("--resume", "x") == 1
     said = capsys.readouterr().err
     assert "ASKED" not in said
-    assert "the budget of 3 calls is spent" in said
+    assert "the budget of 3 calls is used up" in said
     assert run("--resume", "x", "--budget-calls", "2") == 1
     assert capsys.readouterr().err.count("ASKED") == 2
     assert run("--resume", "x", "--budget-calls", "9") == 0
@@ -134,10 +134,10 @@ def test_prices_are_remembered(here: Path, capsys: Said) -> None:
 
 def test_a_cost_without_prices_names_the_flags(here: Path, capsys: Said) -> None:
     assert run(*MINE, "--budget-cost", "1", "--id", "x") == 2
-    assert "--budget-cost: there are no prices to reckon with. Give --price-input" in capsys.readouterr().err
+    assert "--budget-cost needs --price-input" in capsys.readouterr().err
 
 
-def test_another_server_or_prompt_is_refused(here: Path, capsys: Said) -> None:
+def test_other_server_or_prompt_is_rejected(here: Path, capsys: Said) -> None:
     (here / "mine.md").write_text("# system\nAnswer.\n# user\nSay {{material}}\n", encoding="utf-8")
     with chat_server() as server, chat_server() as other:
         assert run(*on(server), "--prompt", "mine.md", "--budget-calls", "3", "--id", "x") == 1
@@ -154,7 +154,7 @@ def test_another_server_or_prompt_is_refused(here: Path, capsys: Said) -> None:
         assert (len(server.requests), len(other.requests)) == (3, 0)
 
 
-def test_a_changed_dataset_is_told_by_its_size(here: Path, capsys: Said) -> None:
+def test_changed_dataset_is_described_by_its_size(here: Path, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
     (here / "d.jsonl").write_text(lines(4), encoding="utf-8")
     capsys.readouterr()
@@ -164,9 +164,7 @@ def test_a_changed_dataset_is_told_by_its_size(here: Path, capsys: Said) -> None
     assert "of 4 samples have an output" not in said
 
 
-def test_a_run_is_gone_on_with_from_another_folder(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
+def test_resume_from_another_folder(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
     (here / "else").mkdir()
     monkeypatch.chdir(here / "else")

@@ -1,4 +1,4 @@
-"""`--retry-on`: errors of one's own that may pass, now and when the run is gone on with."""
+"""--retry-on: custom errors are retried, now and on resume."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli.call_flags import call_policy
 from auepora_eval.cli.main import main
-from auepora_eval.core.policy import PASSING
+from auepora_eval.core.calls.policy import PASSING
+from auepora_eval.core.settings import RunSettings
 
 SYSTEM = """
 from pathlib import Path
@@ -41,43 +41,46 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["Loading", "mine.Loading", "KeyError,LookupError"])
-def test_an_error_that_is_named_is_tried_again(here: Path, name: str) -> None:
+def test_named_error_is_retried(here: Path, name: str) -> None:
     assert main([*RUN, *PATIENT, "--retry-on", name, "--id", "x"]) == 0
     assert len((here / "asked").read_text()) == 5
 
 
-def test_without_a_name_it_is_not(here: Path) -> None:
+def test_unnamed_error_is_not_retried(here: Path) -> None:
     assert main([*RUN, *PATIENT, "--id", "x"]) == 3
     assert len((here / "asked").read_text()) == 3
 
 
-def test_a_run_that_is_gone_on_with_asks_again_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_retries_named_errors(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "failing").write_text("9", encoding="utf-8")
     assert main([*RUN, *PATIENT, "--retry-on", "Loading", "--id", "x"]) == 3
     (here / "failing").write_text("0", encoding="utf-8")
     assert main(["run", "--resume", "x", "--out", "r"]) == 0
-    assert "3 of them failed and are asked again" in capsys.readouterr().err
+    assert "3 of them failed and are retried" in capsys.readouterr().err
     assert json.loads(Path("r/x.run/header.json").read_text())["configuration"]["retry_on"] == "Loading"
 
 
-def test_a_plan_may_name_them() -> None:
+def test_retry_on_in_a_plan() -> None:
     settings = {"system": "mine.py:f", "concurrency": 1, "retries": 1}
-    assert call_policy({**settings, "retry_on": ["Loading", "a.Busy"]}).retry_on == (
+    assert RunSettings.merged({**settings, "retry_on": ["Loading", "a.Busy"]}).call_policy().retry_on == (
         *PASSING,
         "Loading",
         "Busy",
     )
-    assert call_policy(settings).retry_on == PASSING
+    assert RunSettings.merged(settings).call_policy().retry_on == PASSING
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--retry-on", "Loading"], "--retry-on: nothing is tried again. Give --retries N too."),
-        (["--retries", "1", "--retry-on", "no name"], "--retry-on: 'no name' is no name of an error."),
-        (["--retries", "1", "--retry-on", ""], "--retry-on: '' is no name of an error."),
+        (["--retry-on", "Loading"], "--retry-on needs --retries N."),
+        (
+            ["--retries", "1", "--retry-on", "no name"],
+            "--retry-on: 'no name' is not the name of an exception class.",
+        ),
+        (["--retries", "1", "--retry-on", ""], "--retry-on: '' is not the name of an exception class."),
     ],
 )
-def test_what_is_refused(here: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_arguments(here: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, *words, "--id", "x"]) == 2
     assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`auepora score` and `rescore` on several processors: the same results, and what is refused."""
+"""auepora score and rescore on several processors: the same results, and errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core import scored_chunks
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.core import scoring as scored_chunks
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.stable import stable_bytes
 
 SIZE = 1_700
 WORDS = ["north", "pier", "light", "boat", "keeper"]
@@ -79,12 +79,12 @@ def test_workers_score_the_same(auepora: Run, flags: tuple[str, ...]) -> None:
     assert stored(f"{name}-more") == stored(f"{name}-more-plain")
 
 
-def test_a_cluster_needs_the_executor_that_has_one(auepora: Run) -> None:
+def test_ray_address_needs_the_ray_executor(auepora: Run) -> None:
     for words in (("score", "--dataset", "d.jsonl", "--outputs", "p.jsonl"), ("rescore", "none")):
         err = auepora(*words, "--metrics", "mrr", "--address", "auto", code=2)
         assert "--address is for a cluster: add --executor ray" in err
 
 
-def test_threads_would_gain_nothing_and_are_no_choice(auepora: Run) -> None:
+def test_threads_cannot_score(auepora: Run) -> None:
     err = auepora("rescore", "a", "--metrics", "mrr", "--executor", "threads", code=2)
     assert "invalid choice: 'threads'" in err

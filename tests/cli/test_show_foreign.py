@@ -1,4 +1,4 @@
-"""auepora show on a results file of another tool: what it says, as it says it."""
+"""auepora show on a results file of another tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_summary_and_metrics_of_the_document(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("words", [("--worst", "mrr"), ("--sample", "1")])
-def test_it_has_no_samples(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_run_has_no_samples(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(SEED), *words]) == 4
     assert "no samples and outputs" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""auepora run --stop-when clear: what a user types, reads, and may do with the run afterwards."""
+"""auepora run --stop-when clear: output, and later commands on the run."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def stopping(runs: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def test_what_it_says(auepora: Auepora, runs: Path) -> None:
+def test_report(auepora: Auepora, runs: Path) -> None:
     words = ("--stop-when", "clear", "--min", "recall@5=0.3", "--id", "again", "--concurrency", "4")
     out, err = auepora("run", *DEMO, *words)
-    assert "asked in random order (seed 0)" in err
-    assert "clear: recall@5 at least 0.3?" in err
+    assert "samples run in random order (seed 0)" in err
+    assert "decided: recall@5 at least 0.3" in err
     assert "Stopped early, after" in out
     assert "recall@5 is at least 0.3" in out
     assert "do not hold here" in out
@@ -58,7 +58,7 @@ def test_what_it_says(auepora: Auepora, runs: Path) -> None:
     assert told["goals"][0]["verdict"] == "yes"
 
 
-def test_it_is_shown_verified_reported_and_rescored_as_what_it_is(auepora: Auepora, runs: Path) -> None:
+def test_stopped_run_is_marked_in_every_command(auepora: Auepora, runs: Path) -> None:
     assert "Stopped early, after" in auepora("show", "early")[0]
     assert "ok" in auepora("verify", "early")[0]
     assert "Stopped early, after" in auepora("report", "early", "--markdown")[0]
@@ -73,7 +73,7 @@ def test_it_is_shown_verified_reported_and_rescored_as_what_it_is(auepora: Auepo
     assert "ok" in auepora("verify", "more")[0]
 
 
-def test_it_is_not_compared_as_if_it_had_run_to_the_end(auepora: Auepora) -> None:
+def test_stopped_run_is_not_compared_as_complete(auepora: Auepora) -> None:
     _, err = auepora("compare", "base", "early", code=2)
     assert "early stopped after" in err
     assert "--allow-mismatch" in err
@@ -87,7 +87,7 @@ def test_against_a_baseline(auepora: Auepora, runs: Path) -> None:
     assert stopping(runs, "same")["baseline_id"] == "base"
 
 
-def test_a_plan_may_say_it(auepora: Auepora, runs: Path, tmp_path: Path) -> None:
+def test_stop_when_in_a_plan(auepora: Auepora, runs: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.config.yaml"
     lines = ("dataset: demo", f"system: {DEMO[3]}", "metrics: [recall@5, hit@5]", "stop_when: clear")
     plan.write_text("\n".join([*lines, "min: [recall@5=0.3]", "id: planned"]), encoding="utf-8")
@@ -95,7 +95,7 @@ def test_a_plan_may_say_it(auepora: Auepora, runs: Path, tmp_path: Path) -> None
     assert stopping(runs, "planned") == stopping(runs, "early")
 
 
-def test_resumed_it_knows_its_rule(auepora: Auepora, runs: Path) -> None:
+def test_resume_keeps_the_stopping_rule(auepora: Auepora, runs: Path) -> None:
     (runs / "early.results.json").rename(runs / "early.gone")
     try:
         out, _ = auepora("run", "--resume", "early")
@@ -107,18 +107,21 @@ def test_resumed_it_knows_its_rule(auepora: Auepora, runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--min", "recall@5=0.5"), "--min says when to stop: add --stop-when clear"),
-        (("--stop-when", "clear"), "Name a limit (--min) or a --baseline"),
+        (("--min", "recall@5=0.5"), "--min is for early stopping: add --stop-when clear"),
+        (("--stop-when", "clear"), "give --min, --max or --baseline"),
         (("--stop-when", "clear", "--min", "0.5"), "names no metric"),
         (("--stop-when", "clear", "--min", "recall@5=high"), "has no number"),
         (("--stop-when", "clear", "--min", "mrr=0.5"), "mrr is to become clear, but is not measured"),
-        (("--stop-when", "clear", "--baseline", "base"), "which metric decides? Name it with --stop-on"),
-        (("--stop-when", "clear", "--margin", "0.1"), "are about a --baseline"),
-        (("--stop-when", "clear", "--baseline", "base", "--margin", "hit@5=-1"), "a margin is a positive"),
-        (("--stop-when", "clear", "--baseline", "nobody", "--stop-on", "hit@5"), "there is no run 'nobody'"),
+        (
+            ("--stop-when", "clear", "--baseline", "base"),
+            "--baseline needs the metric that decides: give --stop-on",
+        ),
+        (("--stop-when", "clear", "--margin", "0.1"), "need a baseline: give --baseline RUN"),
+        (("--stop-when", "clear", "--baseline", "base", "--margin", "hit@5=-1"), "A margin is a positive"),
+        (("--stop-when", "clear", "--baseline", "nobody", "--stop-on", "hit@5"), "No run 'nobody'"),
     ],
 )
-def test_what_is_refused(auepora: Auepora, runs: Path, words: tuple[str, ...], told: str) -> None:
+def test_bad_arguments(auepora: Auepora, runs: Path, words: tuple[str, ...], told: str) -> None:
     _, err = auepora("run", *DEMO, "--id", "refused", *words, code=2)
     assert told in err
     assert not (runs / "refused.results.json").exists()

@@ -1,4 +1,4 @@
-"""--json on a run that was stopped: one document that says so."""
+"""--json on a stopped run prints one document."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def asked(system: str, *flags: str) -> list[str]:
 @pytest.mark.parametrize(
     ("system", "flags", "why", "kept"),
     [
-        ("answers", ("--budget-calls", "5"), "the budget of 5 calls is spent", 5),
+        ("answers", ("--budget-calls", "5"), "the budget of 5 calls is used up", 5),
         ("fails", ("--breaker", "3"), "https://u:***@h/ is down", 3),
     ],
 )
-def test_a_run_that_is_stopped_says_so(
+def test_stopped_run_prints_json(
     system: str,
     flags: tuple[str, ...],
     why: str,
@@ -66,9 +66,7 @@ def test_a_run_that_is_stopped_says_so(
     assert told == {"evaluation_id": "r", "kept": kept, "samples": 60, "resume": resume}
 
 
-def test_the_line_goes_on_and_a_finished_run_has_its_results_again(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_printed_command_resumes_the_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked("answers", "--budget-calls", "5")) == 1
     line = json.loads(capsys.readouterr().out)["resume"]
     assert main([*line.split()[1:], "--budget-calls", "100", "--json"]) == 0
@@ -78,7 +76,7 @@ def test_the_line_goes_on_and_a_finished_run_has_its_results_again(
     assert json.loads(capsys.readouterr().out) == results
 
 
-def test_a_signal_is_told_too(work: Path) -> None:
+def test_signal_is_reported_in_json(work: Path) -> None:
     words = [sys.executable, "-m", "auepora_eval", *asked("waits")]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for _ in range(600):

@@ -1,4 +1,4 @@
-"""auepora show and verify on what is stored beside runs: experiments, recordings, benchmark files."""
+"""auepora show and verify on experiments, recordings and benchmark files."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_experiment_is_verified_by_its_runs(say: Say, experiment: Path) -> No
         (lambda found: found.update(evaluation_id="ab_test_other"), "evaluation_id: the file says"),
     ],
 )
-def test_an_edited_experiment_does_not_fit(
+def test_edited_experiment_is_inconsistent(
     say: Say, experiment: Path, change: Callable[[Any], None], what: str
 ) -> None:
     path = experiment
@@ -114,7 +114,7 @@ def test_an_edited_experiment_does_not_fit(
         lambda found: next(iter(found["variants"].values())).update(run="../../x"),
     ],
 )
-def test_a_strange_experiment_is_no_crash(say: Say, experiment: Path, change: Callable[[Any], None]) -> None:
+def test_malformed_experiment_is_an_error(say: Say, experiment: Path, change: Callable[[Any], None]) -> None:
     path = experiment
     changed(path, change)
     assert "Traceback" not in say("verify", str(path), code=2)[1]
@@ -139,7 +139,7 @@ def test_recordings_and_reports(say: Say) -> None:
     assert "comparisons: the file says" in say("verify", reports[0], code=1)[0]
 
 
-def test_baselines_are_held_against_their_recordings(say: Say) -> None:
+def test_baselines_are_checked_against_their_recordings(say: Say) -> None:
     recorded("monday.benchmark.json", 1.0)
     say("bench-record", "monday.benchmark.json", "--baselines", "b.benchmark.json")
     assert "op: 1 recording, the last 2026-03-01T00:00:07Z" in say("show", "b.benchmark.json")[0]

@@ -1,4 +1,4 @@
-"""The command in odd surroundings: narrow screens, poor encodings, closed streams, signals."""
+"""The command with narrow screens, poor encodings, closed streams and signals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def auepora(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize("width", [30, 45, 60, 80, 120])
-def test_nothing_is_cut_off_whatever_the_width(
+def test_nothing_is_cut_at_any_width(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
@@ -55,22 +55,22 @@ def test_nothing_is_cut_off_whatever_the_width(
         "--metrics",
         "exact_match,mean_latency",
     ]
-    assert main([*words, "--id", "x"]) == 0
+    assert main([*words, "--id", "x", "--full"]) == 0
     out = capsys.readouterr().out
     for text in ("exact_match", "mean_latency[end_to_end]", "1.0000", "50/50", "Failed", "[0.929, 1.000]"):
         assert text in out
-    table = out[out.index("\n") : out.index("Look closer")]
+    table = out[out.index("\n") : out.index("Next:")]
     assert all(len(line.rstrip()) <= width for line in table.splitlines())
 
 
-def test_an_encoding_without_our_letters(here: Path) -> None:
+def test_terminal_encoding_without_unicode(here: Path) -> None:
     for words in (("metrics", "recall@5"), ("run", "--dataset", "d.jsonl", "--system", "quick.py:system")):
         done = auepora(*words, PYTHONIOENCODING="ascii")
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
 
 
-def test_what_a_system_prints_does_not_spoil_the_json(here: Path) -> None:
+def test_prints_of_a_system_are_not_in_the_json(here: Path) -> None:
     done = auepora("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--json")
     assert done.stdout.startswith("{")
     assert "hello from the system" in done.stderr
@@ -78,7 +78,7 @@ def test_what_a_system_prints_does_not_spoil_the_json(here: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("word", ["metrics", "--help"])
-def test_a_full_disk_behind_stdout_is_a_storage_error(here: Path, word: str) -> None:
+def test_full_disk_on_stdout_is_a_storage_error(here: Path, word: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "auepora_eval", word],
@@ -93,7 +93,7 @@ def test_a_full_disk_behind_stdout_is_a_storage_error(here: Path, word: str) -> 
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopping_keeps_what_is_finished_and_says_what_to_do(here: Path, number: int, code: int) -> None:
+def test_interrupt_keeps_outputs_and_shows_the_resume_command(here: Path, number: int, code: int) -> None:
     words = ("run", "--dataset", "d.jsonl", "--system", "slow.py:system", "--id", "x", "--out", "runs")
     running = subprocess.Popen(
         [sys.executable, "-m", "auepora_eval", *words],
@@ -142,7 +142,7 @@ def test_a_long_table_on_a_narrow_screen(
     assert any("299" in line for line in lines)
 
 
-def left_by_its_reader(*words: str, together: bool = False, **environment: str) -> tuple[int, str]:
+def with_closed_reader(*words: str, together: bool = False, **environment: str) -> tuple[int, str]:
     """The exit code of a command that writes to a pipe nobody reads, and what it said beside it."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -160,14 +160,14 @@ def left_by_its_reader(*words: str, together: bool = False, **environment: str) 
 
 @pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
 @pytest.mark.parametrize("together", [False, True])
-def test_a_verdict_does_not_depend_on_who_reads_it(here: Path, form: tuple[str, ...], together: bool) -> None:
+def test_exit_code_does_not_depend_on_the_reader(here: Path, form: tuple[str, ...], together: bool) -> None:
     run = ("--dataset", "d.jsonl", "--system", "quick.py:system", "--metrics", "exact_match")
     assert main(["run", *run, "--id", "x"]) == 0
     files = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(here / "summary.md")}
     for rule, code in (("exact_match=1", 0), ("exact_match=1.1", 1), ("mrr=0.1", 3)):
         junit = here / f"{code}.xml"
         words = ("gate", "x", "--min", rule, "--junit", str(junit), *form)
-        found, err = left_by_its_reader(*words, together=together, **files)
+        found, err = with_closed_reader(*words, together=together, **files)
         assert found == code
         assert junit.exists()
         assert ("::error" in err) is (code != 0 and not together)
@@ -176,9 +176,9 @@ def test_a_verdict_does_not_depend_on_who_reads_it(here: Path, form: tuple[str, 
     assert (here / "summary.md").read_text(encoding="utf-8").count("### gate") == 3
 
 
-def test_a_command_without_a_verdict_is_done_when_its_reader_leaves(here: Path) -> None:
+def test_command_without_verdict_ends_with_its_reader(here: Path) -> None:
     for words in (("metrics",), ("--help",), ("dataset",), ("gate", "--help"), ("--version",)):
-        assert left_by_its_reader(*words) == (0, "")
-    code, err = left_by_its_reader("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--id", "y")
+        assert with_closed_reader(*words) == (0, "")
+    code, err = with_closed_reader("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--id", "y")
     assert code == 0
     assert "stored: " in err

@@ -1,4 +1,4 @@
-"""Runs that were begun and not finished: whoever lost the terminal finds them, and the line that goes on."""
+"""list, show and resume name unfinished runs with the command that resumes them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import psutil
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import NotFoundError, RunStoppedError
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.lock import RunLock
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.journal.lock import RunLock
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 Said = pytest.CaptureFixture[str]
@@ -39,7 +39,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_list_has_the_unfinished_ones(here: Path, capsys: Said) -> None:
+def test_list_shows_unfinished_runs(here: Path, capsys: Said) -> None:
     assert main(["list", "--out", "my runs"]) == 0
     said = capsys.readouterr()
     assert "no runs" not in said.err
@@ -53,14 +53,14 @@ def test_a_list_has_the_unfinished_ones(here: Path, capsys: Said) -> None:
     assert "--resume y" not in out
 
 
-def test_a_list_for_programs_is_of_results_and_names_them_beside(here: Path, capsys: Said) -> None:
+def test_json_list_has_unfinished_runs_separately(here: Path, capsys: Said) -> None:
     assert main(["list", "--json", "--out", "my runs"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out) == []
     assert "note: x is not finished, 3 of 8: auepora run --resume x --out 'my runs'" in said.err
 
 
-def test_a_run_under_way_is_not_to_be_resumed(here: Path, capsys: Said) -> None:
+def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None:
     with RunLock(here / "my runs" / "x.run"):
         assert main(["list", "--out", "my runs"]) == 0
         out = flat(capsys.readouterr().out)
@@ -72,7 +72,7 @@ def test_a_run_under_way_is_not_to_be_resumed(here: Path, capsys: Said) -> None:
 
 
 @pytest.mark.parametrize("host", [platform.node(), "container-1"])
-def test_a_run_whose_lock_nobody_holds_is_to_be_resumed(here: Path, capsys: Said, host: str) -> None:
+def test_run_with_a_stale_lock_is_offered_for_resume(here: Path, capsys: Said, host: str) -> None:
     other = psutil.Process(os.getppid())
     note = {"pid": other.pid, "process_started": other.create_time(), "host": host}
     (here / "my runs" / "x.run" / "lock").write_text(json.dumps(note), encoding="utf-8")
@@ -90,22 +90,19 @@ def test_a_damaged_header_does_not_end_the_list(here: Path, capsys: Said, conten
 
 
 @pytest.mark.parametrize("command", ["show", "report", "verify"])
-def test_whoever_asks_for_it_is_told_how_to_go_on(here: Path, capsys: Said, command: str) -> None:
+def test_show_prints_the_resume_command(here: Path, capsys: Said, command: str) -> None:
     assert main([command, "x", "--out", "my runs"]) == 2
     said = capsys.readouterr().err
     assert "run 'x' is not finished: 3 of 8 samples have an output." in said
-    assert "Go on with it: auepora run --resume x --out 'my runs'" in said
+    assert "Resume it: auepora run --resume x --out 'my runs'" in said
 
 
-def test_a_wrong_id_is_told_the_unfinished_ones_too(here: Path, capsys: Said) -> None:
+def test_wrong_id_lists_unfinished_runs(here: Path, capsys: Said) -> None:
     assert main(["show", "z", "--out", "my runs"]) == 2
-    assert (
-        "there is no run 'z'. It has no runs that are finished; not finished are x."
-        in capsys.readouterr().err
-    )
+    assert "No run 'z' in my runs. It has no finished runs. Unfinished: x." in capsys.readouterr().err
 
 
-def test_in_python_too(tmp_path: Path) -> None:
+def test_unfinished_runs_in_python(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     world = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
     plan = EvaluationPlan(parse_metrics("exact_match"))

@@ -1,4 +1,4 @@
-"""What every executor promises: each result once, exceptions as results, and only a window of items taken."""
+"""The contract of every executor: each result once, exceptions as results, a window of items."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any, cast
 
 import pytest
 
-from auepora_eval.core.executor import Executor, window
+from auepora_eval.core.calls.executor import Executor, window
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import RunStoppedError
-from auepora_eval.execution.local import EXECUTORS
+from auepora_eval.execution.local import EXECUTORS, WarmedUp
 from auepora_eval.execution.systems import load_system
-from auepora_eval.execution.warm_up import WarmedUp
 from tests.builders import a_dataset, a_sample
 from tests.execution.worker_calls import squared, squared_async
 
@@ -27,7 +26,7 @@ RAY = os.environ.get("AUEPORA_RAY", "")
 every_executor = pytest.mark.parametrize("name", ("ray",) if RAY else LOCAL)
 
 
-def an_executor(name: str, **options: Any) -> Executor:
+def executor_named(name: str, **options: Any) -> Executor:
     where = {"address": RAY} if name == "ray" else {}
     return EXECUTORS.get(name)(**{"concurrency": 3, **where, **options})
 
@@ -60,14 +59,14 @@ def collect(source: Iterator[tuple[int, Any]], results: list[tuple[int, Any]]) -
         results.append(pair)
 
 
-def test_every_executor_is_here() -> None:
+def test_every_executor_is_tested() -> None:
     assert set(EXECUTORS) == {*LOCAL, "ray"}
 
 
 @every_executor
 @pytest.mark.parametrize("call", [squared, squared_async])
-def test_every_item_has_one_result_whatever_it_is(name: str, call: Callable[[int], Any]) -> None:
-    results = list(an_executor(name).map(call, range(40)))
+def test_every_item_has_one_result(name: str, call: Callable[[int], Any]) -> None:
+    results = list(executor_named(name).map(call, range(40)))
     assert sorted(place for place, _ in results) == list(range(40))
     found = dict(results)
     error = found.pop(7)
@@ -78,14 +77,14 @@ def test_every_item_has_one_result_whatever_it_is(name: str, call: Callable[[int
 
 @every_executor
 def test_no_items_no_results(name: str) -> None:
-    assert list(an_executor(name).map(squared, iter(()))) == []
+    assert list(executor_named(name).map(squared, iter(()))) == []
 
 
 @every_executor
-def test_items_without_end_are_taken_a_window_at_a_time(name: str) -> None:
+def test_endless_items_are_read_in_windows(name: str) -> None:
     numbers = Counted()
     most = 0
-    with closing(cast(Any, an_executor(name).map(squared, numbers))) as results:
+    with closing(cast(Any, executor_named(name).map(squared, numbers))) as results:
         for yielded, _ in enumerate(itertools.islice(results, 3 * most_under_way(name)), start=1):
             most = max(most, numbers.taken - (yielded - 1))
     assert most <= most_under_way(name)
@@ -95,7 +94,7 @@ def test_items_without_end_are_taken_a_window_at_a_time(name: str) -> None:
 @every_executor
 def test_closing_early_stops(name: str) -> None:
     numbers = Counted()
-    results = cast(Any, an_executor(name).map(squared, numbers))
+    results = cast(Any, executor_named(name).map(squared, numbers))
     next(results)
     results.close()
     taken = numbers.taken
@@ -104,32 +103,32 @@ def test_closing_early_stops(name: str) -> None:
 
 
 @every_executor
-def test_a_run_that_is_to_stop_yields_what_is_under_way_and_raises(name: str) -> None:
+def test_stop_yields_calls_in_progress_and_raises(name: str) -> None:
     results: list[tuple[int, Any]] = []
     with pytest.raises(RunStoppedError, match="enough"):
-        collect(an_executor(name).map(stopping, itertools.count()), results)
+        collect(executor_named(name).map(stopping, itertools.count()), results)
     assert {place for place, _ in results} >= set(range(20))
     assert len(results) == len(dict(results)) <= 20 + most_under_way(name)
 
 
 @every_executor
-def test_a_source_that_fails_says_so(name: str) -> None:
+def test_error_of_the_source_is_raised(name: str) -> None:
     def source() -> Iterator[int]:
         yield from range(3)
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        list(an_executor(name).map(squared, source()))
+        list(executor_named(name).map(squared, source()))
 
 
-@every_executor
-def test_warm_up_calls_are_made_and_forgotten(name: str) -> None:
-    warmed = WarmedUp(an_executor(name), 2)
+@pytest.mark.parametrize("name", ["serial", "threads", "async"])
+def test_warm_up_calls_have_no_results(name: str) -> None:
+    warmed = WarmedUp(executor_named(name), 2)
     assert sorted(warmed.map(squared, iter(range(6)))) == [(n, n * n) for n in range(6)]
 
 
 @every_executor
-def test_a_named_system_gives_the_same_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_by_name_gives_the_same_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from auepora_eval.core.plan import EvaluationPlan
     from auepora_eval.metrics.parse import parse_metrics
 
@@ -139,7 +138,7 @@ def test_a_named_system_gives_the_same_run(name: str, monkeypatch: pytest.Monkey
     )
     system = load_system("tests.execution.worker_calls:Quiet")
     plain = AueporaEvaluator(system, plan).run(dataset)
-    run = AueporaEvaluator(system, plan, executor=an_executor(name)).run(dataset)
+    run = AueporaEvaluator(system, plan, executor=executor_named(name)).run(dataset)
     assert run.results == plain.results
     assert [o.error and (o.error.type, o.error.message) for o in run.outputs] == [
         o.error and (o.error.type, o.error.message) for o in plain.outputs
@@ -148,8 +147,8 @@ def test_a_named_system_gives_the_same_run(name: str, monkeypatch: pytest.Monkey
 
 
 @every_executor
-def test_several_maps_at_a_time(name: str) -> None:
-    executor, found = an_executor(name, concurrency=2), []
+def test_concurrent_maps(name: str) -> None:
+    executor, found = executor_named(name, concurrency=2), []
 
     def work() -> None:
         found.append(sorted(executor.map(abs, range(30))))

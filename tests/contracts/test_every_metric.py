@@ -1,4 +1,4 @@
-"""What every registered metric keeps, now and whatever is added."""
+"""The contract of every registered metric."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.batch import Batch
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
-from auepora_eval.core.scores import Scores
+from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.io.results_json import metric_entry
+from auepora_eval.io.results.document import metric_entry
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, an_output, small_world
 
@@ -35,12 +34,12 @@ every_metric = pytest.mark.parametrize("metric", EVERY_METRIC, ids=lambda metric
 
 
 @every_metric
-def test_the_small_world_is_scored(metric: SampleMetric) -> None:
+def test_small_dataset_is_scored(metric: SampleMetric) -> None:
     result = metric.compute(*small_world())
     low, high = metric.bounds
     assert low <= result.value <= high
     assert result.details["num_samples"] > 0
-    assert result.target in TargetCategory
+    assert isinstance(result.target, TargetCategory)
 
 
 @every_metric
@@ -60,7 +59,7 @@ def _value_in_order(name: str) -> float:
 @every_metric
 @given(cuts=st.sets(st.integers(1, 11)), failed=st.sets(st.integers(0, 11), max_size=3))
 @settings(max_examples=8, deadline=None)
-def test_a_score_does_not_depend_on_the_batch(metric: SampleMetric, cuts: set[int], failed: set[int]) -> None:
+def test_score_does_not_depend_on_the_batch(metric: SampleMetric, cuts: set[int], failed: set[int]) -> None:
     if metric.whole_batch:
         return  # it says so, and gets all samples at once
     samples, outputs = small_world()
@@ -94,12 +93,12 @@ def _without_padding(scores: Scores) -> list[bytes]:
 
 
 @every_metric
-def test_the_name_parses_back(metric: SampleMetric) -> None:
+def test_name_round_trip(metric: SampleMetric) -> None:
     assert parse_metric(metric.name) == metric
 
 
 @every_metric
-def test_it_says_what_it_is(metric: SampleMetric) -> None:
+def test_metric_describes_itself(metric: SampleMetric) -> None:
     text = type(metric).__doc__ or ""
     assert len(text.strip().splitlines()[0]) > 20
     assert isinstance(metric.higher_is_better, bool)
@@ -108,7 +107,7 @@ def test_it_says_what_it_is(metric: SampleMetric) -> None:
 
 
 @every_metric
-def test_a_sample_that_lacks_its_fields_is_skipped_and_changes_no_value(metric: SampleMetric) -> None:
+def test_sample_without_required_fields_is_skipped(metric: SampleMetric) -> None:
     samples, outputs = small_world()
     more = metric.compute([*samples, EvaluationSample("bare", "a query")], [*outputs, an_output()])
     before = metric.compute(samples, outputs)
@@ -122,7 +121,7 @@ def test_a_sample_that_lacks_its_fields_is_skipped_and_changes_no_value(metric: 
 
 
 @every_metric
-def test_a_failure_is_counted_and_bounds_the_value(metric: SampleMetric) -> None:
+def test_failure_is_counted_and_bounds_the_value(metric: SampleMetric) -> None:
     samples, outputs = small_world()
     full = metric.compute(samples, outputs)
     place = max(n for n, score in enumerate(full.scores) if score.value is not None)
@@ -139,7 +138,7 @@ def test_a_failure_is_counted_and_bounds_the_value(metric: SampleMetric) -> None
 
 
 @every_metric
-def test_all_failed_is_not_a_number(metric: SampleMetric) -> None:
+def test_value_is_nan_if_all_failed(metric: SampleMetric) -> None:
     samples, _ = small_world()
     result = metric.compute(samples, [a_failure()] * 10)
     if metric.scores_failures:
@@ -152,21 +151,21 @@ def test_all_failed_is_not_a_number(metric: SampleMetric) -> None:
 
 
 @every_metric
-def test_no_samples_is_not_a_number(metric: SampleMetric) -> None:
+def test_value_is_nan_without_samples(metric: SampleMetric) -> None:
     result = metric.compute([], [])
     assert math.isnan(result.value)
     assert result.details["num_total"] == 0
 
 
 @every_metric
-def test_unequal_lists_are_refused(metric: SampleMetric) -> None:
+def test_lists_of_unequal_length_are_errors(metric: SampleMetric) -> None:
     samples, outputs = small_world()
     with pytest.raises(ValueError, match="10 samples but 4 outputs"):
         metric.compute(samples, outputs[:4])
 
 
 @every_metric
-def test_the_aggregate_of_a_stack_is_the_aggregate_one_by_one(metric: SampleMetric) -> None:
+def test_aggregate_of_a_stack_equals_single_aggregates(metric: SampleMetric) -> None:
     rows = Scores.of(metric.compute(*small_world()).scores).rows()
     draws = np.random.default_rng(0).integers(len(rows), size=(7, len(rows)))
     stacked = metric.aggregate(rows[draws])
@@ -175,7 +174,7 @@ def test_the_aggregate_of_a_stack_is_the_aggregate_one_by_one(metric: SampleMetr
 
 
 @every_metric
-def test_the_interval_holds_the_value(metric: SampleMetric) -> None:
+def test_interval_contains_the_value(metric: SampleMetric) -> None:
     samples, outputs = small_world()
     twenty = [(s, o) for _ in range(4) for s, o in zip(samples, outputs, strict=True)]
     for sample, _ in twenty:
@@ -188,7 +187,7 @@ def test_the_interval_holds_the_value(metric: SampleMetric) -> None:
 
 
 @every_metric
-def test_a_result_survives_json(metric: SampleMetric) -> None:
+def test_result_json_round_trip(metric: SampleMetric) -> None:
     samples, outputs = small_world()
     for result in (metric.compute(samples, outputs), metric.compute(samples, [a_failure()] * 10)):
         entry = json.loads(json.dumps(metric_entry(result), allow_nan=False))
@@ -198,7 +197,7 @@ def test_a_result_survives_json(metric: SampleMetric) -> None:
 
 
 @every_metric
-def test_nothing_is_changed_and_the_same_comes_again(metric: SampleMetric) -> None:
+def test_scoring_changes_no_input_and_is_repeatable(metric: SampleMetric) -> None:
     samples, outputs = small_world()
     first = metric.compute(samples, outputs)
     assert metric.compute(samples, outputs) == first
@@ -206,7 +205,7 @@ def test_nothing_is_changed_and_the_same_comes_again(metric: SampleMetric) -> No
 
 
 @every_metric
-def test_hostile_output_is_scored_or_explained(metric: SampleMetric) -> None:
+def test_hostile_output_is_scored_or_skipped(metric: SampleMetric) -> None:
     samples, _ = small_world()
     hostile = ["\x00", "\ud800 lone", "🙂" * 1000, "<script>", "a" * 100_000] * 2
     outputs: list[SystemOutputs] = [
@@ -220,7 +219,7 @@ def test_hostile_output_is_scored_or_explained(metric: SampleMetric) -> None:
 
 
 @every_metric
-def test_a_failure_that_the_metric_is_not_about_has_no_bounds_and_no_noise(metric: SampleMetric) -> None:
+def test_failure_of_another_target_has_no_bounds(metric: SampleMetric) -> None:
     samples, _ = small_world()
     for sample in samples:
         result = metric.compute([sample], [a_failure()])

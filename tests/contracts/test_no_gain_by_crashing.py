@@ -1,4 +1,4 @@
-"""No system gains by crashing: a run and the same run with failures, on every metric that there is."""
+"""No system gains by crashing: a run and the same run with failures, on every metric."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.comparison import paired_tests
+from auepora_eval.comparison.pairing import Pairing
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
-from auepora_eval.core.scores import as_columns
+from auepora_eval.core.scores import Batch, as_columns
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.runs import paired_tests
-from auepora_eval.runs.pairing import Pairing
 from tests.builders import a_failure, small_world
 
 WORLDS = 8
@@ -81,7 +80,7 @@ def whole(name: str) -> MetricResult:
 def scored(metric: SampleMetric, outputs: list[SystemOutputs]) -> MetricResult:
     """The scores alone: intervals take longer than all the rest."""
     scores = metric.score_batch(Batch(world()[0], outputs))
-    return MetricResult(metric.name, metric.target, math.nan, dict(scores.coverage()), scores)
+    return MetricResult(metric.name, metric.target, math.nan, dict(scores.coverage().as_details()), scores)
 
 
 def crashed(metric: SampleMetric, places: set[int]) -> MetricResult:
@@ -120,7 +119,7 @@ def ways_to_crash(metric: SampleMetric) -> list[set[int]]:
 
 
 @each(EVERY)
-def test_who_fails_gains_nothing(metric: SampleMetric) -> None:
+def test_failing_gains_nothing(metric: SampleMetric) -> None:
     answered = whole(metric.name)
     for places in ways_to_crash(metric)[: 2 if _is_plain_mean(metric) else None]:
         failing = crashed(metric, places)
@@ -130,7 +129,7 @@ def test_who_fails_gains_nothing(metric: SampleMetric) -> None:
         if metric.scored_by_others:
             assert (
                 not found.gains_by_failing
-                or paired_tests.tested_all([found], seed=0, resamples=100)[0].untold
+                or paired_tests.tested_all([found], seed=0, resamples=100)[0].not_tested
             )
             continue
         change = gain(metric, found)
@@ -140,7 +139,7 @@ def test_who_fails_gains_nothing(metric: SampleMetric) -> None:
 
 
 @each(OF_THE_WHOLE)
-def test_who_fails_on_more_gains_nothing(metric: SampleMetric) -> None:
+def test_failing_on_more_samples_gains_nothing(metric: SampleMetric) -> None:
     """Both fail: on the same questions they are alike, and the one that fails on more is no better."""
     some = ways_to_crash(metric)[1]
     once, twice = crashed(metric, some), crashed(metric, some | ways_to_crash(metric)[0])
@@ -151,7 +150,7 @@ def test_who_fails_on_more_gains_nothing(metric: SampleMetric) -> None:
 
 
 @each(OF_THE_WHOLE)
-def test_failures_on_both_sides_count_alike_whoever_comes_first(metric: SampleMetric) -> None:
+def test_failures_count_alike_on_both_sides(metric: SampleMetric) -> None:
     first, second = ways_to_crash(metric)[1:3]
     one, other = crashed(metric, first - second), crashed(metric, second - first)
     there, back = gain(metric, pairing(one, other)), gain(metric, pairing(other, one))
@@ -159,7 +158,7 @@ def test_failures_on_both_sides_count_alike_whoever_comes_first(metric: SampleMe
 
 
 @each(SHARES)
-def test_one_failure_moves_a_share_no_more_than_a_few_answers_do(metric: SampleMetric) -> None:
+def test_one_failure_changes_a_share_only_slightly(metric: SampleMetric) -> None:
     """A sum over a sum: an answer that fails has the weight of one answer, and not of all."""
     answered = whole(metric.name)
     rows = as_columns(answered.scores).rows()

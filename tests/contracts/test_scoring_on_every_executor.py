@@ -1,4 +1,4 @@
-"""What every executor keeps when its workers score: the same bytes in the same order, come what may."""
+"""The contract of scoring on every executor: the same bytes in the same order."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core import scored_chunks
-from auepora_eval.core.batch import Batch
-from auepora_eval.core.executor import Executor
-from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.core import scoring as scored_chunks
+from auepora_eval.core.calls.executor import Executor
+from auepora_eval.core.dataset import canonical_json
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.scoring import score_in_chunks, score_outputs
 from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs
 from auepora_eval.execution.processes import ProcessExecutor
 from auepora_eval.execution.systems import load_system
-from auepora_eval.execution.warm_up import WarmedUp
-from auepora_eval.io.results_json import metric_entry
+from auepora_eval.io.results.document import metric_entry
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_failure, a_sample, an_output, small_world
-from tests.contracts.test_every_executor import RAY, an_executor, every_executor
+from tests.contracts.test_every_executor import RAY, every_executor, executor_named
 from tests.execution.worker_metrics import Deadly, OnlyAtHome, Unsendable, Where, WhereAsked, Wrong
+from tests.stable import stable_bytes
 
 AWAY = ("ray",) if RAY else ("processes",)
 every_one_elsewhere = pytest.mark.parametrize("name", AWAY)
@@ -105,42 +104,41 @@ def processes_of(results: list[MetricResult], metric: str) -> set[int]:
 
 
 @every_executor
-def test_the_scores_are_the_same_to_the_last_bit(name: str) -> None:
+def test_scores_are_bit_equal(name: str) -> None:
     metrics, pairs = parse_metrics(METRICS), many()
     expected = _scored_here()
-    assert scored(metrics, pairs, an_executor(name))[:2] == expected
-    assert scored(metrics, iter(pairs), WarmedUp(an_executor(name), 2))[:2] == expected
+    assert scored(metrics, pairs, executor_named(name))[:2] == expected
     assert len(expected[0]) == 17
 
 
 @cache
 def _scored_here() -> Any:
-    """What every executor is held against; nobody changes it."""
+    """Return what every executor is compared with."""
     return scored(parse_metrics(METRICS), many(), None)[:2]
 
 
 @every_executor
-def test_who_scores(name: str) -> None:
+def test_scoring_process(name: str) -> None:
     pairs = many()
-    *_, results = scored([WhereAsked(), Where()], pairs, an_executor(name))
+    *_, results = scored([WhereAsked(), Where()], pairs, executor_named(name))
     assert [result.name for result in results] == ["where_asked", "where"]
     assert processes_of(results, "where_asked") == {os.getpid()}
     workers = processes_of(results, "where") - {os.getpid()}
     assert bool(workers) == (name in AWAY)
-    *_, whole = scored([Where(), *parse_metrics("flip_rate")], pairs, an_executor(name))
+    *_, whole = scored([Where(), *parse_metrics("flip_rate")], pairs, executor_named(name))
     assert processes_of(whole, "where") == {os.getpid()}
 
 
 @every_one_elsewhere
-def test_what_is_scored_quickly_is_not_sent(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_metrics_are_not_sent_to_workers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scored_chunks, "WORTH_SENDING", 60.0)
-    *_, results = scored([Where()], many(), an_executor(name))
+    *_, results = scored([Where()], many(), executor_named(name))
     assert processes_of(results, "where") == {os.getpid()}
 
 
 @every_executor
-def test_a_stored_run_has_the_same_bytes(name: str, tmp_path: Path, stored_here: bytes) -> None:
-    assert _stored_run(tmp_path, an_executor(name)) == stored_here
+def test_stored_run_has_the_same_bytes(name: str, tmp_path: Path, stored_here: bytes) -> None:
+    assert _stored_run(tmp_path, executor_named(name)) == stored_here
 
 
 @pytest.fixture(scope="module")
@@ -167,19 +165,19 @@ def _stored_run(folder: Path, executor: Executor | None) -> bytes:
 
 
 @every_one_elsewhere
-def test_lists_are_scored_by_workers_too(name: str) -> None:
+def test_lists_are_scored_by_workers(name: str) -> None:
     pairs = many(1600)
     samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
     plan = EvaluationPlan(parse_metrics("token_f1,bleu"))
     plain = score_outputs(plan, samples, outputs, seed=5)
-    assert score_outputs(plan, samples, outputs, seed=5, executor=an_executor(name)) == plain
-    where = score_outputs(EvaluationPlan([Where()]), samples, outputs, executor=an_executor(name))
+    assert score_outputs(plan, samples, outputs, seed=5, executor=executor_named(name)) == plain
+    where = score_outputs(EvaluationPlan([Where()]), samples, outputs, executor=executor_named(name))
     assert len(processes_of(where, "where")) > 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL here")
 @every_one_elsewhere
-def test_workers_that_die_while_they_score_lose_nothing(
+def test_dead_scoring_workers_lose_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scored_chunks, "LEAST_EARLY", 128)  # no chunk is taken over: each meets a worker
@@ -187,7 +185,7 @@ def test_workers_that_die_while_they_score_lose_nothing(
     at = ("s28", "s110", "s111", "s255")
     once = Deadly(os.getpid(), at, tmp_path)
     expected = scored([once], pairs, None)[:2]
-    assert scored([once], pairs, an_executor(name))[:2] == expected
+    assert scored([once], pairs, executor_named(name))[:2] == expected
     kills = len(list(tmp_path.iterdir()))
     print(f"\nT-08 scoring on {name}: {kills} kills in {len(pairs)} samples, 0 lost, 0 twice, results equal")
     assert kills == 4
@@ -195,10 +193,10 @@ def test_workers_that_die_while_they_score_lose_nothing(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL here")
 @every_one_elsewhere
-def test_a_chunk_that_kills_every_worker_is_scored_here(name: str) -> None:
+def test_chunk_that_kills_workers_is_scored_locally(name: str) -> None:
     pairs = many(60)
     always = Deadly(os.getpid(), ("s28",))
-    assert scored([always], pairs, an_executor(name))[:2] == scored([always], pairs, None)[:2]
+    assert scored([always], pairs, executor_named(name))[:2] == scored([always], pairs, None)[:2]
 
 
 @every_one_elsewhere
@@ -210,36 +208,36 @@ def test_a_chunk_that_kills_every_worker_is_scored_here(name: str) -> None:
     ],
     ids=["lacks something", "cannot be sent"],
 )
-def test_what_workers_cannot_score_is_scored_here_and_said_once(
+def test_unpicklable_metrics_are_scored_locally_with_one_warning(
     name: str, metric: SampleMetric, says: str
 ) -> None:
     pairs = many()
     expected = scored([metric], pairs, None)[:2]
-    with pytest.warns(UserWarning, match=f"scored here, because the workers cannot: .*{says}") as told:
-        found = scored([metric], iter(pairs), an_executor(name))[:2]
+    with pytest.warns(UserWarning, match=f"Scored here, because the workers cannot: .*{says}") as told:
+        found = scored([metric], iter(pairs), executor_named(name))[:2]
     assert found == expected
     assert len(told) == 1
 
 
 @every_executor
-def test_a_bug_in_a_metric_is_no_low_score(name: str) -> None:
+def test_bug_in_a_metric_is_raised(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that it was tried here too
         with pytest.raises(ZeroDivisionError):
-            scored([Wrong("s77")], many(), an_executor(name))
+            scored([Wrong("s77")], many(), executor_named(name))
 
 
 @every_executor
-def test_pairs_that_cannot_be_read_are_told(name: str) -> None:
+def test_error_of_the_pairs_is_raised(name: str) -> None:
     def source() -> Iterator[Any]:
         yield from many(45)
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        scored(parse_metrics("token_f1"), source(), an_executor(name))
+        scored(parse_metrics("token_f1"), source(), executor_named(name))
 
 
-def test_no_worker_is_left_when_the_results_cannot_be_kept() -> None:
+def test_no_worker_remains_if_results_cannot_be_stored() -> None:
     def keep(batch: Batch, scores: Any) -> None:
         if batch.samples[0].sample_id == "s50":
             raise OSError("the disk is full")
@@ -268,8 +266,8 @@ class Withholding:
 
 
 @pytest.mark.parametrize("name", [*AWAY, "withholding"])
-def test_no_more_than_a_window_of_texts_is_held(name: str) -> None:
-    executor: Any = Withholding() if name == "withholding" else an_executor(name)
+def test_at_most_a_window_of_texts_is_in_memory(name: str) -> None:
+    executor: Any = Withholding() if name == "withholding" else executor_named(name)
     read = kept = most = 0
     pairs = many(1000)
 

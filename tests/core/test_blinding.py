@@ -1,13 +1,13 @@
-"""What a system may see of a labelled sample."""
+"""The fields of a labelled sample that a system may see."""
 
 from __future__ import annotations
 
-from auepora_eval.core.blinding import as_shown, without_answers
+from auepora_eval.core.calls.executor import as_shown, without_answers
 from auepora_eval.core.types import Response
 from tests.builders import a_sample
 
 
-def test_nothing_that_gives_the_label_away_is_shown() -> None:
+def test_label_is_hidden_from_the_system() -> None:
     kept = {"contradiction_pair_id": "p", "scenario": "news", "risk_tier": "low"}
     told = {"ground_truth_label": "accurate", "category": "easy", "compliance_tag": "allowed"}
     sample = a_sample("1", "How long?", labels={**kept, **told})
@@ -24,6 +24,6 @@ def test_nothing_that_gives_the_label_away_is_shown() -> None:
     assert "notes" in sample.metadata
 
 
-def test_a_sample_without_a_label_is_shown_as_it_is() -> None:
+def test_sample_without_label_is_unchanged() -> None:
     sample = a_sample("1", labels={"unanswerable": True})
     assert as_shown(sample) is sample

@@ -1,4 +1,4 @@
-"""A metric of one's own that returns absurd numbers spoils its own samples, and not the run."""
+"""A custom metric with absurd numbers loses its own samples, not the run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Length(SampleMetric):
         (["1e140", "1e140", "-1e140", "-1e140", "0"], 0.0, ""),
     ],
 )
-def test_what_cannot_be_summed_is_not_measured(texts: list[str], mean: float, reason: str) -> None:
+def test_huge_score_is_not_measured(texts: list[str], mean: float, reason: str) -> None:
     samples = [a_sample(str(place)) for place in range(len(texts))]
     result = Length().compute(samples, [an_output("a", text) for text in texts])
     assert result.value == pytest.approx(mean, nan_ok=True)

@@ -1,4 +1,4 @@
-"""A key that is a plain word is a word wherever a system answers; whatever looks like a token is masked."""
+"""A key that is a plain word stays in answers. A key that looks like a token is masked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from auepora_eval.core.redaction import Redactor
 from auepora_eval.errors import CallError
-from auepora_eval.execution.endpoints import endpoint_system
+from auepora_eval.execution.systems import endpoint_system
 from tests.builders import a_sample
 from tests.servers import chat_server
 
@@ -23,7 +23,7 @@ WORDS = (
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_a_plain_word_stays_in_answers_and_goes_in_errors(key: str) -> None:
+def test_plain_word_key_stays_in_answers_and_is_masked_in_errors(key: str) -> None:
     redacted = Redactor([key])
     told = {"answer": f"the {key} is", key: [{"id": key}]}
     assert redacted.within(told) == told
@@ -42,11 +42,11 @@ def test_a_plain_word_stays_in_answers_and_goes_in_errors(key: str) -> None:
         "12345678",
     ],
 )
-def test_what_looks_like_a_token_goes_everywhere(key: str) -> None:
+def test_token_like_key_is_masked_everywhere(key: str) -> None:
     assert Redactor([key, "question"]).within({key: f"a question of {key}."}) == {"***": "a question of ***."}
 
 
-def test_a_system_that_was_given_a_word_as_its_key_answers_as_it_does(
+def test_plain_word_key_does_not_change_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("LOCAL", "documents")
@@ -64,7 +64,7 @@ def test_a_system_that_was_given_a_word_as_its_key_answers_as_it_does(
     )
 
 
-def test_its_errors_do_not_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL", "documents")
     with chat_server(says=lambda body: {"documents": 3, "answer": "x"}, bare=True) as server:
         system = endpoint_system(f"http:{server.url}", {"api_key_env": "LOCAL"})

@@ -1,4 +1,4 @@
-"""What is taken for a secret, and in which disguises it is found."""
+"""Which values are secrets, and the encodings in which they are masked."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_variables_that_are_named_like_secrets(name: str, monkeypatch: pytest.Mo
         ("DATABASE_URL", "postgres://db.example.com:5432/prod"),
     ],
 )
-def test_what_is_no_secret_stays(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_values_are_not_masked(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     text = f"KeyError: {value} in {{'{name}': '{value}'}}"
     assert without_secrets(text) == text
@@ -106,9 +106,7 @@ def test_what_is_no_secret_stays(name: str, value: str, monkeypatch: pytest.Monk
         ("line-of-a-pem-AAAA\nline-of-a-pem-BBBB", "bad: line-of-a-pem-BBBB", "bad: ***"),
     ],
 )
-def test_values_that_need_a_second_look(
-    value: str, text: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ambiguous_values(value: str, text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_KEY", value)
     assert without_secrets(text) == expected
 
@@ -170,7 +168,7 @@ def test_passwords_within_addresses(
         ("api-key: missing", None),
     ],
 )
-def test_what_looks_like_a_secret_wherever_it_comes_from(text: str, expected: str | None) -> None:
+def test_secret_like_text_is_masked(text: str, expected: str | None) -> None:
     masked = without_secrets(text)
     assert masked == (text if expected is None else expected)
     assert without_secrets(masked) == masked
@@ -203,7 +201,7 @@ HARD = "k\"e\\y/9&<ü+ 7'x"
         pytest.param(lambda key: base64.b64encode(f"user:{key}".encode()).decode(), id="base64"),
     ],
 )
-def test_a_key_is_found_in_disguise(disguise: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoded_key_is_masked(disguise: object, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = disguise(HARD)  # type: ignore[operator]
     masked = Redactor([HARD])(f"the server said {shown}.")
     assert "***" in masked
@@ -214,7 +212,7 @@ def test_a_key_is_found_in_disguise(disguise: object, monkeypatch: pytest.Monkey
 @given(st.text(min_size=8, max_size=30).filter(lambda text: text == text.strip()), st.integers(0, 3))
 @example('ends in "', 3)
 @example("\\\\\\\\\\\\\\\\", 2)
-def test_any_key_is_found_however_often_it_was_encoded(key: str, times: int) -> None:
+def test_repeatedly_encoded_key_is_masked(key: str, times: int) -> None:
     told = key
     for _ in range(times):
         told = json.dumps(told)[1:-1]
@@ -222,7 +220,7 @@ def test_any_key_is_found_however_often_it_was_encoded(key: str, times: int) -> 
     assert masked == "\x00 *** \x00"
 
 
-def test_a_long_text_takes_no_longer_than_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masking_time_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     from time import process_time
 
     monkeypatch.setenv("SERVICE_KEY", VALUE)

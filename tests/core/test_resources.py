@@ -1,4 +1,4 @@
-"""What a run uses: measured, not guessed."""
+"""The measured resources of a run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from auepora_eval.core.calls.resources import ApiUsage, ResourceMonitor, checked_prices
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.resources import ApiUsage, ResourceMonitor, checked_prices
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.metrics.parse import parse_metrics
 from tests.builders import a_dataset, a_sample, an_output
@@ -22,7 +22,7 @@ def names() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "auepora-resources"]
 
 
-def test_a_busy_second_is_seen_and_the_thread_ends() -> None:
+def test_cpu_time_is_measured_and_the_thread_ends() -> None:
     with ResourceMonitor(interval=0.05) as monitor:
         end = time.process_time() + 0.3
         while time.process_time() < end:
@@ -39,20 +39,20 @@ def test_a_busy_second_is_seen_and_the_thread_ends() -> None:
     assert 10 < cpu["mean"] <= cpu["peak"]
 
 
-def test_what_was_too_short_to_measure_is_not_zero() -> None:
+def test_too_short_measurement_is_none() -> None:
     with ResourceMonitor() as monitor:
         pass
     assert monitor.usage()["cpu_percent"] == {"mean": None, "peak": None, "std": None}
     assert monitor.usage()["memory_mb"]["mean"] is not None
 
 
-def test_the_thread_ends_when_the_block_fails() -> None:
+def test_thread_ends_after_an_exception() -> None:
     with pytest.raises(RuntimeError), ResourceMonitor():
         raise RuntimeError
     assert not names()
 
 
-def test_children_count() -> None:
+def test_child_processes_are_measured() -> None:
     code = "x = bytearray(60_000_000); print('there', flush=True); input()"
     pipe = subprocess.PIPE
     with ResourceMonitor() as alone:
@@ -69,7 +69,7 @@ def test_children_count() -> None:
     assert second - first > 50
 
 
-def test_a_run_says_what_its_calls_used() -> None:
+def test_run_reports_resources_of_its_calls() -> None:
     plan = EvaluationPlan(parse_metrics("mean_latency"))
     run = AueporaEvaluator(lambda query: an_output("a", "x"), plan).run(a_dataset(a_sample()))
     assert run.resource_usage is not None
@@ -137,7 +137,7 @@ def test_api_usage(outputs: list[Any], prices: dict[str, float], expected: Any) 
     )
 
 
-def test_tokens_may_stand_in_the_response() -> None:
+def test_tokens_may_be_in_the_response() -> None:
     output = an_output("a", "x")
     output.response.metadata = {"input_tokens": 2, "output_tokens": 3}
     usage = ApiUsage()
@@ -146,6 +146,6 @@ def test_tokens_may_stand_in_the_response() -> None:
 
 
 @pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
-def test_a_price_is_a_price(price: float) -> None:
+def test_bad_prices_are_errors(price: float) -> None:
     with pytest.raises(ValueError, match="price_output must be a price"):
         checked_prices(0.1, price)

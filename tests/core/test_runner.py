@@ -1,4 +1,4 @@
-"""The evaluator: what happens when systems answer, fail, hang and lie."""
+"""The evaluator with systems that answer, fail, hang and return wrong types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAN = EvaluationPlan(parse_metrics("recall@5,mrr,token_f1,mean_latency"))
 EXECUTOR_NAMES = ("serial", "threads", "async")
 
 
-def a_world(size: int = 12) -> InMemoryDataset:
+def dataset_of(size: int = 12) -> InMemoryDataset:
     return a_dataset(
         *(a_sample(f"s{n}", f"query {n}", relevant=f"{n % 3}", reference=f"answer {n}") for n in range(size))
     )
@@ -48,7 +48,7 @@ class Echo(RAGSystem):
 
 @pytest.mark.parametrize("name", EXECUTOR_NAMES)
 def test_executors_give_equal_results_in_dataset_order(name: str) -> None:
-    dataset = a_world()
+    dataset = dataset_of()
     plain = AueporaEvaluator(Echo(), PLAN).run(dataset)
     run = AueporaEvaluator(Echo(), PLAN, executor=EXECUTORS.get(name)(concurrency=5)).run(dataset)
     assert [output.response for output in run.outputs] == [output.response for output in plain.outputs]
@@ -57,13 +57,13 @@ def test_executors_give_equal_results_in_dataset_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXECUTOR_NAMES)
-def test_a_failing_call_is_an_output_with_its_error_and_the_run_goes_on(name: str) -> None:
+def test_failing_call_is_an_output_with_its_error(name: str) -> None:
     def system(query: str) -> Any:
         if query.endswith(("3", "7")):
             raise ConnectionError(f"no route\nfor {query}")
         return an_output("012", query.replace("query", "answer"))
 
-    run = AueporaEvaluator(system, PLAN, executor=EXECUTORS.get(name)(concurrency=3)).run(a_world())
+    run = AueporaEvaluator(system, PLAN, executor=EXECUTORS.get(name)(concurrency=3)).run(dataset_of())
     assert [s.sample_id for s, o in zip(run.samples, run.outputs, strict=True) if o.error] == ["s3", "s7"]
     failure = run.outputs[3].error
     assert failure is not None
@@ -75,7 +75,7 @@ def test_a_failing_call_is_an_output_with_its_error_and_the_run_goes_on(name: st
 
 
 @pytest.mark.parametrize("name", EXECUTOR_NAMES)
-def test_a_call_that_hangs_times_out_and_does_not_hold_the_run(name: str) -> None:
+def test_hung_call_times_out(name: str) -> None:
     def system(query: str) -> str:
         if query == "query 1":
             time.sleep(30)
@@ -83,7 +83,7 @@ def test_a_call_that_hangs_times_out_and_does_not_hold_the_run(name: str) -> Non
 
     start = time.perf_counter()
     executor = EXECUTORS.get(name)(concurrency=2, timeout=0.3)
-    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(a_world(4))
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(dataset_of(4))
     assert time.perf_counter() - start < 5
     errors = [output.error for output in run.outputs]
     assert [error is not None for error in errors] == [False, True, False, False]
@@ -101,24 +101,24 @@ def test_an_async_system_runs_on_every_executor(name: str) -> None:
             return an_output("0", "x")
 
     start = time.perf_counter()
-    run = AueporaEvaluator(Slow(), PLAN, executor=EXECUTORS.get(name)(concurrency=12)).run(a_world())
+    run = AueporaEvaluator(Slow(), PLAN, executor=EXECUTORS.get(name)(concurrency=12)).run(dataset_of())
     seconds = time.perf_counter() - start
     assert sum(output.error is not None for output in run.outputs) == 1
     assert all(output.timings["end_to_end"] >= 0.015 for output in run.outputs if output.error is None)
     assert name == "serial" or seconds < 12 * 0.02 + 0.5
 
 
-def test_async_timeouts_return_too() -> None:
+def test_async_call_times_out() -> None:
     async def system(query: str) -> str:
         await asyncio.sleep(30 if query == "query 0" else 0)
         return "answer"
 
     executor = EXECUTORS.get("async")(concurrency=2, timeout=0.2)
-    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(a_world(3))
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(dataset_of(3))
     assert [output.error is not None for output in run.outputs] == [True, False, False]
 
 
-def test_validation_comes_before_the_first_call() -> None:
+def test_plan_is_validated_before_the_first_call() -> None:
     calls: list[str] = []
     dataset = a_dataset(a_sample("1"), a_sample("2"))
 
@@ -142,20 +142,20 @@ def test_max_failures_stops_early() -> None:
         raise RuntimeError("down")
 
     with pytest.raises(TooManyFailuresError, match="3 of 3 calls failed, more than the 2 allowed") as caught:
-        AueporaEvaluator(system, PLAN, max_failures=2).run(a_world())
+        AueporaEvaluator(system, PLAN, max_failures=2).run(dataset_of())
     assert len(calls) == 3
     assert "RuntimeError: down" in str(caught.value)
 
 
-def test_duplicate_sample_ids_are_refused() -> None:
+def test_duplicate_sample_ids_are_errors() -> None:
     with pytest.raises(DataError, match="'s1' occurs twice"):
         AueporaEvaluator(Echo(), EvaluationPlan([])).run(a_dataset(a_sample("s1"), a_sample("s1")))
 
 
-def test_duplicate_metric_names_are_refused() -> None:
+def test_duplicate_metric_names_are_errors() -> None:
     plan = EvaluationPlan(parse_metrics("recall@5,recall@5"))
     with pytest.raises(PlanError, match=r"recall@5 more than once"):
-        AueporaEvaluator(Echo(), plan).run(a_world())
+        AueporaEvaluator(Echo(), plan).run(dataset_of())
 
 
 def hits(*ranks: Any) -> list[RetrievedDocument]:
@@ -164,7 +164,7 @@ def hits(*ranks: Any) -> list[RetrievedDocument]:
 
 @pytest.mark.parametrize("ranks", [(1, 1), (1, 2, 2), (1, "2"), (1.0, 2.0), (True, 2)])
 def test_ranks_that_do_not_order_the_documents_fail_the_sample(ranks: tuple[Any, ...]) -> None:
-    run = AueporaEvaluator(lambda query: (hits(*ranks), "x"), EvaluationPlan([])).run(a_world(1))
+    run = AueporaEvaluator(lambda query: (hits(*ranks), "x"), EvaluationPlan([])).run(dataset_of(1))
     error = run.outputs[0].error
     assert error is not None
     assert "1, 2, 3" in error.message
@@ -179,18 +179,18 @@ def _itself() -> list[object]:
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        pytest.param(SystemOutputs([], None), "not a text", id="no response"),  # type: ignore[arg-type]
-        pytest.param(Response(None), "not a text", id="no text"),  # type: ignore[arg-type]
+        pytest.param(SystemOutputs([], None), "is not text", id="no response"),  # type: ignore[arg-type]
+        pytest.param(Response(None), "is not text", id="no text"),  # type: ignore[arg-type]
         pytest.param(None, "must be a string", id="nothing returned"),
         pytest.param({"result": "x"}, "'answer' and 'retrieved'", id="a dict of another library"),
         pytest.param(an_output(timings={"end_to_end": "fast"}), "seconds", id="a time that is a word"),
         pytest.param(an_output(extra={"trace": _itself()}), "JSON", id="a structure that holds itself"),
-        pytest.param(([Document(5, "x")], "y"), "must have a text as id", id="a number as id"),  # type: ignore[arg-type]
+        pytest.param(([Document(5, "x")], "y"), "needs strings as id", id="a number as id"),  # type: ignore[arg-type]
     ],
 )
 def test_a_bad_output_fails_its_sample_not_the_run(raw: Any, says: str) -> None:
     run = AueporaEvaluator(lambda query: raw if query == "query 1" else "x", EvaluationPlan([])).run(
-        a_world(3)
+        dataset_of(3)
     )
     errors = [output.error for output in run.outputs]
     assert [error is not None for error in errors] == [False, True, False]
@@ -199,14 +199,14 @@ def test_a_bad_output_fails_its_sample_not_the_run(raw: Any, says: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXECUTOR_NAMES)
-def test_a_system_that_wants_to_exit_does_not_end_the_run(name: str) -> None:
+def test_system_exit_fails_the_sample(name: str) -> None:
     def system(query: str) -> str:
         if query == "query 1":
             raise SystemExit(3)
         return "x"
 
     run = AueporaEvaluator(system, EvaluationPlan([]), executor=EXECUTORS.get(name)(concurrency=2)).run(
-        a_world(3)
+        dataset_of(3)
     )
     assert [output.error is not None for output in run.outputs] == [False, True, False]
 
@@ -215,12 +215,12 @@ def test_numpy_ranks_and_scores_are_numbers_too() -> None:
     import numpy as np
 
     hit = RetrievedDocument(Document("d", ""), np.float32(0.5), np.int64(1))  # type: ignore[arg-type]
-    run = AueporaEvaluator(lambda query: ([hit], "x"), EvaluationPlan([])).run(a_world(1))
+    run = AueporaEvaluator(lambda query: ([hit], "x"), EvaluationPlan([])).run(dataset_of(1))
     assert run.outputs[0].error is None
     assert type(run.outputs[0].retrieved[0].rank) is int
 
 
-def test_a_metric_of_the_specification_cannot_hide_failures() -> None:
+def test_specification_metric_reports_failures() -> None:
     class Count(Metric):
         name, target = "count", PLAN.metrics[0].target
 
@@ -235,7 +235,7 @@ def test_a_metric_of_the_specification_cannot_hide_failures() -> None:
             raise RuntimeError("down")
         return "x"
 
-    run = AueporaEvaluator(system, EvaluationPlan([Count()])).run(a_world(3))
+    run = AueporaEvaluator(system, EvaluationPlan([Count()])).run(dataset_of(3))
     assert run.results[0].details == {"num_total": 3, "num_failed": 1, "num_samples": 3}
     assert run.outputs[1].timings == {}  # crashing is not answering fast
 
@@ -264,24 +264,24 @@ def test_clusters_and_seed_reach_the_interval() -> None:
     assert width(False, seed=1) != width(False, seed=2)
 
 
-def test_half_a_character_fails_the_sample_not_the_run() -> None:
+def test_lone_surrogate_fails_the_sample() -> None:
     run = AueporaEvaluator(lambda query: "\ud800" if query == "query 1" else "x", EvaluationPlan([])).run(
-        a_world(3)
+        dataset_of(3)
     )
     assert [output.error is not None for output in run.outputs] == [False, True, False]
 
 
 def test_retrieved_documents_are_ordered_by_rank() -> None:
     outputs = SystemOutputs(hits(3, 1, 2), Response("x"))
-    run = AueporaEvaluator(lambda sample: outputs, EvaluationPlan([])).run(a_world(2))
+    run = AueporaEvaluator(lambda sample: outputs, EvaluationPlan([])).run(dataset_of(2))
     assert [hit.doc.doc_id for hit in run.outputs[0].retrieved] == ["d1", "d2", "d0"]
     assert [hit.rank for hit in outputs.retrieved] == [3, 1, 2]  # the system's own object is left alone
     assert outputs.timings == {}
 
 
-def test_end_to_end_is_filled_only_where_the_system_did_not() -> None:
-    own = AueporaEvaluator(lambda query: an_output(timings={"end_to_end": 9.0}), PLAN).run(a_world(1))
-    filled = AueporaEvaluator(lambda query: an_output(), PLAN).run(a_world(1))
+def test_end_to_end_timing_is_added_if_missing() -> None:
+    own = AueporaEvaluator(lambda query: an_output(timings={"end_to_end": 9.0}), PLAN).run(dataset_of(1))
+    filled = AueporaEvaluator(lambda query: an_output(), PLAN).run(dataset_of(1))
     assert own.outputs[0].timings["end_to_end"] == 9.0
     assert 0 <= filled.outputs[0].timings["end_to_end"] < 1
 
@@ -292,14 +292,14 @@ def test_zero_samples_are_not_measured() -> None:
     assert "n/a" in results_to_markdown(run.results)
 
 
-def test_a_cutoff_beyond_top_k_is_pointed_out() -> None:
+def test_cutoff_above_top_k_is_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"recall@5: the system is asked for only 3 documents"):
-        AueporaEvaluator(Echo(), EvaluationPlan(parse_metrics("recall@5")), top_k=3).run(a_world(2))
+        AueporaEvaluator(Echo(), EvaluationPlan(parse_metrics("recall@5")), top_k=3).run(dataset_of(2))
 
 
-def test_a_crashing_system_never_shows_the_better_headline_without_the_table_saying_so() -> None:
+def test_table_shows_failures_of_a_crashing_system() -> None:
     """Two equal systems, but one crashes on the questions that it would get wrong."""
-    dataset = a_world()
+    dataset = dataset_of()
 
     def honest(query: str) -> Any:
         number = int(query.split()[1])
@@ -329,15 +329,15 @@ def test_a_bug_in_a_metric_is_not_a_low_score() -> None:
             return 1 / 0
 
     with pytest.raises(ZeroDivisionError):
-        AueporaEvaluator(Echo(), EvaluationPlan([Broken()])).run(a_world(2))
+        AueporaEvaluator(Echo(), EvaluationPlan([Broken()])).run(dataset_of(2))
 
 
-def test_a_run_says_what_it_was() -> None:
-    run = AueporaEvaluator(Echo(), PLAN, seed=3).run(a_world(3))
-    again = AueporaEvaluator(Echo(), PLAN, seed=3).run(a_world(3))
+def test_run_describes_its_settings() -> None:
+    run = AueporaEvaluator(Echo(), PLAN, seed=3).run(dataset_of(3))
+    again = AueporaEvaluator(Echo(), PLAN, seed=3).run(dataset_of(3))
     assert (run.system_name, run.dataset_name, run.seed, run.top_k) == ("Echo", "small", 3, 5)
     assert run.dataset_fingerprint == again.dataset_fingerprint
-    assert run.dataset_fingerprint != AueporaEvaluator(Echo(), PLAN).run(a_world(4)).dataset_fingerprint
+    assert run.dataset_fingerprint != AueporaEvaluator(Echo(), PLAN).run(dataset_of(4)).dataset_fingerprint
     assert set(run.environment) == {"python", "platform", "cpu_count", "memory_gb", "packages"}
     assert run.evaluation_id.startswith("echo-small-")
 

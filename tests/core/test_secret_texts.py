@@ -1,4 +1,4 @@
-"""Secrets in other people's words, where no variable holds them: what is masked, and what is left alone."""
+"""Secrets in texts without a variable: what is masked and what is not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         f"Set-Cookie: sid={KEY}; Path=/",
     ],
 )
-def test_the_secret_is_gone(text: str) -> None:
+def test_secret_is_masked(text: str) -> None:
     clean = without_secrets(text)
     assert "canary" not in clean
     assert "***" in clean
@@ -127,7 +127,7 @@ Basic authentication failed; bearer authentication is needed
 
 
 @pytest.mark.parametrize("text", PLAIN, ids=range(len(PLAIN)))  # pytest puts ids into the environment
-def test_ordinary_words_stay(text: str) -> None:
+def test_ordinary_words_are_not_masked(text: str) -> None:
     assert without_secrets(text) == text
 
 
@@ -168,7 +168,7 @@ def test_variables_whose_values_do_not(name: str, value: str, monkeypatch: pytes
     assert without_secrets(f"it says {value} here") == f"it says {value} here"
 
 
-def test_a_document_is_looked_through_after_it_was_read() -> None:
+def test_parsed_document_is_masked() -> None:
     told = json.loads(f'{{"a": ["\\u005a{KEY[1:]}", {{"{KEY}": 1}}], "n": 3, "b": null}}')
     assert Redactor([KEY]).within(told) == {"a": ["***", {"***": 1}], "n": 3, "b": None}
 
@@ -176,7 +176,7 @@ def test_a_document_is_looked_through_after_it_was_read() -> None:
 @pytest.mark.parametrize(
     "piece", ["api_key=", "password: '", "Cookie: a=b; ", "sk-0", "secret" * 9, '"api_key": "a']
 )
-def test_a_long_text_takes_no_longer_than_it_is_long(piece: str) -> None:
+def test_masking_time_is_linear(piece: str) -> None:
     text = piece * (400_000 // len(piece))
     began = time.process_time()
     without_secrets(text)

@@ -1,4 +1,4 @@
-"""The specification's own script and its own metric, as printed there."""
+"""The specification's own script and metric, as printed there."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class OneHit:
         return [RetrievedDocument(Document("d1", "... Vaswani et al ..."), 1.0, 1)]
 
 
-def test_the_usage_script_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_script_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names = {"retriever": OneHit(), "llm": lambda prompt: "Vaswani et al.", "__name__": "script"}
     exec(compile(SCRIPT, "usage", "exec"), names)  # noqa: S102 - the script above, nothing else
     first, second = capsys.readouterr().out.splitlines()
@@ -127,7 +127,7 @@ class SeedRecallAtK(Metric):
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
-def test_a_metric_written_to_the_specification_gives_the_same_value(k: int) -> None:
+def test_specification_metric_gives_the_same_value(k: int) -> None:
     samples, outputs = small_world()
     seed, ours = SeedRecallAtK(k).compute(samples, outputs), RecallAtK(k).compute(samples, outputs)
     assert ours.value == pytest.approx(seed.value)
@@ -135,7 +135,7 @@ def test_a_metric_written_to_the_specification_gives_the_same_value(k: int) -> N
 
 
 @pytest.mark.filterwarnings("ignore:9 of 10 samples have relevant_docs")
-def test_it_runs_beside_ours_in_a_plan() -> None:
+def test_specification_metric_in_a_plan() -> None:
     class Canned(RAGSystem):
         def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
             return dict(zip((s.sample_id for s in samples), outputs, strict=True))[sample.sample_id]
@@ -184,7 +184,7 @@ def test_fields_come_first_and_in_order(kind: type, fields: list[str]) -> None:
         (rag_interface.Retriever.retrieve, "(self, query, *, top_k=5)"),
         (rag_interface.Generator.generate, "(self, query, context_docs)"),
         (rag_interface.SimpleRAGSystem.__init__, "(self, retriever, generator)"),
-        (dataset_module.InMemoryDataset.__init__, "(self, name, samples)"),
+        (dataset_module.InMemoryDataset.__init__, "(self, name, samples, *, info=None, documents=())"),
         (load_jsonl_dataset, "(path, name=None)"),
         (metrics_base.Metric.compute, "(self, samples, outputs)"),
         (metrics_base.Metric.required_fields, "(self)"),
@@ -198,12 +198,13 @@ def test_fields_come_first_and_in_order(kind: type, fields: list[str]) -> None:
     ],
 )
 def test_signatures(function: object, parameters: str) -> None:
+    """What is added to the specification is keyword-only and has a default."""
     signature = inspect.signature(function)  # type: ignore[arg-type]
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     assert str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)) == parameters
 
 
-def test_the_evaluator_takes_what_the_specification_gives_it() -> None:
+def test_evaluator_accepts_the_arguments_of_the_specification() -> None:
     evaluator = AueporaEvaluator(system=lambda query: "x", plan=EvaluationPlan(metrics=[]), top_k=3)
     assert (evaluator.plan.metrics, evaluator.top_k) == ([], 3)
 

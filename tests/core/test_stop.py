@@ -10,7 +10,7 @@ from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 DATA = a_dataset(*(a_sample(f"s{n}", f"{n}") for n in range(6)))
@@ -31,7 +31,7 @@ class Asked:
         return "answer"
 
 
-def test_the_same_evaluator_goes_on_with_a_run_that_was_stopped(tmp_path: Path) -> None:
+def test_evaluator_resumes_a_stopped_run(tmp_path: Path) -> None:
     asked, storage = Asked("2"), EvaluationResultsStorage(tmp_path)
     with pytest.raises(InterruptedRunError, match="after 3 samples"):
         asked.evaluator.run(DATA, evaluation_id="x", storage=storage)
@@ -40,7 +40,7 @@ def test_the_same_evaluator_goes_on_with_a_run_that_was_stopped(tmp_path: Path) 
     assert run.evaluation_id == "x"
 
 
-def test_a_stop_before_a_run_ends_that_run_and_none_after_it() -> None:
+def test_stop_before_a_run_ends_only_that_run() -> None:
     asked = Asked("")
     asked.evaluator.stop()  # as when another thread is faster than the one that begins
     with pytest.raises(InterruptedRunError, match="after 0 samples"):
@@ -48,7 +48,7 @@ def test_a_stop_before_a_run_ends_that_run_and_none_after_it() -> None:
     assert len(asked.evaluator.run(DATA).outputs) == 6
 
 
-def test_a_stop_that_comes_while_scores_are_computed_ends_no_later_run() -> None:
+def test_stop_during_scoring_ends_no_later_run() -> None:
     class Stops(SampleMetric):
         name, target = "stops", TargetCategory.GENERATION_CORRECTNESS
 

@@ -10,10 +10,10 @@ import wordllama
 
 from auepora_eval.core.types import Document
 from auepora_eval.demo import systems
-from auepora_eval.demo.answerer import DECLINED, ExtractiveAnswerer
+from auepora_eval.demo.systems import DECLINED, ExtractiveAnswerer
 from auepora_eval.demo.world import demo_corpus, demo_dataset
 from auepora_eval.errors import MissingDependencyError
-from auepora_eval.judges import embeddings
+from auepora_eval.models import embeddings
 from tests.builders import a_sample
 
 
@@ -41,7 +41,7 @@ def test_any_query_gets_an_answer(query: str) -> None:
         assert output.response.text
 
 
-def test_what_the_documents_do_not_say_is_declined() -> None:
+def test_questions_without_an_answer_are_declined() -> None:
     answerer = ExtractiveAnswerer(demo_corpus())
     response = answerer.generate("What does a penguin weigh?", [Document("d", "Soup is served at noon.")])
     assert (response.text, response.structured) == (DECLINED, {"declined": True})

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.core.calls import SystemCall
-from auepora_eval.core.policy import CallPolicy
-from auepora_eval.core.resources import ApiUsage
+from auepora_eval.core.calls.executor import SystemCall
+from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.core.calls.resources import ApiUsage
 from auepora_eval.core.types import Document, SystemOutputs
 from auepora_eval.errors import CallError, DataError
 from auepora_eval.execution.systems import load_system
-from auepora_eval.judges.prompt_files import fence_of
+from auepora_eval.models.chat import fence_of
 from tests.builders import a_sample
 from tests.servers import chat_server
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls import SystemCall
-from auepora_eval.core.policy import CallClock, CallPolicy, kind_of
+from auepora_eval.core.calls.executor import SystemCall
+from auepora_eval.core.calls.policy import CallClock, CallPolicy, kind_of
 from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.types import SystemOutputs
-from auepora_eval.runs.journal_places import may_pass
+from auepora_eval.runs.journal.journal import may_pass
 from tests.builders import a_sample
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.execution.endpoints import endpoint_system
+from auepora_eval.execution.systems import endpoint_system
 from tests.builders import a_sample
 from tests.servers import chat_server, completion
 

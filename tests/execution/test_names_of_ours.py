@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.call_records import attempts_of, failed_attempts, is_from_cache
+from auepora_eval.core.calls.executor import attempts_of, failed_attempts, is_from_cache
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.scoring import Tally
-from auepora_eval.runs.journal_places import may_pass
+from auepora_eval.runs.journal.journal import may_pass
 from tests.builders import a_dataset, a_failure, a_sample, an_output
 from tests.servers import chat_server
 
@@ -90,5 +90,5 @@ def test_a_server_that_tells_of_its_own_cache(here: Path, capsys: pytest.Capture
         assert "budget: 5 of 5 calls were spent before" in capsys.readouterr().err
         assert len(server.requests) == 5
         assert main([*words, "--id", "c", "--out", "r", "--cache", "c"]) == 0
-        assert "cache: 5 of 8 answers were there" in capsys.readouterr().err
+        assert "cache: 5 of 8 answers reused" in capsys.readouterr().err
         assert len(server.requests) == 8

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls import SystemCall
+from auepora_eval.core.calls.executor import SystemCall
 from auepora_eval.core.types import SystemOutputs
 from auepora_eval.execution.systems import load_system
 from tests.builders import a_sample

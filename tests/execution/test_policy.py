@@ -14,18 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.core import executor as executor_module
-from auepora_eval.core.calls import SystemCall
-from auepora_eval.core.executor import threads_left_behind
-from auepora_eval.core.limits import Gate, Pace
+from auepora_eval.core.calls import executor as executor_module
+from auepora_eval.core.calls.executor import SystemCall, threads_left_behind
+from auepora_eval.core.calls.policy import CallClock, CallPolicy, Gate, Pace, kind_of
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallClock, CallPolicy, kind_of
 from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, DataError, RunStoppedError
 from auepora_eval.execution.local import EXECUTORS, AsyncExecutor, ThreadExecutor
 from tests.builders import a_dataset, a_sample, an_output
+from tests.execution.test_left_behind import settled_count
 
 
 class Time:
@@ -180,7 +179,7 @@ def test_tokens_a_minute_are_reserved_by_what_calls_used_so_far() -> None:
 @pytest.mark.parametrize(
     ("budget", "reason", "answered"),
     [
-        ({"max_calls": 5}, "the budget of 5 calls is spent", 5),
+        ({"max_calls": 5}, "the budget of 5 calls is used up", 5),
         ({"max_tokens": 300}, "tokens were used, of a budget of 300", 3),
         ({"max_cost": 0.02, "price_input": 0.1, "price_output": 0.1}, "US dollars were spent", 2),
     ],
@@ -210,7 +209,7 @@ def test_a_budget_is_kept_to_by_retries_too() -> None:
 
 
 def test_a_cost_needs_prices() -> None:
-    with pytest.raises(DataError, match="no prices"):
+    with pytest.raises(DataError, match="needs prices"):
         CallPolicy(max_cost=1.0)
 
 
@@ -294,7 +293,7 @@ def test_a_hung_call_gives_its_slot_back_and_its_thread_is_counted() -> None:
         release.wait(20)
         return "late"
 
-    before = threads_left_behind()
+    before = settled_count()
     output = called(system, CallPolicy(timeout=0.05))
     assert output.error is not None
     assert (output.error.type, output.error.message) == ("TimeoutError", "no answer within 0.05 s")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.calls import SystemCall
-from auepora_eval.core.policy import CallPolicy
+from auepora_eval.core.calls.executor import SystemCall
+from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
 from auepora_eval.execution.processes import ProcessExecutor
@@ -76,7 +76,7 @@ def test_a_budget_is_counted_where_the_run_is() -> None:
         for place, _ in ProcessExecutor(concurrency=2).map(call, samples):
             kept.append(place)
 
-    with pytest.raises(RunStoppedError, match="the budget of 10 calls is spent"):
+    with pytest.raises(RunStoppedError, match="the budget of 10 calls is used up"):
         collect()
     assert 10 <= len(kept) <= 10 + 4  # those that were under way
 

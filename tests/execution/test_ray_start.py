@@ -17,8 +17,8 @@ import pytest
 
 from auepora_eval.cli.interrupts import StopNow, finishing_first
 from auepora_eval.errors import PlanError
-from auepora_eval.execution import ray_cluster
-from auepora_eval.execution.held_stops import held_back
+from auepora_eval.execution import ray as ray_cluster
+from auepora_eval.execution.ray import held_back
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones here")
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,6 @@ def test_a_second_signal_waits_until_ray_has_started(number: int, monkeypatch: p
     ray, asked = SlowRay(number, number), []
     handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     with (
-        pytest.warns(UserWarning, match="Ray is still starting"),
         pytest.raises(StopNow) as stopped,
         finishing_first(lambda: asked.append("stop")),
     ):
@@ -101,7 +100,7 @@ def test_one_signal_is_a_request_and_ray_is_there(monkeypatch: pytest.MonkeyPatc
 
 def test_where_ctrl_c_is_an_exception_it_comes_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = SlowRay(signal.SIGINT)
-    with pytest.warns(UserWarning, match="Ray is still starting"), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         started(monkeypatch, ray)
     assert ray.events == ["started"]
 
@@ -109,7 +108,7 @@ def test_where_ctrl_c_is_an_exception_it_comes_afterwards(monkeypatch: pytest.Mo
 def test_a_start_that_fails_says_so_unless_it_was_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PlanError, match="cannot be reached: nobody there"):
         started(monkeypatch, SlowRay(fails=True))
-    with pytest.warns(UserWarning, match="Ray is still starting"), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         started(monkeypatch, SlowRay(signal.SIGINT, fails=True))
 
 
@@ -128,7 +127,7 @@ def test_what_is_raised_by_a_signal_comes_behind_the_block() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_third_signal_gives_the_start_up_and_the_program_ends_in_order(tmp_path: Path) -> None:
+def test_a_third_signal_ends_a_start_that_hangs(tmp_path: Path) -> None:
     (tmp_path / "ray.py").write_text(
         "import time\n"
         "def is_initialized():\n    return False\n"
@@ -136,11 +135,9 @@ def test_a_third_signal_gives_the_start_up_and_the_program_ends_in_order(tmp_pat
         encoding="utf-8",
     )
     script = (
-        "from auepora_eval.cli.interrupts import StopNow, finishing_first\n"
-        "from auepora_eval.execution.ray_cluster import connected\n"
-        "try:\n"
-        "    with finishing_first(lambda: None):\n        connected(None, 1)\n"
-        "except StopNow:\n    print('put away')\n"
+        "from auepora_eval.cli.interrupts import finishing_first\n"
+        "from auepora_eval.execution.ray import connected\n"
+        "with finishing_first(lambda: None):\n    connected(None, 1)\n"
     )
     running = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -155,6 +152,5 @@ def test_a_third_signal_gives_the_start_up_and_the_program_ends_in_order(tmp_pat
     for pause in (0.2, 1.2, 0):
         running.send_signal(signal.SIGINT)
         time.sleep(pause)
-    out, err = running.communicate(timeout=20)
-    assert (running.returncode, out) == (130, "put away\n"), err
-    assert "Ray is still starting" in err
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == 130, err

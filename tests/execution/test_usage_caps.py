@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auepora_eval.core.limits import Limits
+from auepora_eval.core.calls.policy import CallClock, CallPolicy, Limits, Spent, Tokens, UncountedUsageWarning
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallClock, CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.spent import Spent, Tokens, UncountedUsageWarning
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import RunStoppedError
 from auepora_eval.execution.local import EXECUTORS
@@ -88,10 +86,10 @@ def test_tokens_a_minute_too(extra: dict[str, Any]) -> None:
 COSTS: list[tuple[dict[str, Any], tuple[float | None, float | None], float, str]] = [
     ({"input_tokens": 1000, "output_tokens": 500}, (1.0, 2.0), 2.0, ""),
     ({"total_tokens": 1000}, (1.0, 1.0), 1.0, ""),
-    ({"total_tokens": 1000}, (1.0, 2.0), 0.0, "tells only total_tokens, and the two prices differ"),
+    ({"total_tokens": 1000}, (1.0, 2.0), 0.0, "reports only total_tokens, and the two prices differ"),
     ({"total_tokens": 1000, "input_tokens": 600}, (1.0, 2.0), 1.4, ""),
     ({"total_tokens": 1000, "output_tokens": 600}, (1.0, 2.0), 1.6, ""),
-    ({"input_tokens": 1000}, (1.0, 2.0), 1.0, "does not tell output_tokens"),
+    ({"input_tokens": 1000}, (1.0, 2.0), 1.0, "does not report output_tokens"),
     ({"input_tokens": 1000}, (1.0, None), 1.0, ""),
     ({"input_tokens": 1000}, (1.0, 0.0), 1.0, ""),
     (
@@ -101,8 +99,13 @@ COSTS: list[tuple[dict[str, Any], tuple[float | None, float | None], float, str]
         "has output_tokens, which have no price",
     ),
     ({"input_tokens": 1000, "output_tokens": 0}, (1.0, None), 1.0, ""),
-    ({}, (1.0, 1.0), 0.0, "tells no tokens"),
-    ({"input_tokens": "many", "output_tokens": True, "total_tokens": -1}, (1.0, 1.0), 0.0, "tells no tokens"),
+    ({}, (1.0, 1.0), 0.0, "reports no tokens"),
+    (
+        {"input_tokens": "many", "output_tokens": True, "total_tokens": -1},
+        (1.0, 1.0),
+        0.0,
+        "reports no tokens",
+    ),
 ]
 
 
@@ -126,8 +129,8 @@ def test_a_cap_that_cannot_be_held_says_so_at_once_and_at_the_end(executor: str)
     calls, said = calls_made(CallPolicy(max_tokens=1500), {}, executor=executor)
     assert calls == 12
     assert said == [
-        "an answer tells no tokens: --budget-tokens (max_tokens) cannot be held. The run goes on; a limit on "
-        "calls (--budget-calls, max_calls) holds in any case.",
+        "An answer reports no tokens, so --budget-tokens (max_tokens) cannot be enforced. The run continues. "
+        "To limit it in any case, set --budget-calls (max_calls).",
         "12 of 12 answers could not be counted in full for --budget-tokens (max_tokens).",
     ]
 
@@ -137,7 +140,7 @@ def test_what_is_told_now_and_then_is_counted_and_the_rest_is_said() -> None:
     calls, said = calls_made(policy, {"total_tokens": 1000}, {"input_tokens": 10}, {})
     assert calls == 4
     assert [sentence[:40] for sentence in said] == [
-        "an answer tells only input_tokens: --bud",
+        "An answer reports only input_tokens, so ",
         "2 of 4 answers could not be counted in f",
     ]
     assert "--budget-cost (max_cost) and --tpm (tokens_per_minute)" in said[0]
@@ -149,11 +152,8 @@ def test_nothing_is_said_where_no_cap_needs_it() -> None:
 
 def test_calls_under_way_elsewhere_have_their_place_in_the_budget() -> None:
     limits = Limits(CallPolicy(max_calls=5))
-    assert limits.reserve_warm_up(4, under_way=2) == 3
+    limits.spent.calls = 3
     limits.check(1)
-    with pytest.raises(RunStoppedError, match="the budget of 5 calls is spent, 3 of them by the warm-up"):
+    with pytest.raises(RunStoppedError, match="the budget of 5 calls is used up"):
         limits.check(2)
-    assert not limits.stopped  # what was taken on before is still asked
-    limits.warmed_up_elsewhere(Spent(calls=4, tokens=70), reserved=3)  # one was tried again
-    assert (limits.spent.calls, limits.spent.tokens) == (4, 70)
-    assert limits.reserve_warm_up(4, under_way=2) == 0
+    assert not limits.stopped  # calls that were taken on before are still made

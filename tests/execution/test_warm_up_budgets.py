@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.execution.warm_up import WarmedUp
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.errors import PlanError
+from auepora_eval.execution.local import EXECUTORS, WarmedUp
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 SYSTEM = """
@@ -85,20 +85,16 @@ def test_a_warm_up_is_spent_and_stays_spent(
 def test_with_more_budget_the_run_goes_on(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--budget-calls", "5", "--warm-up", "3", "--id", "b"]) == 1
     said = capsys.readouterr().err
-    assert "the budget of 5 calls is spent, 3 of them by the warm-up" in said
+    assert "the budget of 5 calls is used up, 3 of them by the warm-up" in said
     assert main(["run", "--resume", "b", "--out", "r", "--budget-calls", "13"]) == 0
     assert calls(asked) == 5 + 13
 
 
-def test_the_warm_up_of_each_worker_counts(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--executor", "processes", "--concurrency", "2", "--warm-up", "3", "--budget-calls", "6"]
-    assert main([*RUN, *flags, "--id", "b"]) == 1
-    assert calls(asked) == 6
-    said = capsys.readouterr().err
-    assert "the budget of 6 calls is spent, 4 of them by the warm-up" in said  # of two workers
-    assert "kept: 2 outputs" in said
-    assert main(["run", "--resume", "b", "--out", "r"]) == 1
-    assert calls(asked) == 6
+@pytest.mark.parametrize("executor", ["processes", "ray"])
+def test_worker_processes_cannot_be_warmed_up(executor: str, asked: Path) -> None:
+    assert main([*RUN, "--executor", executor, "--warm-up", "3", "--id", "b"]) == 2
+    with pytest.raises(PlanError, match="serial, threads or async"):
+        WarmedUp(EXECUTORS.get(executor)(concurrency=2), 1)
 
 
 def test_the_log_names_the_executor_itself(asked: Path) -> None:

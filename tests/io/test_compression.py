@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.compression import DataCompressor
+from auepora_eval.io.json.documents import DataCompressor
 from tests.io.documents import DATASET, json_values
 
 documents = st.dictionaries(st.text(max_size=8), json_values, max_size=4)
@@ -116,7 +116,7 @@ def test_what_cannot_be_written_is_an_error() -> None:
 
 def test_an_own_limit_is_the_only_one() -> None:
     packed = DataCompressor.compress_evaluation_data({"a": "x" * 40_000_000})
-    with pytest.raises(DataError, match=r"this is no data\. Give max_bytes"):
+    with pytest.raises(DataError, match=r"this is not data\. Give max_bytes"):
         DataCompressor.decompress_evaluation_data(packed)
     found = DataCompressor.decompress_evaluation_data(packed, max_bytes=50_000_000)
     assert len(found["a"]) == 40_000_000

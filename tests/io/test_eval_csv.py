@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import DescribedDataset, InMemoryDataset
+from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError
-from auepora_eval.io.eval_csv import DroppedWarning, load_eval_csv, neutral, restored, save_eval_csv
+from auepora_eval.io.datasets.eval_csv import DroppedWarning, load_eval_csv, neutral, restored, save_eval_csv
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "'quoted'", "'tis"]
 
@@ -43,7 +43,7 @@ def test_no_cell_of_a_file_is_a_formula(tmp_path: Path) -> None:
 
 def test_what_a_table_has_no_place_for_is_said(tmp_path: Path) -> None:
     doc = Document("d", "text")
-    dataset = DescribedDataset(
+    dataset = InMemoryDataset(
         "d", [EvaluationSample("1", "q", relevant_docs=[doc])], info={"dataset_id": "d"}, documents=[doc]
     )
     with pytest.warns(DroppedWarning, match="no place for its 1 documents and its description"):

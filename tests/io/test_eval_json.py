@@ -11,7 +11,12 @@ import pytest
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError
-from auepora_eval.io.eval_json import dataset_from_record, load_eval_json, record_from_dataset, save_eval_json
+from auepora_eval.io.datasets.eval_json import (
+    dataset_from_record,
+    load_eval_json,
+    record_from_dataset,
+    save_eval_json,
+)
 from tests.builders import a_sample
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
@@ -113,13 +118,3 @@ def test_lenient_asks_for_less() -> None:
     assert sample.labels == {"query_type": "how-to"}
     with pytest.raises(DataError, match="query_text"):
         dataset_from_record(a_record({"query_text": 5}), "d", lenient=True)
-
-
-def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
-    span = {"file_name": "d", "start_char": 3, "end_char": 99}
-    sample = EvaluationSample(
-        "1", "Who?", relevant_docs=[Document("d", "short")], metadata={"citations": [span]}
-    )
-    with pytest.raises(DataError, match=r"citations\[0\]"):
-        save_eval_json(InMemoryDataset("data", [sample]), tmp_path / "d.eval.json")
-    assert not any(tmp_path.iterdir())

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.config import OtherBlockWarning, load_config
-from auepora_eval.io.experiment_checks import experiment_errors
-from auepora_eval.io.experiment_config import GuardRail, load_experiment
-from auepora_eval.io.refusal import ErrorsError
-from auepora_eval.io.validation import DataFormatValidator
+from auepora_eval.io.config.experiment import (
+    GuardRail,
+    configuration_errors,
+    experiment_errors,
+    load_experiment,
+)
+from auepora_eval.io.config.plan import OtherBlockWarning, load_config
+from auepora_eval.io.schema.validate import ErrorsError
 
 SMALL = """
 dataset: d.jsonl
@@ -189,7 +192,7 @@ METRICS_ALONE = [
     ],
 )
 def test_the_validator_says_what_the_experiment_would_say(document: dict[str, Any]) -> None:
-    told = DataFormatValidator().validate_config(document)
+    told = configuration_errors(document)
     assert told == experiment_errors(document)
     assert bool(told) is (document not in METRICS_ALONE)
 
@@ -198,16 +201,16 @@ def test_settings_of_a_live_service_are_a_configuration() -> None:
     """No variant says what to evaluate: there is nothing to run here, but the form is checked."""
     live = [{"variant_id": name, "features_enabled": ["rerank"]} for name in "ab"]
     document = {**block(variants=live), "metrics": ["mrr"]}
-    assert DataFormatValidator().validate_config(document) == []
+    assert configuration_errors(document) == []
     assert len(experiment_errors(document)) == 3
-    (error,) = DataFormatValidator().validate_config(block(variants=live, statistical_test="anova"))
+    (error,) = configuration_errors(block(variants=live, statistical_test="anova"))
     assert error.startswith("$.ab_testing.statistical_test: there is no test 'anova'")
-    assert DataFormatValidator().validate_config({"ab_testing": {"enabled": True}}) == []
+    assert configuration_errors({"ab_testing": {"enabled": True}}) == []
 
 
 def test_a_plan_is_read_though_its_experiment_could_not_be_run(tmp_path: Path) -> None:
     path = written(tmp_path, f"metrics: [mrr]\n{SMALL}")
-    with pytest.warns(OtherBlockWarning, match="ab_testing: not a part of the plan"):
+    with pytest.warns(OtherBlockWarning, match="ab_testing: not part of the plan"):
         assert load_config(path)["metrics"] == ["mrr"]
 
 
@@ -221,7 +224,10 @@ def test_ids_that_are_one_file_where_case_does_not_count() -> None:
     both = [{"variant_id": name, "system": "m:a"} for name in shares]
     errors = experiment_errors(block(variants=both, traffic_allocation=shares))
     assert len(errors) == 2
-    assert all("another variant has this id but for the case of letters" in error for error in errors)
+    assert all(
+        "another variant has this id, or one that differs in upper and lower case" in error
+        for error in errors
+    )
 
 
 def test_two_experiments_whose_runs_would_have_one_name() -> None:
@@ -235,13 +241,13 @@ def test_two_experiments_whose_runs_would_have_one_name() -> None:
 
 
 def test_all_errors_at_once(tmp_path: Path) -> None:
-    text = SMALL.replace("top_k: 5", "top_k: 0").replace("chunks", "a/b") + "  alpha: 7\n"
+    text = SMALL.replace("top_k: 5", "top_k: 0").replace("chunks", "a/b") + "  power: 0.01\n"
     with pytest.raises(ErrorsError) as caught:
         load_experiment(written(tmp_path, text))
     places = [error.partition(": ")[0].removeprefix("$.ab_testing.") for error in caught.value.errors]
     assert places == [
-        "alpha",
         "experiment_id",
+        "power",
         "variants[0].config_overrides.top_k",
     ]
 

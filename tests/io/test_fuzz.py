@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.config import load_config
+from auepora_eval.io.config.plan import load_config
+from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.jsonl import load_jsonl_dataset
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.io.predictions import load_predictions
 
 VALID = (
     b'{"sample_id":"1","query":"q","relevant_docs":["a",{"doc_id":"b","text":"t","metadata":{"relevance":2}}],'

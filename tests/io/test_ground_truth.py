@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import DescribedDataset
+from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.io.document_file import read_document, write_document
-from auepora_eval.io.ground_truth import (
-    annotations_of,
+from auepora_eval.io.datasets.ground_truth import (
     load_ground_truth,
     save_ground_truth,
     with_annotations,
 )
-from tests.builders import a_dataset, a_sample
+from auepora_eval.io.json.documents import read_document, write_document
+from tests.builders import a_dataset, a_sample, annotations_of
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 CITATION = read_document(SEED / "citation_annotation.gt.json")
@@ -139,7 +138,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(annotations=ANNOTATIONS)
 def test_annotations_on_a_dataset_and_back(annotations: list[Any]) -> None:
-    dataset = DescribedDataset(
+    dataset = InMemoryDataset(
         "d",
         [a_sample(name) for name in ("q1", "q2", "q3")],
         info={"version": "2"},
@@ -176,4 +175,4 @@ def test_what_cannot_be_annotated() -> None:
     other = a_sample("q1")
     other.metadata["annotations"] = ["a text"]
     with pytest.raises(DataError, match="something else than annotations"):
-        annotations_of(a_dataset(other))
+        with_annotations(a_dataset(other), [])

@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.benchmark_json import load_benchmark
-from auepora_eval.io.compression import DataCompressor
-from auepora_eval.io.config import load_config
-from auepora_eval.io.eval_csv import load_eval_csv
-from auepora_eval.io.eval_json import load_eval_json
-from auepora_eval.io.ground_truth import load_ground_truth
+from auepora_eval.io.benchmarks.document import load_benchmark
+from auepora_eval.io.builds.manifest import read_manifest
+from auepora_eval.io.builds.splits import load_split
+from auepora_eval.io.config.plan import load_config
+from auepora_eval.io.datasets.eval_csv import load_eval_csv
+from auepora_eval.io.datasets.eval_json import load_eval_json
+from auepora_eval.io.datasets.ground_truth import load_ground_truth
+from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions
+from auepora_eval.io.json.documents import DataCompressor
 from auepora_eval.io.jsonl import load_jsonl_dataset
-from auepora_eval.io.manifest import read_manifest
 from auepora_eval.io.parquet import load_parquet_dataset
-from auepora_eval.io.predictions import PredictionFile, load_predictions
-from auepora_eval.io.results_tables import load_results
-from auepora_eval.io.schema import checker
-from auepora_eval.io.splits import load_split
+from auepora_eval.io.results.tables import load_results
+from auepora_eval.io.schema.checker import checker
 from tests.make_malformed import (
     EXPECTED,
     FOLDER,
@@ -138,7 +138,7 @@ def test_predictions_that_are_looked_up_in_their_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["evaluation_dataset", "ground_truth", "evaluation_results", "benchmark"])
 def test_the_examples_are_valid_and_every_required_field_is_missed(name: str) -> None:
-    from auepora_eval.io.schema import schema
+    from auepora_eval.io.schema.checker import schema
 
     rules = schema(name)
     for document in examples(rules, rules):
@@ -201,7 +201,7 @@ PLACES = {
     "lists_as_queries.parquet": (1, "row 1: $.query: a string was expected, not an array"),
     "bytes_as_queries.parquet": (1, "row 1: $.query: a string was expected, not bytes"),
     "no_json_in_labels.parquet": (1, "row 1: $.labels: the JSON ends"),
-    "times_in_words.benchmark.parquet": (1, "$[0].duration: a number was expected"),
+    "times_in_words.benchmark.parquet": (1, "$.records[0].duration: a number was expected"),
     "bomb_of_one_word.parquet": (1, "unpack to more than"),
     "bomb_of_nothing.parquet": (1, "unpack to more than"),
     "cut_at_1.parquet": (1, "damaged or cut off"),
@@ -209,10 +209,10 @@ PLACES = {
     "cut_at_3.parquet": (1, "damaged or cut off"),
     "cut_at_the_end.parquet": (1, "damaged or cut off"),
     "zeros_inside.parquet": (1, "damaged or cut off"),
-    "a_link_elsewhere.benchmark.h5": (1, "/rest: is a link to elsewhere"),
-    "objects.benchmark.h5": (1, "/operation: it holds neither numbers nor texts"),
-    "a_huge_claim.benchmark.h5": (1, "/duration: it claims 1000000000000 rows"),
-    "a_claim_of_zeros.benchmark.h5": (1, "/rest: "),
+    "a_link_elsewhere.benchmark.h5": (1, "/document: is missing, or is a link"),
+    "objects.benchmark.h5": (1, "/document: is not a list of bytes"),
+    "a_huge_claim.benchmark.h5": (1, "/document: it claims 1000000000000 bytes"),
+    "a_claim_of_zeros.benchmark.h5": (1, "/document: "),
     "cut_at_1.benchmark.h5": (1, "damaged or cut off"),
     "cut_at_2.benchmark.h5": (1, "damaged or cut off"),
     "cut_at_3.benchmark.h5": (1, "damaged or cut off"),

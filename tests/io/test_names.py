@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.names import file_name
+from auepora_eval.io.files.atomic import file_name
 
 
 @pytest.mark.parametrize("identifier", ["a", "run-1", "2024.v1", "a@b+c_d", "x" * 128, "console", "common.x"])
@@ -56,15 +56,12 @@ def test_a_number_is_not_an_id() -> None:
     [
         ("CON", "Windows reserves it for a device"),
         ("nul.txt", "Windows reserves it for a device"),
-        ("a.", "that ends in a dot"),
-        ("café", "only ASCII letters"),
-        ("日本", "only ASCII letters"),
-        ("é/b", "Use up to 128 letters"),
-        ("a/b", "Use up to 128 letters"),
-        ("a..", "Use up to 128 letters"),
-        ("x" * 129, "Use up to 128 letters"),
+        ("a.", "no dot last"),
+        ("café", "128 ASCII letters"),
+        ("a/b", "128 ASCII letters"),
+        ("x" * 129, "128 ASCII letters"),
     ],
 )
-def test_what_is_wrong_with_a_name_is_said(identifier: str, said: str) -> None:
+def test_the_error_says_what_is_allowed(identifier: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         file_name(identifier)

@@ -16,12 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import DescribedDataset, InMemoryDataset
+from auepora_eval.core.dataset import InMemoryDataset, UnknownFieldWarning
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import AueporaError, DataError, StorageError
 from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
-from auepora_eval.io.records import UnknownFieldWarning
 
 SAMPLE = EvaluationSample(
     "1", "q", [Document("a", "t", {"relevance": 2})], None, Response("r", {"n": 1}), {"l": 1}, {"m": [1]}
@@ -91,7 +90,7 @@ def test_a_deep_json_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_column_warns(tmp_path: Path) -> None:
-    with pytest.warns(UnknownFieldWarning, match="Did you mean 'relevant_docs'"):
+    with pytest.warns(UnknownFieldWarning, match="Did you mean relevant_docs"):
         load_parquet_dataset(a_file(tmp_path, sample_id=["1"], query=["q"], relevant_doc=["a"]))
 
 
@@ -125,7 +124,7 @@ def test_a_file_that_was_cut(tmp_path: Path) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
-@pytest.mark.filterwarnings("ignore::auepora_eval.io.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.io.json.records.UnknownFieldWarning")
 def test_a_changed_byte_is_read_or_refused(place: float, change: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.parquet"
@@ -159,7 +158,7 @@ def test_a_document_of_the_corpus_is_written_once(
     samples = [EvaluationSample(f"q{n}", "?", list(corpus), [corpus[0]]) for n in range(queries)]
     path = tmp_path / "data.parquet"
     tracemalloc.start()
-    save_parquet_dataset(DescribedDataset("d", samples, documents=corpus), path)
+    save_parquet_dataset(InMemoryDataset("d", samples, documents=corpus), path)
     loaded = load_parquet_dataset(path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -173,7 +172,7 @@ def test_a_document_of_the_corpus_is_written_once(
 def test_another_text_than_the_corpus_has_stays(tmp_path: Path) -> None:
     corpus = [Document("a", "text", {}), Document("b", "", {})]
     docs = [Document("a", "another", {}), Document("b", "", {"x": 1}), Document("c", "", {}), corpus[1]]
-    dataset = DescribedDataset("d", [EvaluationSample("1", "q", docs)], documents=corpus)
+    dataset = InMemoryDataset("d", [EvaluationSample("1", "q", docs)], documents=corpus)
     save_parquet_dataset(dataset, tmp_path / "d.parquet")
     loaded = load_parquet_dataset(tmp_path / "d.parquet")
     assert list(loaded) == list(dataset)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.core.dataset import UnknownFieldWarning
 from auepora_eval.core.types import (
     Document,
     EvaluationSample,
@@ -15,8 +16,7 @@ from auepora_eval.core.types import (
     SystemOutputs,
 )
 from auepora_eval.errors import DataError
-from auepora_eval.io.predictions import load_predictions, matched_outputs
-from auepora_eval.io.records import UnknownFieldWarning
+from auepora_eval.io.datasets.predictions import load_predictions, matched_outputs
 
 
 def loaded(tmp_path: Path, *fields: str) -> dict[str, SystemOutputs]:
@@ -111,14 +111,14 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
         pytest.param(['"error":{"typ":"X"}'], "the field 'type' is missing", id="error without type"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::auepora_eval.io.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.io.json.records.UnknownFieldWarning")
 def test_refusals(tmp_path: Path, fields: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         loaded(tmp_path, *fields)
 
 
 def test_unknown_fields_warn(tmp_path: Path) -> None:
-    with pytest.warns(UnknownFieldWarning, match=r"'anwser'.* Did you mean 'answer'\?"):
+    with pytest.warns(UnknownFieldWarning, match=r"'anwser'.* Did you mean answer\?"):
         loaded(tmp_path, '"anwser":"x","retrieved":[]')
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.project_config import EvaluationConfig, load_evaluation_config
+from auepora_eval.io.config.project import EvaluationConfig, load_evaluation_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ def config(path: Path, text: str) -> Path:
 
 def test_the_one_that_ships_has_the_defaults() -> None:
     shipped = load_evaluation_config(ROOT / "configs" / "default.yaml")
-    assert shipped.project_root == ROOT
+    assert Path(shipped.project_root) == ROOT
     for name in ("offline_dataset_path", "qa_dataset_path", "summary_dataset_path", "manifest_path"):
         assert shipped.path(name) == ROOT / getattr(EvaluationConfig(), name)
     assert shipped.split_path("summaries") == ROOT / "evaluation/datasets/summaries.jsonl"
@@ -36,7 +36,7 @@ def test_the_one_that_ships_has_the_defaults() -> None:
     ],
 )
 def test_the_root(tmp_path: Path, name: str, text: str, root: str) -> None:
-    assert load_evaluation_config(config(tmp_path / name, text)).project_root == tmp_path / root
+    assert load_evaluation_config(config(tmp_path / name, text)).project_root == str(tmp_path / root)
 
 
 def test_paths_and_metrics(tmp_path: Path) -> None:
@@ -50,13 +50,13 @@ def test_paths_and_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("evalution: {}", "evalution: there is no such section. Did you mean evaluation?"),
-        ("evaluation:\n  qa_path: x", "evaluation.qa_path: there is no such setting"),
-        ("evaluation:\n  qa_dataset_path: 3", "expected a path but got 3"),
-        ("evaluation:\n  metrics: bleu", "expected a list of names"),
-        ("evaluation: [1]", "expected 'key: value' lines"),
-        ("project_root: [1]", "project_root: expected a path"),
-        ("- 1", "a config is a list of sections"),
+        ("evalution: {}", "there is no field 'evalution'. Did you mean evaluation?"),
+        ("evaluation:\n  qa_path: x", "evaluation: there is no field 'qa_path'"),
+        ("evaluation:\n  qa_dataset_path: 3", "evaluation.qa_dataset_path: a string was expected"),
+        ("evaluation:\n  metrics: bleu", "evaluation.metrics: an array was expected"),
+        ("evaluation: [1]", "evaluation: an object or null was expected"),
+        ("project_root: [1]", "project_root: a string or null was expected"),
+        ("- 1", "an object was expected"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, words: str) -> None:

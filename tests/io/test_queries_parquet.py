@@ -17,8 +17,8 @@ from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationSample, Failure, Response, SampleScore, SystemOutputs
 from auepora_eval.errors import DataError
 from auepora_eval.io.jsonl import encode
-from auepora_eval.io.queries_parquet import ParquetRows, QueriesWriter
-from auepora_eval.io.query_rows import JsonRows, query_results
+from auepora_eval.io.results.document import JsonRows, query_results
+from auepora_eval.io.results.rows_parquet import ParquetRows, QueriesWriter
 from tests.builders import a_document, a_sample, an_output
 
 pytest.importorskip("pyarrow")
@@ -107,7 +107,7 @@ def test_not_a_number_is_nothing(tmp_path: Path) -> None:
 def test_groups_are_bounded(tmp_path: Path, monkeypatch: Any) -> None:
     import pyarrow.parquet
 
-    from auepora_eval.io import queries_parquet
+    from auepora_eval.io.results import rows_parquet as queries_parquet
 
     monkeypatch.setattr(queries_parquet, "ROWS_IN_A_GROUP", 4)
     with (tmp_path / "x").open("wb") as file:

@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError
+from auepora_eval.io.json.records import (
+    prediction_record,
+    quick_journaled,
+    quick_prediction,
+    quick_sample,
+    read_prediction,
+    read_sample,
+)
 from auepora_eval.io.jsonl import parse_line
-from auepora_eval.io.quick_records import quick_journaled, quick_prediction, quick_sample
-from auepora_eval.io.records import prediction_record, read_prediction, read_sample
 from tests.builders import a_failure, an_output
 
 WHERE = "d.jsonl:7"

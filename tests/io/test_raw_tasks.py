@@ -6,12 +6,20 @@ import json
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.io.raw_tasks import TaskError, read_task, record_line, split_record
-from auepora_eval.io.split_records import cited_numbers, is_raw_record, is_split_record, read_split_record
+from auepora_eval.io.builds.tasks import (
+    TaskError,
+    cited_numbers,
+    is_raw_record,
+    is_split_record,
+    read_split_record,
+    read_task,
+    split_record,
+)
 from tests.raw_tasks import a_flat_task, a_raw_task
 
 QA_FIELDS = [
@@ -44,7 +52,7 @@ SUMMARY_FIELDS = [
 def built(task: dict[str, Any] | str, **how: Any) -> dict[str, Any]:
     line = task if isinstance(task, str) else json.dumps(task)
     record: dict[str, Any] = json.loads(
-        record_line(split_record(read_task(line.encode(), "raw.jsonl:1", **how)))
+        msgspec.json.encode(split_record(read_task(line.encode(), "raw.jsonl:1", **how)))
     )
     return record
 
@@ -360,7 +368,7 @@ def test_any_task_becomes_a_valid_record_or_is_refused(
         record = split_record(read_task(line, "raw.jsonl:1"))
     except TaskError:
         return
-    read_split_record(json.loads(record_line(record)), "split.jsonl:1")
+    read_split_record(json.loads(msgspec.json.encode(record)), "split.jsonl:1")
 
 
 def test_which_records_are_raw_and_which_are_of_a_split() -> None:

@@ -25,11 +25,12 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
+from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.jsonl import save_jsonl_dataset
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.parquet import save_parquet_dataset
-from auepora_eval.io.predictions import load_predictions, save_predictions
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import save_predictions
 
 # Every character but the halves of surrogate pairs, which UTF-8 cannot write.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.errors import DataError, UnknownNameError
-from auepora_eval.io.schema import SCHEMAS, Checker, checker, schema, schema_errors
-from auepora_eval.io.schema_words import date_time, json_path
+from auepora_eval.errors import UnknownNameError
+from auepora_eval.io.schema.checker import SCHEMAS, Checker, checker, schema
+from auepora_eval.io.schema.words import json_path
 from tests.io.documents import CITATIONS, DATASET, QUALITY, VALID, json_values, seed_example, spoilt
 
 every_schema = pytest.mark.parametrize("name", SCHEMAS)
@@ -34,18 +34,17 @@ JUDGES = {
 FAST_JUDGES = {
     name: jsonschema_rs.Draft202012Validator(schema(name), validate_formats=True) for name in SCHEMAS
 }
-SLOW = {name: checker(name, fast=False) for name in SCHEMAS}
 
 
 @every_schema
 def test_a_schema_is_a_schema_and_ships_with_the_package(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
     assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert (files("auepora_eval.io") / "schemas" / f"{name}.schema.json").is_file()
+    assert (files("auepora_eval.io.schema") / "schemas" / f"{name}.schema.json").is_file()
 
 
 def test_every_schema_file_has_a_name() -> None:
-    found = [path.name for path in (files("auepora_eval.io") / "schemas").iterdir()]
+    found = [path.name for path in (files("auepora_eval.io.schema") / "schemas").iterdir()]
     assert sorted(found) == sorted(f"{name}.schema.json" for name in SCHEMAS)
 
 
@@ -74,7 +73,7 @@ def _undescribed(node: Any) -> Any:
 @pytest.mark.parametrize(("name", "document"), VALID)
 def test_valid_documents_are_valid_strictly_and_leniently(name: str, document: Any) -> None:
     before = copy.deepcopy(document)
-    assert list(schema_errors(document, schema(name))) == []
+    assert Checker(schema(name)).errors(document) == []
     if f"{name}.lenient" in SCHEMAS:
         assert checker(f"{name}.lenient").errors(document) == []
     assert document == before
@@ -106,7 +105,7 @@ def test_valid_documents_are_valid_strictly_and_leniently(name: str, document: A
         ),
         (
             {"queries": [{**DATASET["queries"][0], "difficulty": "Haard"}]},
-            "$.queries[0].difficulty: 'Haard' is not one of 'easy', 'medium', 'hard'. Did you mean 'hard'?",
+            "$.queries[0].difficulty: 'Haard' is not one of 'easy', 'medium', 'hard'. Did you mean hard?",
         ),
         (
             {"queries": [{"query_id": "1", "relevant_documents": []}]},
@@ -179,7 +178,7 @@ def test_an_error_says_where_what_and_what_to_do(document: dict[str, Any], error
             {"datset": "a.jsonl", "top_k": 0},
             [
                 "$.top_k: 0 is too small. Use 1 or more.",
-                "$: there is no field 'datset'. Did you mean 'dataset'?",
+                "$: there is no field 'datset'. Did you mean dataset?",
             ],
             id="a key that is not there",
         ),
@@ -199,47 +198,6 @@ def test_a_choice_is_explained_by_the_nearest_form(
 ) -> None:
     found = [str(each) for each in checker(name).errors(document)]
     assert found == errors if errors is not None else found
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"patern": "a"},
-        {"properties": {"a": {"maxLength": 3}}},
-        {"items": {"type": "text"}},
-        {"format": "email"},
-        {"enum": [1, 2]},
-        {"$ref": "#/$defs/Absent"},
-        {"$ref": "https://example.org/schema"},
-        {"$ref": "#/$defs/Loop", "$defs": {"Loop": {"items": {"$ref": "#/$defs/Loop"}}}},
-        {"$ref": "#/$defs/A", "$defs": {"A": {}}, "required": ["a"]},
-        {"anyOf": [{}], "oneOf": [{}]},
-        {"additionalProperties": True},
-    ],
-)
-def test_a_schema_that_would_not_be_checked_in_full_is_refused(broken: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="Change the schema"):
-        Checker(broken)
-
-
-def test_the_checker_knows_no_keyword_that_no_schema_uses() -> None:
-    used: set[str] = set()
-    rest: list[Any] = [schema(name) for name in SCHEMAS]
-    while rest:
-        node = rest.pop()
-        if not isinstance(node, dict):
-            continue
-        used |= set(node)
-        for key in ("properties", "$defs"):
-            rest += node.get(key, {}).values()
-        for key in ("anyOf", "oneOf"):
-            rest += node.get(key, [])
-        rest += [node.get("items"), node.get("additionalProperties")]
-    known = (
-        "$schema $defs $ref title description type properties required additionalProperties minProperties "
-        "items minItems maxItems enum format minLength minimum maximum anyOf oneOf"
-    )
-    assert used == set(known.split())
 
 
 @settings(max_examples=200, deadline=None)
@@ -276,20 +234,12 @@ def _explains(ours: set[str], errors: list[Any]) -> bool:
     return explained == ours
 
 
-@settings(max_examples=150, deadline=None)
-@given(data=st.data(), case=st.sampled_from(VALID))
-def test_the_fast_path_changes_nothing(data: st.DataObject, case: tuple[str, Any]) -> None:
-    name, document = case
-    document = data.draw(spoilt(document))
-    assert checker(name).errors(document) == SLOW[name].errors(document)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), True, "1", None, 10**400])
-def test_the_fast_path_takes_no_number_that_is_none(value: Any) -> None:
-    rule = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "number"}}}}
-    fast, slow = Checker(rule), Checker(rule, fast=False)
-    assert fast.errors([{"a": value}]) == slow.errors([{"a": value}])
-    assert bool(fast.errors([{"a": value}])) is not isinstance(value, int) or value is True
+@pytest.mark.parametrize(
+    "document", [{1: 2}, {"a": {3}}, "\ud800", [{"a": object()}]], ids=["key", "set", "surrogate", "object"]
+)
+def test_a_value_that_json_does_not_have_is_an_error(document: Any) -> None:
+    (error,) = checker("config").errors(document)
+    assert "cannot be written as JSON" in str(error)
 
 
 @pytest.mark.parametrize(("size", "is_valid"), [(12, True), (12.0, True), (12.5, False), (True, False)])
@@ -303,50 +253,6 @@ def test_a_whole_number_may_be_written_with_a_point(size: Any, is_valid: bool) -
 @given(name=st.sampled_from(SCHEMAS), document=json_values)
 def test_any_json_gets_a_verdict(name: str, document: Any) -> None:
     assert (not checker(name).errors(document)) == FAST_JUDGES[name].is_valid(document)
-
-
-@pytest.mark.parametrize(
-    ("text", "is_one"),
-    [
-        ("2025-08-30T12:00:00Z", True),
-        ("2025-08-30t12:00:00.123456789+05:30", True),
-        ("2024-02-29T00:00:00-00:00", True),
-        ("2025-02-29T00:00:00Z", False),
-        ("1900-02-29T00:00:00Z", False),
-        ("2016-12-31T23:59:60Z", True),
-        ("2016-12-31T22:59:60-01:00", True),
-        ("2016-12-31T12:59:60Z", False),
-        ("2025-08-30T12:00:00", False),
-        ("2025-08-30 12:00:00Z", False),
-        ("2025-08-30", False),
-        ("2025-08-30T12:00:00Z\n", False),
-        ("٢٠٢٥-08-30T12:00:00Z", False),
-    ],
-)
-def test_date_time(text: str, is_one: bool) -> None:
-    assert date_time(text) is is_one
-
-
-_two = st.integers(0, 99).map("{:02}".format)
-
-
-@settings(max_examples=250, deadline=None)
-@given(
-    st.builds(
-        "{}-{}-{}T{}:{}:{}{}{}".format,
-        st.sampled_from(["0000", "1900", "2000", "2024", "2025", "9999"]),
-        st.integers(0, 13).map("{:02}".format),
-        st.integers(0, 32).map("{:02}".format),
-        st.integers(22, 25).map("{:02}".format) | _two,
-        st.sampled_from(["59", "60", "00"]),
-        st.sampled_from(["59", "60", "61", "00"]),
-        st.sampled_from(["", ".", ".5"]),
-        st.sampled_from(["Z", "z", "", "+00:00", "-01:00", "+23:59", "+24:00", "+01:60"]),
-    )
-)
-def test_date_time_agrees_with_another_checker(text: str) -> None:
-    judge = jsonschema_rs.Draft202012Validator({"format": "date-time"}, validate_formats=True)
-    assert date_time(text) == judge.is_valid(text)
 
 
 def test_a_misspelt_field_in_a_giant_object_is_found_missing_quickly() -> None:

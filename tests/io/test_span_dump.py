@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.otlp import Span, SpanEvent, otlp_document, otlp_spans
-from auepora_eval.io.span_dump import SpanDump, refuse_spans
-from auepora_eval.io.traces import TraceReader
+from auepora_eval.io.traces.spans import Span, SpanDump, SpanEvent, check_spans, otlp_document, otlp_spans
+from auepora_eval.io.traces.traces import TraceReader
 
 NESTED = {
     "name": "search",
@@ -199,7 +198,7 @@ def test_events_are_read(tmp_path: Path, record: dict[str, Any]) -> None:
     ("content", "words"),
     [
         pytest.param("not json", "s.jsonl:1", id="no JSON"),
-        pytest.param("[1, 2]", "this is no span", id="a list of numbers"),
+        pytest.param("[1, 2]", "this is not a span", id="a list of numbers"),
         pytest.param('["' + "a" * 10 + '"', "s.jsonl", id="cut off"),
         pytest.param('{"attributes":' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply", id="deep"),
         pytest.param(
@@ -252,10 +251,10 @@ def test_nothing_that_is_json_breaks_the_reader(record: dict[str, Any], tmp_path
 def test_predictions_are_not_taken_for_spans(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text('{"sample_id":"1","answer":"x","trace_id":"a","span_id":"b"}\n', encoding="utf-8")
-    refuse_spans(path)  # it has a sample_id
+    check_spans(path)  # it has a sample_id
     path.write_text(json.dumps(OTLP), encoding="utf-8")
     with pytest.raises(DataError, match="auepora import-traces"):
-        refuse_spans(path)
+        check_spans(path)
 
 
 @given(

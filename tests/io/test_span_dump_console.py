@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.span_dump import SpanDump
-from auepora_eval.io.traces import TraceReader
+from auepora_eval.io.traces.spans import SpanDump
+from auepora_eval.io.traces.traces import TraceReader
 
 
 def a_span(number: int, **attributes: Any) -> dict[str, Any]:

@@ -10,16 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.builder.build import BuildPlan, build_dataset
 from auepora_eval.core.types import EvaluationSample
-from auepora_eval.curation.builder import BuildPlan, build_dataset
 from auepora_eval.errors import DataError
-from auepora_eval.io import together
-from auepora_eval.io.file_check import file_errors
-from auepora_eval.io.manifest_search import is_found_from
-from auepora_eval.io.split_check import manifest_errors, split_errors
-from auepora_eval.io.splits import load_split, save_split
-from tests.builders import a_dataset, a_sample
+from auepora_eval.io.builds.manifest import is_found_from
+from auepora_eval.io.builds.splits import load_split, manifest_errors
+from auepora_eval.io.schema.files import file_errors
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
 
 TASKS: list[dict[str, Any] | str] = [
@@ -73,29 +69,6 @@ def test_raw_tasks_load_as_what_they_would_become(folder: Path) -> None:
     assert raw.info == {}
 
 
-@pytest.mark.parametrize("name", ["qa_pairs.jsonl", "summaries.jsonl"])
-def test_there_and_back(folder: Path, name: str) -> None:
-    dataset = load_split(folder / name)
-    save_split(dataset, folder / "copy.jsonl")
-    assert records(folder / "copy.jsonl") == records(folder / name)
-    assert the_samples(folder / "copy.jsonl") == list(dataset)
-
-
-def test_any_dataset_with_references_can_be_saved_as_a_split(tmp_path: Path) -> None:
-    sample = a_sample("1", "Where?", relevant="ab", reference="here", labels={"hard": True})
-    save_split(a_dataset(sample), tmp_path / "split.jsonl")
-    (record,) = records(tmp_path / "split.jsonl")
-    assert record["task_type"] == "qa"
-    assert record["contexts"] == ["[1] text of a", "[2] text of b"]
-    assert record["metadata"] == {"labels": {"hard": True}, "selected_chunk_ids": ["a", "b"]}
-    assert split_errors(tmp_path / "split.jsonl") == []
-    (loaded,) = the_samples(tmp_path / "split.jsonl")
-    assert [doc.doc_id for doc in loaded.relevant_docs or ()] == ["a", "b"]
-    with pytest.raises(DataError, match="has no reference answer"):
-        save_split(InMemoryDataset("x", [a_sample("2")]), tmp_path / "other.jsonl")
-    assert not (tmp_path / "other.jsonl").exists()
-
-
 def test_the_version_and_the_manifests_hash_come_along(folder: Path) -> None:
     import hashlib
 
@@ -138,7 +111,7 @@ def test_records_that_are_wrong_are_named(folder: Path, change: dict[str, Any], 
     (folder / "manifest.json").unlink()
     with pytest.raises(DataError, match=words):
         load_split(path)
-    assert len(split_errors(path)) == 1
+    assert len(file_errors(path)) == 1
 
 
 def test_a_missing_field_is_named(folder: Path) -> None:
@@ -147,7 +120,7 @@ def test_a_missing_field_is_named(folder: Path) -> None:
     for record in stored:
         del record["sources"]
     write_tasks(path, stored)
-    errors = split_errors(path)
+    errors = file_errors(path)
     assert len(errors) == 2
     assert "qa_pairs.jsonl:1: $: the field 'sources' is missing" in errors[0]
 
@@ -190,8 +163,6 @@ def test_what_the_documents_do_not_say_has_no_right_answer(tmp_path: Path) -> No
     path.write_bytes(msgspec.json.encode(record) + b"\n")
     (sample,) = load_split(path)
     assert sample.reference_answer is None
-    save_split(load_split(path), tmp_path / "again.jsonl")
-    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 
 def test_a_file_holds_one_split(folder: Path) -> None:
@@ -199,12 +170,12 @@ def test_a_file_holds_one_split(folder: Path) -> None:
     qa, summaries = records(folder / "qa_pairs.jsonl"), records(folder / "summaries.jsonl")
     mixed = folder / "mixed.jsonl"
     for first, second, said in (
-        (qa[0], summaries[0], "'summaries' stands among records of the type 'qa'"),
-        (summaries[0], qa[0], "'qa' stands among records of the type 'summaries'"),
-        (qa[0], {**qa[1], "task_type": "citations"}, "'citations' stands among"),
-        (qa[0], {**qa[1], "task_type": "summaries"}, "'summaries' stands among"),
+        (qa[0], summaries[0], "'summaries' is among records of the type 'qa'"),
+        (summaries[0], qa[0], "'qa' is among records of the type 'summaries'"),
+        (qa[0], {**qa[1], "task_type": "citations"}, "'citations' is among"),
+        (qa[0], {**qa[1], "task_type": "summaries"}, "'summaries' is among"),
         ({**qa[0], "task_type": "summaries"}, qa[1], "the field 'instruction' is missing"),
-        (summaries[0], {**summaries[0], "task_id": "s2", "task_type": "qa"}, "'qa' stands among"),
+        (summaries[0], {**summaries[0], "task_id": "s2", "task_type": "qa"}, "'qa' is among"),
         (qa[0], a_flat_task("raw"), "the field 'reference_answer' is missing"),
         (a_flat_task("raw"), {**qa[0], "reference_answer": " "}, "or 'answer', or it is empty"),
     ):
@@ -212,9 +183,6 @@ def test_a_file_holds_one_split(folder: Path) -> None:
         with pytest.raises(DataError, match=said):
             load_split(mixed)
         assert said in file_errors(mixed)[0]
-    with pytest.raises(DataError, match="A split holds one type"):
-        save_split(load_split(folder / "offline_dataset.jsonl"), folder / "saved.jsonl")
-    assert not (folder / "saved.jsonl").exists()
 
 
 def test_a_manifest_that_names_one_split_for_another_is_wrong(folder: Path) -> None:
@@ -227,8 +195,8 @@ def test_a_manifest_that_names_one_split_for_another_is_wrong(folder: Path) -> N
     del content["source"]
     manifest.write_text(json.dumps(content))
     errors = manifest_errors(manifest)
-    assert "summaries.jsonl:1: $.task_type: 'summaries' stands among records of the type 'qa'" in errors[0]
-    assert "qa_pairs.jsonl:1: $.task_type: 'qa' stands among" in errors[1]
+    assert "summaries.jsonl:1: $.task_type: 'summaries' is among records of the type 'qa'" in errors[0]
+    assert "qa_pairs.jsonl:1: $.task_type: 'qa' is among" in errors[1]
 
 
 def build_elsewhere(tmp_path: Path, manifest: str, qa: str) -> Path:
@@ -277,16 +245,3 @@ def test_an_empty_split_of_a_build_is_valid_and_another_empty_file_is_not(tmp_pa
     assert file_errors(tmp_path / "summaries.jsonl") == []
     (tmp_path / "other.jsonl").write_text("")
     assert "there are no samples in it" in file_errors(tmp_path / "other.jsonl")[0]
-
-
-def test_files_that_are_just_put_in_place_are_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(together, "_PATIENCE", 0.05)
-    split = build_elsewhere(tmp_path, "m.json", "q/qa.jsonl")
-    journal = together.journal_of(tmp_path / "m.json")
-    journal.write_text(json.dumps({"token": "x", "renames": [["a", "other.jsonl"]]}))
-    assert load_split(split).info["version"] == "v5"  # it is about other files
-    journal.write_text(json.dumps({"token": "x", "renames": [["a", "q/qa.jsonl"]]}))
-    with pytest.raises(DataError, match="some may be old and some new"):
-        load_split(split)

@@ -51,7 +51,7 @@ def script(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_steps_of_seed_000_work_as_written(project: Path) -> None:
+def test_steps_of_seed_000(project: Path) -> None:
     done = script("build_evaluation_dataset", "--config", "configs/default.yaml")
     assert done.returncode == 0, done.stderr
     manifest = json.loads((DATA / "manifest.json").read_text())
@@ -64,7 +64,7 @@ def test_the_steps_of_seed_000_work_as_written(project: Path) -> None:
     assert "support:" in checked.stdout
 
 
-def test_the_first_step_of_seed_000_works_as_written(project: Path) -> None:
+def test_first_step_of_seed_000(project: Path) -> None:
     (DATA / "offline_dataset.jsonl").unlink()
     missing = script("generate_offline_dataset", "--config", "configs/default.yaml")
     assert missing.returncode == 2
@@ -81,7 +81,7 @@ def test_the_first_step_of_seed_000_works_as_written(project: Path) -> None:
     assert script("build_evaluation_dataset", "--config", "configs/default.yaml").returncode == 0
 
 
-def test_files_in_three_folders_as_the_flags_allow(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_in_three_folders(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--qa-output", "q/qa.jsonl", "--summary-output", "s/su.jsonl"]
     assert main(["dataset", "build", *words, "--manifest-output", "m/manifest.json"]) == 0
     assert "runs made on it will not know the version" in capsys.readouterr().err
@@ -92,7 +92,7 @@ def test_files_in_three_folders_as_the_flags_allow(project: Path, capsys: pytest
     assert "will not know" not in capsys.readouterr().err
 
 
-def test_what_may_surprise_is_noted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_of_a_build(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tasks(DATA / "offline_dataset.jsonl", [a_raw_task("1", expected_response="Far out [9].")])
     splits = ["--splits", "qa,summaries,citations", "--json"]
     assert main(["dataset", "build", *splits]) == 0
@@ -104,7 +104,7 @@ def test_what_may_surprise_is_noted(project: Path, capsys: pytest.CaptureFixture
     assert "citations.jsonl is of the earlier build, and not in this manifest" in capsys.readouterr().err
 
 
-def test_the_same_command_twice_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_build_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tasks(DATA / "offline_dataset.jsonl", [*tasks(6), "{"])
     for _ in range(2):
         assert main(["dataset", "build", "--rejects", "rejects.jsonl"]) == 0
@@ -161,9 +161,7 @@ def test_stdout_the_manifest_and_the_files_agree(project: Path, capsys: pytest.C
     assert "task types without a split stay in the source: citations (1)" in shown.err
 
 
-def test_a_version_that_is_quietly_smaller_is_noticed(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_smaller_build_of_a_version_is_noted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "build"]) == 0
     shutil.copy(DATA / "manifest.json", "v1.json")
     kept = [task for task in tasks(24) if isinstance(task, dict) and task["metadata"]["document"] != "d3.txt"]
@@ -211,7 +209,7 @@ def test_a_version_that_is_quietly_smaller_is_noticed(
         (["--limit", "0"], 2, "0 is less than 1"),
     ],
 )
-def test_mistakes_in_the_flags(
+def test_bad_flags_of_a_build(
     project: Path, words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = (DATA / "offline_dataset.jsonl").read_bytes()
@@ -226,7 +224,7 @@ def hashes() -> list[str]:
     return [hashlib.sha256((DATA / name).read_bytes()).hexdigest() for name in names]
 
 
-def test_a_build_that_is_killed_leaves_the_old_files_or_the_new_ones(project: Path) -> None:
+def test_killed_build_leaves_old_or_new_files(project: Path) -> None:
     """A sample of what was measured at length: kills at random moments, of the whole process group."""
     chance = random.Random(3)
     sources = [write_tasks(project / f"raw{n}.jsonl", tasks(300 + n)) for n in (0, 1)]

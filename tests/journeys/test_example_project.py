@@ -43,22 +43,22 @@ def gated(project: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return main([*shlex.split(command)[1:], "--junit", "gate.xml"])
 
 
-def test_a_good_change_passes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_good_change_passes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = built(project, GOOD)
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout
     assert gated(project, monkeypatch) == 0
 
 
-def test_a_bad_change_fails_the_build(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_change_fails_the_build(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = built(project, BAD)
     assert done.returncode == 1, done.stdout
     assert "gate FAILED: this-change against baseline" in done.stdout
-    assert "margin recall@3: the best guess is a loss of 0.05 or more" in done.stdout
+    assert "margin recall@3: the best estimate is a loss of 0.05 or more" in done.stdout
     assert gated(project, monkeypatch) == 1
 
 
-def test_a_change_that_the_answers_hide_fails_both_ways(
+def test_retrieval_regression_with_equal_answers_fails(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = built(project, SUBTLE)
@@ -66,7 +66,7 @@ def test_a_change_that_the_answers_hide_fails_both_ways(
     assert gated(project, monkeypatch) == 1
 
 
-def test_the_workflow_does_what_is_tested_here() -> None:
+def test_workflow_runs_the_tested_commands() -> None:
     text = (PROJECT / ".github" / "workflows" / "evaluate.yml").read_text(encoding="utf-8")
     for words in ("pytest", "python evaluate.py this-change", "auepora gate runs/this-change.results.json"):
         assert words in text

@@ -110,7 +110,7 @@ def test_every_command_works_without_a_network(tmp_path: Path) -> None:
     assert [job for job in done if job["code"] != 0] == [], said[-3000:]
 
 
-def test_a_command_that_calls_home_would_be_found(tmp_path: Path) -> None:
+def test_check_finds_a_command_that_uses_the_network(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text(
         "import socket\n"
         "try:\n    socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError:\n    pass\n"
@@ -122,6 +122,6 @@ def test_a_command_that_calls_home_would_be_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not without_network(), reason="this system does not let us make a network namespace")
-def test_the_namespace_has_no_network() -> None:
+def test_namespace_has_no_network() -> None:
     ran = subprocess.run([*without_network(), sys.executable, "-c", TRY], capture_output=True, check=False)
     assert b"Network is unreachable" in ran.stderr

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.curation.quality import DataQualityChecker
-from auepora_eval.io.compression import DataCompressor
+from auepora_eval.io.json.documents import DataCompressor
 from auepora_eval.io.loader import EvaluationDatasetLoader
-from auepora_eval.io.validation import DataFormatValidator
-from auepora_eval.metrics.citations import CitationEvaluator
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.io.schema.validate import DataFormatValidator
+from auepora_eval.metrics.citations.evaluator import CitationEvaluator
+from auepora_eval.quality.checks import DataQualityChecker
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 
@@ -77,7 +77,7 @@ def run_evaluation_example() -> None:
     print(f"Results saved to: {results_path}")
 
 
-def test_the_usage_example_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_example_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     create_sample_evaluation_dataset()
     create_ground_truth()
     run_evaluation_example()
@@ -92,7 +92,7 @@ def test_the_usage_example_runs(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert stored["_metadata"]["evaluation_type"] == "standard"
 
 
-def test_the_layout_is_the_seeds_and_folders_are_made_when_written_to(here: Path) -> None:
+def test_layout_of_the_seed_with_folders_created_on_write(here: Path) -> None:
     EvaluationDatasetLoader()
     EvaluationResultsStorage()
     assert not any(here.iterdir())
@@ -101,7 +101,7 @@ def test_the_layout_is_the_seeds_and_folders_are_made_when_written_to(here: Path
     assert files == ["data/evaluation/results/x.results.json"]
 
 
-def test_results_are_listed_and_compared_as_the_seed_does(here: Path) -> None:
+def test_results_are_listed_and_compared_as_in_the_seed(here: Path) -> None:
     example: dict[str, Any] = json.loads((SEED / "comprehensive.results.json").read_text())
     before = json.dumps(example)
     storage = EvaluationResultsStorage()

@@ -1,4 +1,4 @@
-"""The version of a built dataset travels into its runs, and a comparison tells versions apart."""
+"""Runs store the version of a built dataset, and comparisons show different versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.raw_tasks import a_flat_task, write_tasks
 
 
@@ -31,7 +31,7 @@ def build_and_run(version: str, run_id: str, *answers: str) -> None:
     assert main(["run", "--dataset", f"{version}/qa_pairs.jsonl", *words]) == 0
 
 
-def test_a_run_knows_the_snapshot_it_was_made_on(
+def test_run_stores_its_dataset_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -63,7 +63,7 @@ def test_short_names(short: str, name: str) -> None:
 
 @pytest.mark.parametrize("q", [0, 1, -0.1, 1.5])
 def test_a_quantile_lies_between_0_and_1(q: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match="above 0 and below 1"):
         LatencyQuantile(q)
 
 

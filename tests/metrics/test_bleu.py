@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from auepora_eval.core.batch import Batch
-from auepora_eval.metrics import pairs
-from auepora_eval.metrics.bleu import Bleu
-from auepora_eval.metrics.text import tokens_13a
+from auepora_eval.core.scores import Batch
+from auepora_eval.metrics.answers import pairs
+from auepora_eval.metrics.answers.translation import Bleu
+from auepora_eval.text.tokens import tokens_13a
 from tests.builders import a_failure, a_sample, an_output
 
 Corpus = list[tuple[str, list[str]]]
@@ -105,9 +105,9 @@ def test_hostile_texts() -> None:
             assert 0 <= score.value <= 100 + 1e-9
 
 
-def test_more_words_than_characters_take_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "_MOST_CODES", 2)
-    result = Bleu().compute(
-        [a_sample(reference="one two three four")], [an_output(answer="one two three four")]
-    )
-    assert result.value == pytest.approx(100.0)
+def test_a_pair_of_more_than_two_million_characters_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "_MOST_CHARACTERS", 10)
+    samples = [a_sample(reference="one two"), a_sample(reference="one")]
+    result = Bleu().compute(samples, [an_output(answer="one two")] * 2)
+    assert [score.failed for score in result.scores] == [True, False]
+    assert "characters" in result.scores[0].reason

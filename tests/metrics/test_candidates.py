@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from auepora_eval.core.types import Document, EvaluationSample
-from auepora_eval.metrics.candidates import KendallTau, PairwiseAccuracy
+from auepora_eval.metrics.retrieval.ranking import KendallTau, PairwiseAccuracy
 from tests.builders import a_document, a_sample, an_output
 
 GRADES = {"a": 2, "b": 1, "x": 0, "y": 0}

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import CHRF
 
-from auepora_eval.core.batch import Batch
-from auepora_eval.metrics import ngrams
-from auepora_eval.metrics.chrf import ChrF, ChrFPlusPlus
-from auepora_eval.metrics.ngrams import shared_ngrams
+from auepora_eval.core.scores import Batch
+from auepora_eval.metrics.answers.translation import ChrF, ChrFPlusPlus
+from auepora_eval.text import ngrams
+from auepora_eval.text.ngrams import shared_ngrams
 from tests.builders import a_failure, a_sample, an_output
 
 Corpus = list[tuple[str, list[str]]]

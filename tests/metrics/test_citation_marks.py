@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import ScoringError
-from auepora_eval.metrics.citation_marks import MOST_MARKS, Mark, marks
+from auepora_eval.metrics.citations.sources import MOST_MARKS, Citation, marks
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ from auepora_eval.metrics.citation_marks import MOST_MARKS, Mark, marks
 def test_numbers(text: str, numbers: list[int]) -> None:
     found = marks(text)
     assert [mark.number for mark in found] == numbers
-    assert all(
-        text[slice(*mark.at)].startswith("[") and text[slice(*mark.at)].endswith("]") for mark in found
-    )
+    written = [text[slice(*mark.at)] for mark in found if mark.at is not None]
+    assert len(written) == len(numbers)
+    assert all(mark.startswith("[") and mark.endswith("]") for mark in written)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,14 @@ def test_places(text: str, expected: list[tuple[object, ...]]) -> None:
 def test_what_is_written_is_read(number: int, page: int, start: int, length: int) -> None:
     text = f"So [{number}] and [f.txt:{page}:{start}-{start + length}]."
     one, other = marks(text)
-    assert one == Mark((3, 3 + len(f"[{number}]")), number=number)
+    assert one == Citation(number=number, at=(3, 3 + len(f"[{number}]")))
     assert (other.page, other.span) == (page, (start, start + length))
 
 
 @given(st.text(alphabet='[]0123456789,-–:| abc."exrpt\n') | st.text())
 def test_any_text_is_read(text: str) -> None:
     for mark in marks(text):
+        assert mark.at is not None
         assert text[mark.at[0]] == "["
         assert (mark.number is None) == bool(mark.file_name)
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.io.results_json import section_of
-from auepora_eval.judges.entailment import SUPPORTS, Support
-from auepora_eval.metrics.citations import CitationEvaluator
+from auepora_eval.io.results.document import section_of
+from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.models.entailment import SUPPORTS, Support
 from tests.builders import a_sample
 
 ANNET = "The Annet carries 22 cars. It moors at the north pier."
@@ -110,7 +110,7 @@ TWO = "The Annet carries 22 cars [1]. Ansel Brae keeps the lamp"
 def test_claims(name: str, answer: str, expected: float) -> None:
     result = parse_metric(name).compute([a_sample(relevant=["annet"])], [answered(answer)])
     assert result.scores[0].reason == ""
-    # The relevant documents of the builder have texts of their own, which bear out nothing here.
+    # The relevant documents of the builder have texts of their own, which support nothing here.
     assert result.value == pytest.approx(expected, abs=1e-9)
 
 
@@ -210,7 +210,7 @@ def test_overall_and_its_weights() -> None:
     ],
 )
 def test_what_a_number_counts_is_the_same_everywhere(answer: str, citations: Any, expected: float) -> None:
-    # What is listed but stands at no mark may bear out any claim: lamp does, annet does not.
+    # A listed citation without a mark may support any claim: lamp does, annet does not.
     result = parse_metric("citation_correctness").compute([a_sample()], [answered(answer, citations)])
     assert result.value == expected
     found = CitationEvaluator({}).evaluate_answer_citations(answer, citations, {"annet": ANNET, "lamp": LAMP})

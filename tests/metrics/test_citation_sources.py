@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.core.types import Document
 from auepora_eval.errors import ScoringError
-from auepora_eval.metrics.citation_sources import (
+from auepora_eval.metrics.citations.sources import (
     AMBIGUOUS,
     FABRICATED,
     OUT_OF_RANGE,

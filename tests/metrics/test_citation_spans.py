@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.metrics.citation_sources import Place
-from auepora_eval.metrics.citation_spans import (
+from auepora_eval.metrics.citations.sources import Place
+from auepora_eval.metrics.citations.spans import (
     GOOD,
     Match,
     assigned,
     found,
     jaccard,
-    legacy_jaccards,
     overlapping,
     tolerant_jaccard,
 )
@@ -119,24 +118,6 @@ def test_found(cited: list[Place], expected: tuple[int, int]) -> None:
 def test_gold_without_a_page_fits_any_page() -> None:
     gold, cited = [Place("a", None, (0, 100))], [Place("a", 7, (0, 100))]
     assert assigned(overlapping(gold, cited)) == [Match(0, 0, 1.0, 1.0)]
-
-
-@pytest.mark.parametrize("length", [20, 51, 79, 80, 200])
-def test_of_old_a_perfect_match_was_not_good_below_80_characters(length: int) -> None:
-    span = (1000, 1000 + length - 1)  # ends were included
-    exact, tolerant = legacy_jaccards([span], [span], 10)
-    assert exact == 1.0
-    assert tolerant == pytest.approx(length / (length + 20))
-    assert (tolerant >= GOOD) == (length >= 80)
-
-
-def test_of_old() -> None:
-    assert legacy_jaccards([(100, 150)], [(100, 150)], 10)[1] == pytest.approx(0.718, abs=5e-4)
-    assert legacy_jaccards([(100, 200)], [(150, 250)], 10)[0] == pytest.approx(0.338, abs=5e-4)
-    assert legacy_jaccards([(0, 49)], [(0, 49)], 10)[1] == pytest.approx(50 / 60)  # nothing below 0
-    missed = legacy_jaccards([(0, 99), (500, 599)], [(0, 99)], 10)
-    assert missed == legacy_jaccards([(0, 99)], [(0, 99)], 10)  # a missed second span was not seen
-    assert legacy_jaccards([], [(0, 9)], 10) == (0.0, 0.0)
 
 
 @given(places, places, st.integers(0, 20))

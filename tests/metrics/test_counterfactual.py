@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
-from auepora_eval.metrics.counterfactual import holds_answer
-from auepora_eval.metrics.error_flags import flags_an_error
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.robustness.counterfactual import holds_answer
+from auepora_eval.text.refusal import flags_an_error
 from tests.builders import a_failure, a_sample, an_output
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

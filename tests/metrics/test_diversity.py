@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.judges.embeddings import embedder
-from auepora_eval.metrics import answer_diversity
+from auepora_eval.metrics.answers import diversity as answer_diversity
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.models.embeddings import embedder
 from tests.builders import a_failure, a_sample, an_output
 
 PIER = "the boat is at the north pier"
@@ -86,8 +86,8 @@ def test_what_cannot_be_measured_is_skipped(name: str, output: SystemOutputs, re
     [
         ("lexical_diversity@1", "k must be a whole number of at least 2, not 1"),
         ("distinct_source_share@0", "k must be a whole number of at least 1, not 0"),
-        ("near_duplicate_rate[threshold=0]", "threshold must lie above 0"),
-        ("alpha_ndcg[alpha=2]", "alpha must lie between 0 and 1"),
+        ("near_duplicate_rate[threshold=0]", "threshold must be a number above 0 and at most 1"),
+        ("alpha_ndcg[alpha=2]", "alpha must be a number of at least 0 and at most 1"),
         ("distinct_n@0", "n must be a whole number of at least 1, not 0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The text family as a whole: one import, hostile text, an empty answer."""
+"""All metrics of an answer's text: hostile text, an empty answer, identical texts."""
 
 from __future__ import annotations
 
@@ -9,23 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.core.metrics_base import METRICS
-from auepora_eval.metrics import generation_text
-from auepora_eval.metrics.generation_text import Bleu, ExactMatch, Rouge1, Rouge2, RougeLAnswer, TokenF1
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 
-FAMILY = [name for name in METRICS if METRICS.get(name).__name__ in generation_text.__all__]
-WITH_REFERENCE = [name for name in FAMILY if METRICS.get(name).requires == ("reference_answer",)]
+WITH_REFERENCE = [name for name in METRICS if METRICS.get(name).requires == ("reference_answer",)]
 # Vectors fall a last bit short of their length, and long texts take their time: test_similarity.py.
 ON_TEXT = [name for name in WITH_REFERENCE if name != "semantic_similarity"]
-
-
-def test_the_family_is_there() -> None:
-    assert len(FAMILY) == 21
-    assert sorted(generation_text.__all__) == generation_text.__all__
-    assert [metric().name for metric in (Bleu, ExactMatch, Rouge1, Rouge2, RougeLAnswer, TokenF1)] == [
-        *("bleu", "exact_match", "rouge1", "rouge2", "rougeL_answer", "token_f1")
-    ]
 
 
 def value(metric: Any, answer: str, reference: str) -> float | None:

@@ -21,9 +21,9 @@ from auepora_eval.core.types import (
     RetrievedDocument,
     SystemOutputs,
 )
-from auepora_eval.metrics.content import content_words, names, numbers, without_marks
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.sentences import sentences
+from auepora_eval.text.content_words import content_words, names, numbers, without_marks
+from auepora_eval.text.sentences import sentences
 from tests.builders import a_sample
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 
-from auepora_eval.core.label_terms import LABELS
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.errors import ScoringError, UnknownNameError
 from auepora_eval.metrics.labels import predicted_label
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.text.label_terms import LABELS
 from tests.builders import a_failure, a_sample, an_output
 
 NAMES = [

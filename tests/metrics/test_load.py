@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.metrics.load import FailureRate, SloShare, TimeoutRate
+from auepora_eval.metrics.additional import FailureRate, SloShare, TimeoutRate
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, a_sample, an_output
 
@@ -121,7 +121,7 @@ def test_a_failed_call_is_not_within_the_limit() -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan])
 def test_a_limit_is_a_number_of_seconds(seconds: float) -> None:
-    with pytest.raises(ValueError, match="seconds above 0"):
+    with pytest.raises(ValueError, match="seconds must be a number above 0"):
         SloShare(seconds)
 
 

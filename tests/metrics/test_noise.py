@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.stats import linregress
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric

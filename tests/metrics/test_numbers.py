@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.metrics.numbers import NumericF1, NumericMatch, Quantity, quantities, whole_quantity
+from auepora_eval.metrics.answers.numbers import NumericF1, NumericMatch, Quantity, quantities, whole_quantity
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 

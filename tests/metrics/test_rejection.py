@@ -19,7 +19,7 @@ from sklearn.metrics import (  # type: ignore[import-untyped]
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.rejection import is_answerable
+from auepora_eval.metrics.robustness.rejection import is_answerable
 from tests.builders import a_failure, a_sample, an_output
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "clapnq"

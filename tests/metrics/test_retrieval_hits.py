@@ -1,20 +1,21 @@
-"""The pass over a whole batch says what the plain way says of each sample."""
+"""Retrieval metrics score a whole batch as the plain forms score each sample."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.batch import Batch
-from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.retrieval_hits import judged_hits
+from auepora_eval.metrics.retrieval_basic import judged_hits
 from tests.builders import a_failure, a_sample, an_output
+from tests.metrics.plain_retrieval import plain_score
 
 NAMES = ["recall@3", "precision@3", "f1@3", "hit@2", "mrr", "mrr@2", "map", "map@3", "ndcg", "ndcg@3"]
 NAMES += ["ndcg_exp", "ndcg_exp@3", "r_precision", "bpref", "rbp", "rbp@0.5"]
@@ -31,9 +32,18 @@ lists = st.lists(st.tuples(ids, st.integers(-2, 9)), max_size=8)
 in_order = st.lists(ids, max_size=8).map(lambda found: [(doc, rank) for rank, doc in enumerate(found, 1)])
 
 
-def gold_sample(gold: list[tuple[str, Any]]) -> EvaluationSample:
-    docs = [Document(doc_id, "", {} if grade == "none" else {"relevance": grade}) for doc_id, grade in gold]
-    return EvaluationSample("s", "q", relevant_docs=docs)
+def plain_scores(name: str, batch: Batch) -> Scores:
+    pairs = zip(batch.samples, batch.outputs, strict=True)
+    return Scores.of(plain_score(name, sample, output) for sample, output in pairs)
+
+
+def gold_sample(gold: list[tuple[str, Any]], candidates: Sequence[tuple[str, Any]] = ()) -> EvaluationSample:
+    relevant, others = _documents(gold), _documents(candidates)
+    return EvaluationSample("s", "q", relevant_docs=relevant, candidate_docs=others or None)
+
+
+def _documents(judged: Sequence[tuple[str, Any]]) -> list[Document]:
+    return [Document(doc_id, "", {} if grade == "none" else {"relevance": grade}) for doc_id, grade in judged]
 
 
 def a_list(found: list[tuple[str, int]]) -> SystemOutputs:
@@ -44,15 +54,25 @@ def a_list(found: list[tuple[str, int]]) -> SystemOutputs:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(golds, st.one_of(in_order, lists)), max_size=8))
-def test_the_fast_way_is_the_plain_way(
+def test_a_batch_is_scored_as_its_samples_are(
     world: list[tuple[list[tuple[str, Any]], list[tuple[str, int]]]],
 ) -> None:
     batch = Batch([gold_sample(gold) for gold, _ in world], [a_list(found) for _, found in world])
     for metric in map(parse_metric, NAMES):
-        fast = metric.score_all(batch)
-        plain = SampleMetric.score_all(metric, batch)
-        assert fast.notes == plain.notes, metric.name
-        assert fast.values == pytest.approx(plain.values, rel=1e-12, abs=1e-300, nan_ok=True), metric.name
+        scores, plain = metric.score_all(batch), plain_scores(metric.name, batch)
+        assert scores.notes == plain.notes, metric.name
+        assert scores.values == pytest.approx(plain.values, rel=1e-12, abs=1e-300, nan_ok=True), metric.name
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(golds, golds, lists), min_size=1, max_size=5))
+def test_bpref_with_graded_candidates_is_the_plain_form(world: list[tuple[Any, Any, Any]]) -> None:
+    samples = [gold_sample(gold, candidates) for gold, candidates, _ in world]
+    batch = Batch(samples, [a_list(found) for _, _, found in world])
+    for name in ("bpref", "bpref[level=2]"):
+        scores, plain = parse_metric(name).score_all(batch), plain_scores(name, batch)
+        assert scores.notes == plain.notes
+        assert scores.values == pytest.approx(plain.values, rel=1e-12, abs=1e-300, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,9 +99,9 @@ def test_lists_are_read_once_for_all_metrics() -> None:
     assert first.sample.tolist() == [0]
 
 
-def test_a_thousand_places_are_no_different() -> None:
+def test_a_list_of_a_thousand_places() -> None:
     docs = [f"d{n}" for n in range(1_000)]
     batch = Batch([a_sample(relevant=docs[::7])] * 3, [an_output(docs)] * 3)
     for metric in map(parse_metric, NAMES[:16]):
-        plain = SampleMetric.score_all(metric, batch).values
+        plain = plain_scores(metric.name, batch).values
         assert metric.score_all(batch).values == pytest.approx(plain, rel=1e-12)

@@ -34,8 +34,8 @@ def test_bpref(retrieved: str, expected: float) -> None:
 def test_bpref_takes_what_is_not_relevant_from_the_candidates() -> None:
     sample = a_sample(relevant="ab")
     sample.candidate_docs = [a_document("x", 0), a_document("y", 0), a_document("b", 0), a_document("u")]
-    scores = [parse_metric("bpref").score(sample, an_output(found)) for found in ("xab", "uab", "ab")]
-    assert scores == [0.5, 1.0, 1.0]
+    scores = [parse_metric("bpref").compute([sample], [an_output(ranked)]) for ranked in ("xab", "uab", "ab")]
+    assert [score.value for score in scores] == [0.5, 1.0, 1.0]
     result = parse_metric("bpref").compute(
         [sample, a_sample(relevant="a")], [an_output("xab"), an_output("xa")]
     )

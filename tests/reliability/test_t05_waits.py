@@ -1,4 +1,4 @@
-"""T-05: a run that is asked to stop ends its waits: for the pace, for another attempt, for Retry-After."""
+"""T-05: a run that is asked to stop ends its waits: for the rate limit, for a retry, for Retry-After."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError
 from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.runs.journal import stored_places
+from auepora_eval.runs.journal.journal import stored_places
 from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
 
@@ -35,7 +35,7 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def begun(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
+def started(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
     common = ("--dataset", "d.jsonl", "--system", f"http:{url}/ask", "--metrics", "exact_match")
     return subprocess.Popen(
         [sys.executable, "-m", "auepora_eval", "run", *common, "--out", "runs", "--id", "x", *words],
@@ -65,7 +65,9 @@ def begun(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
         pytest.param("500", 12, "--concurrency 8 --adaptive --retries 20 --longest-wait 1", id="adaptive"),
     ],
 )
-def test_t05_waits_end_and_no_request_follows_them(here: Path, mode: str, requests: int, words: str) -> None:
+def test_t05_signal_ends_waits_without_another_request(
+    here: Path, mode: str, requests: int, words: str
+) -> None:
     asked: list[float] = []
 
     def mode_of(body: dict[str, Any]) -> str:
@@ -75,7 +77,7 @@ def test_t05_waits_end_and_no_request_follows_them(here: Path, mode: str, reques
     with chat_server(
         says=lambda body: {"answer": "answer"}, bare=True, mode_of=mode_of, retry_after="30"
     ) as server:
-        running = begun(here, server.url, *words.split())
+        running = started(here, server.url, *words.split())
         limit = time.monotonic() + 60
         while len(asked) < requests and time.monotonic() < limit and running.poll() is None:
             time.sleep(0.02)
@@ -138,7 +140,7 @@ def test_t05_stop_ends_the_waits_of_every_executor(name: str, system: type[Waiti
     assert thing.calls == calls
 
 
-def test_t05_the_breaker_ends_the_waits_too() -> None:
+def test_t05_breaker_ends_waits() -> None:
     class Mixed(Waiting):
         def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
             if int(sample.sample_id) < 2:

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.call_records import attempts_of
+from auepora_eval.core.calls.executor import attempts_of
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server, untrusted_certificate
 
 FULL = os.environ.get("AUEPORA_FAULTS") == "all"
@@ -113,7 +113,7 @@ def is_bad(number: int, share: int) -> bool:
     return share == 100 or (share == 25 and number % 4 == 0)
 
 
-def a_dataset_file(folder: Path, size: int) -> Path:
+def dataset_file(folder: Path, size: int) -> Path:
     lines = [
         {"sample_id": f"s{n}", "query": f"query number {n}", "reference_answer": {"text": "right"}}
         for n in range(size)
@@ -124,7 +124,7 @@ def a_dataset_file(folder: Path, size: int) -> Path:
 
 
 @contextmanager
-def a_server(protocol: str, mode_of: Any, **fields: Any) -> Iterator[ChatServer]:
+def faulty_server(protocol: str, mode_of: Any, **fields: Any) -> Iterator[ChatServer]:
     bare = protocol == "http"
 
     def says(body: dict[str, Any]) -> Any:
@@ -153,14 +153,16 @@ class Mixed:
 
 
 @contextmanager
-def a_system(fault: Fault, share: int, protocol: str, folder: Path) -> Iterator[tuple[str, list[ChatServer]]]:
+def faulty_system(
+    fault: Fault, share: int, protocol: str, folder: Path
+) -> Iterator[tuple[str, list[ChatServer]]]:
     """The name of a system that has this fault at that share of the samples, and the servers behind it."""
     if fault.kind != "tls":
 
         def mode_of(body: dict[str, Any]) -> str:
             return fault.mode if is_bad(number_in(body), share) else "ok"
 
-        with a_server(protocol, mode_of) as server:
+        with faulty_server(protocol, mode_of) as server:
             yield name_of(protocol, server.url), [server]
         return
     # Encryption is a matter of the connection, not of the request: there are two servers.
@@ -168,8 +170,8 @@ def a_system(fault: Fault, share: int, protocol: str, folder: Path) -> Iterator[
     if fault.mode == "untrusted" and (certificate := untrusted_certificate(folder)) is None:
         pytest.skip("there is no openssl to make a certificate with")
     with (
-        a_server(protocol, lambda body: "ok") as good,
-        a_server(protocol, lambda body: "ok", certificate=certificate) as bad,
+        faulty_server(protocol, lambda body: "ok") as good,
+        faulty_server(protocol, lambda body: "ok", certificate=certificate) as bad,
     ):
         wrong = bad.url.replace("http:", "https:")
         names = {"good": name_of(protocol, good.url), "bad": name_of(protocol, wrong)}
@@ -196,7 +198,7 @@ def _watched() -> Iterator[None]:
 
 
 @dataclass
-class Told:
+class Outcome:
     code: int
     out: str
     err: str
@@ -204,9 +206,11 @@ class Told:
     seconds: float
 
 
-def told(folder: Path, system: str, fault: Fault, capsys: pytest.CaptureFixture[str], *flags: str) -> Told:
+def outcome_of(
+    folder: Path, system: str, fault: Fault, capsys: pytest.CaptureFixture[str], *flags: str
+) -> Outcome:
     """`auepora run` from beginning to end, and what is stored of it."""
-    words = ["run", "--dataset", str(a_dataset_file(folder, fault.size)), "--system", system, "--id", "r"]
+    words = ["run", "--dataset", str(dataset_file(folder, fault.size)), "--system", system, "--id", "r"]
     words += ["--metrics", "exact_match", "--concurrency", str(CONCURRENCY), "--out", str(folder / "runs")]
     words += ["--timeout", str(fault.timeout), "--retries", str(fault.retries)]
     words += ["--longest-wait", str(fault.longest_wait)]
@@ -214,7 +218,7 @@ def told(folder: Path, system: str, fault: Fault, capsys: pytest.CaptureFixture[
     code = main([*words, *flags])
     seconds = time.perf_counter() - start
     said = capsys.readouterr()
-    return Told(code, said.out, said.err, EvaluationResultsStorage(folder / "runs").load_run("r"), seconds)
+    return Outcome(code, said.out, said.err, EvaluationResultsStorage(folder / "runs").load_run("r"), seconds)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +231,8 @@ def test_t06(
 ) -> None:
     assert _connected is not None
     _connected.clear()
-    with a_system(fault, share, protocol, tmp_path) as (system, servers):
-        ended = told(tmp_path, system, fault, capsys)
+    with faulty_system(fault, share, protocol, tmp_path) as (system, servers):
+        ended = outcome_of(tmp_path, system, fault, capsys)
     run = ended.run
     expected = [f"s{n}" for n in range(fault.size) if is_bad(n, share)]
     bad = [output for output in run.outputs if output.error is not None]
@@ -255,7 +259,7 @@ def test_t06(
         )
 
 
-def _check_figures(ended: Told, size: int, failed: int) -> None:
+def _check_figures(ended: Outcome, size: int, failed: int) -> None:
     """The printed mean shows what it stands on, and the exit code says whether that is enough."""
     result = ended.run.result("exact_match")
     assert (result.details["num_samples"], result.details["num_failed"]) == (size - failed, failed)
@@ -274,18 +278,18 @@ def _check_figures(ended: Told, size: int, failed: int) -> None:
 
 
 @pytest.mark.parametrize(("minimum", "code"), [("0.75", 0), ("0.76", 3), ("0", 0), ("1", 3)])
-def test_the_coverage_that_is_enough_is_the_users_choice(
+def test_min_coverage_decides_the_exit_code(
     minimum: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with a_system(BY_NAME["401"], 25, "openai", tmp_path) as (system, _):
-        ended = told(tmp_path, system, BY_NAME["401"], capsys, "--min-coverage", minimum)
+    with faulty_system(BY_NAME["401"], 25, "openai", tmp_path) as (system, _):
+        ended = outcome_of(tmp_path, system, BY_NAME["401"], capsys, "--min-coverage", minimum)
     assert ended.code == code
     assert ("--min-coverage" in ended.err) is (code == 3)
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 @pytest.mark.parametrize(("budget", "calls", "code"), [(40, 40, 3), (20, 20, 1)])
-def test_a_request_that_was_sent_is_repeated_only_as_an_attempt_that_counts(
+def test_repeated_request_counts_as_an_attempt(
     budget: int, calls: int, code: int, concurrency: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The server reads every second request and then closes the connection, which was kept."""
@@ -293,8 +297,8 @@ def test_a_request_that_was_sent_is_repeated_only_as_an_attempt_that_counts(
     def mode_of(body: dict[str, Any]) -> str:
         return "closed" if number_in(body) % 2 else "ok"
 
-    with a_server("http", mode_of) as server:
-        words = ["run", "--dataset", str(a_dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
+    with faulty_server("http", mode_of) as server:
+        words = ["run", "--dataset", str(dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
         words += ["--system", name_of("http", server.url), "--metrics", "exact_match", "--retries", "0"]
         words += ["--budget-calls", str(budget), "--concurrency", str(concurrency), "--id", "r"]
         ended = main(words)
@@ -310,9 +314,9 @@ def test_a_request_that_was_sent_is_repeated_only_as_an_attempt_that_counts(
         assert sum(output.error is not None for output in run.outputs) == 20
 
 
-def test_every_call_fails_and_the_breaker_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_breaker_stops_a_run_of_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with chat_server(["500"]) as server:
-        words = ["run", "--dataset", str(a_dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
+        words = ["run", "--dataset", str(dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
         words += ["--system", name_of("openai", server.url), "--metrics", "exact_match"]
         code = main([*words, "--retries", "0", "--breaker", "5"])
         requests = len(server.requests)

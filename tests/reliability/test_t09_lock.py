@@ -1,4 +1,4 @@
-"""T-09: two writers of one run. The second is refused and told who the first is; a dead one holds nothing."""
+"""T-09: the second writer of a run gets an error that names the first. A dead writer holds no lock."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import StorageError
-from auepora_eval.runs.journal import Journal
-from auepora_eval.runs.lock import RunLock
+from auepora_eval.runs.journal.journal import Journal
+from auepora_eval.runs.journal.lock import RunLock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from auepora_eval.runs.lock import RunLock
+from auepora_eval.runs.journal.lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
@@ -32,7 +32,7 @@ def holder(folder: Path) -> subprocess.Popen[str]:
     return running
 
 
-def test_t09_the_second_process_is_refused_and_a_dead_one_is_succeeded(tmp_path: Path) -> None:
+def test_t09_live_lock_is_an_error_and_stale_lock_is_taken_over(tmp_path: Path) -> None:
     running = holder(tmp_path)
     try:
         told = rf"is being written by process {running.pid} on {platform.node()}, for \d+ s"
@@ -45,7 +45,7 @@ def test_t09_the_second_process_is_refused_and_a_dead_one_is_succeeded(tmp_path:
     print(f"\nT-09: refused ({str(refused.value)[-90:]}); taken over after kill -9")
 
 
-def test_t09_a_lock_is_let_go_at_the_end(tmp_path: Path) -> None:
+def test_t09_lock_is_released_at_the_end(tmp_path: Path) -> None:
     Journal.create(tmp_path, {}).close("finished")
     again = Journal.create(tmp_path, {}, force=True)
     with pytest.raises(StorageError, match="is being written by"):
@@ -54,7 +54,7 @@ def test_t09_a_lock_is_let_go_at_the_end(tmp_path: Path) -> None:
     RunLock(tmp_path).release()
 
 
-def test_t09_the_same_process_is_refused_too(tmp_path: Path) -> None:
+def test_t09_second_run_in_the_same_process_is_an_error(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, {})
     with pytest.raises(StorageError, match="is being written by"):
         Journal.create(tmp_path, {}, force=True)
@@ -72,7 +72,7 @@ def test_t09_the_same_process_is_refused_too(tmp_path: Path) -> None:
         pytest.param({"pid": "x"}, False, id="not a note"),
     ],
 )
-def test_t09_where_the_file_system_has_no_locks(
+def test_t09_file_system_without_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: dict[str, object], refused: bool
 ) -> None:
     fcntl = pytest.importorskip("fcntl")

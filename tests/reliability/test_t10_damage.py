@@ -1,4 +1,4 @@
-"""T-10: a damaged journal. A record that is not what was written is never believed; the rest is kept."""
+"""T-10: damaged lines of a journal are never used; the others are kept."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import StorageError
-from auepora_eval.runs.journal import HEADER, JOURNAL, DamagedJournalWarning, Journal, stored_places
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.journal.journal import HEADER, JOURNAL, DamagedJournalWarning, Journal, stored_places
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import an_output
-from tests.reliability.journaled_run import a_world, evaluator
+from tests.reliability.journaled_run import dataset_of, evaluator
+from tests.stable import stable_bytes
 
 FLIPS = int(os.environ.get("AUEPORA_FLIPS", "600"))
 IDS = [f"s{number}" for number in range(12)]
 HEAD = {"begun_at": "2026-01-01T00:00:00Z"}
 
 
-def a_journal(folder: Path, word: str = "answer") -> bytes:
+def write_journal(folder: Path, word: str = "answer") -> bytes:
     journal = Journal.create(folder, HEAD)
     for sample_id in IDS:
         journal.append(sample_id, an_output("ab", f"{word} to {sample_id}"))
@@ -43,7 +43,7 @@ def is_true(found: dict[str, str]) -> bool:
 
 
 def test_t10_cut_at_every_byte(tmp_path: Path) -> None:
-    content = a_journal(tmp_path)
+    content = write_journal(tmp_path)
     wrong = 0
     for size in range(0, len(content), 1 if FLIPS > 10_000 else 3):
         found = answers(tmp_path, content[:size])
@@ -54,7 +54,7 @@ def test_t10_cut_at_every_byte(tmp_path: Path) -> None:
 
 
 def test_t10_single_bits(tmp_path: Path) -> None:
-    content, chance = a_journal(tmp_path), random.Random(10)
+    content, chance = write_journal(tmp_path), random.Random(10)
     believed = lost = 0
     for _ in range(FLIPS):
         place = chance.randrange(len(content))
@@ -69,8 +69,8 @@ def test_t10_single_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 4096, b"\n\n\n", b"garbage\nand more\n", b"0" * 8 + b" {}\n"])
-def test_t10_tails(tmp_path: Path, tail: bytes) -> None:
-    content = a_journal(tmp_path)
+def test_t10_damaged_ends(tmp_path: Path, tail: bytes) -> None:
+    content = write_journal(tmp_path)
     assert len(answers(tmp_path, content + tail)) == len(IDS)
     lines = len(tail.splitlines())
     told = f"last {lines} lines .{len(tail)} bytes. are" if lines > 1 else f"last {len(tail)} bytes are not"
@@ -82,8 +82,8 @@ def test_t10_tails(tmp_path: Path, tail: bytes) -> None:
 
 
 def test_t10_lines_swapped_doubled_and_of_another_run(tmp_path: Path) -> None:
-    other = a_journal(tmp_path / "other", "lie").splitlines(keepends=True)
-    lines = a_journal(tmp_path).splitlines(keepends=True)
+    other = write_journal(tmp_path / "other", "lie").splitlines(keepends=True)
+    lines = write_journal(tmp_path).splitlines(keepends=True)
     swapped = lines[:]
     random.Random(1).shuffle(swapped)
     for name, changed in {
@@ -97,8 +97,8 @@ def test_t10_lines_swapped_doubled_and_of_another_run(tmp_path: Path) -> None:
         assert len(found) == (len(IDS) - 3 if name == "removed" else len(IDS)), name
 
 
-def test_t10_a_damaged_line_is_reported_and_its_sample_run_again(tmp_path: Path) -> None:
-    storage, world = EvaluationResultsStorage(tmp_path), a_world(40)
+def test_t10_damaged_line_is_reported_and_its_sample_repeated(tmp_path: Path) -> None:
+    storage, world = EvaluationResultsStorage(tmp_path), dataset_of(40)
     evaluator("serial", 1, 0.0).run(world, evaluation_id="quiet", storage=storage)
     evaluator("serial", 1, 0.0).run(world, evaluation_id="x", storage=storage)
     (tmp_path / "x.results.json").unlink()
@@ -116,14 +116,14 @@ def test_t10_a_damaged_line_is_reported_and_its_sample_run_again(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run_key":5}', b'{"run_key":"a","version":99}'])
-def test_t10_a_header_that_says_nothing(tmp_path: Path, content: bytes) -> None:
-    a_journal(tmp_path)
+def test_t10_empty_header(tmp_path: Path, content: bytes) -> None:
+    write_journal(tmp_path)
     (tmp_path / HEADER).write_bytes(content)
     with warnings.catch_warnings(), pytest.raises(StorageError, match=r"header\.json"):
         Journal.resume(tmp_path, HEAD)
 
 
-def test_t10_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:
+def test_t10_other_run_is_rejected_with_the_difference(tmp_path: Path) -> None:
     Journal.create(tmp_path, {"dataset_sha256": "a", "system": "one", "top_k": 5}).close("stopped")
     with pytest.raises(StorageError, match="system was 'one', now it is 'two'; top_k was 5, now it is 3"):
         Journal.resume(tmp_path, {"dataset_sha256": "a", "system": "two", "top_k": 3})

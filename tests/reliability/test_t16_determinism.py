@@ -1,4 +1,4 @@
-"""T-16: the same data and seed give the same bytes, in whatever order answers come, stopped or not."""
+"""T-16: the same data and seed give the same bytes, in any order of answers, stopped or not."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from auepora_eval.core.runner import InterruptedRunError
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.runs.stable import stable_bytes, stable_part
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from tests.reliability.journaled_run import a_world, evaluator
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.reliability.journaled_run import dataset_of, evaluator
+from tests.stable import stable_bytes, stable_part
 
 SIZE = 90
 KINDS = [name for name in ("serial", "threads", "async") if name in EXECUTORS]
@@ -26,8 +26,8 @@ def digest(storage: EvaluationResultsStorage, name: str) -> str:
     return sha256(stable_bytes(storage.load_results(name))).hexdigest()
 
 
-def test_t16_one_digest(tmp_path: Path) -> None:
-    storage, world, digests, runs = EvaluationResultsStorage(tmp_path), a_world(SIZE), set(), 0
+def test_t16_equal_runs_have_equal_digests(tmp_path: Path) -> None:
+    storage, world, digests, runs = EvaluationResultsStorage(tmp_path), dataset_of(SIZE), set(), 0
     for kind in KINDS:
         for concurrency in (1, 8, 32):
             for stop_after in (0, 30):
@@ -74,12 +74,12 @@ def test_t16_hash_seeds(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-def test_t16_the_order_of_the_data_changes_no_value(tmp_path: Path) -> None:
+def test_t16_order_of_the_data_changes_no_value(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     found = set()
     for order in range(8):
         running = evaluator("serial", 1, 0.0)
-        running.run(a_world(SIZE, order), evaluation_id=f"o{order}", storage=storage)
+        running.run(dataset_of(SIZE, order), evaluation_id=f"o{order}", storage=storage)
         results = storage.load_results(f"o{order}")
         values = {
             name: repr(entry["value"])
@@ -94,7 +94,7 @@ def test_t16_the_order_of_the_data_changes_no_value(tmp_path: Path) -> None:
 
 
 def test_t16_volatile_facts_are_the_only_difference(tmp_path: Path) -> None:
-    storage, world = EvaluationResultsStorage(tmp_path), a_world(20)
+    storage, world = EvaluationResultsStorage(tmp_path), dataset_of(20)
     for name in ("a", "b"):
         evaluator("serial", 1, 0.0).run(world, evaluation_id=name, storage=storage)
     stable = stable_part(storage.load_results("a"))

@@ -1,4 +1,4 @@
-"""T-17: keys in the environment, in headers, in exceptions. None is ever written or printed."""
+"""T-17: keys in the environment, headers and exceptions are never written or printed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def tell(case: str, folder: Path, *texts: str) -> None:
     )
 
 
-def test_a_key_that_is_written_would_be_found(tmp_path: Path) -> None:
+def test_search_finds_a_written_key(tmp_path: Path) -> None:
     bearer = base64.b64encode(f"Bearer {CANARY}".encode()).decode()
     (tmp_path / "zipped").write_bytes(gzip.compress(CANARY.encode()))
     (tmp_path / "encoded").write_text(bearer, encoding="utf-8")
@@ -79,7 +79,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mode", ["ok", "echo", "401", "500", "redirect", "garbage", "half closed"])
 @pytest.mark.parametrize("kind", ["openai", "http"])
-def test_a_key_that_is_sent_is_not_kept(
+def test_sent_key_is_not_stored(
     mode: str, kind: str, dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
@@ -97,7 +97,7 @@ def test_a_key_that_is_sent_is_not_kept(
 
 
 @pytest.mark.parametrize("mode", ["ok", "401", "redirect"])
-def test_a_key_in_a_header_of_ones_own_is_not_kept(
+def test_key_in_a_custom_header_is_not_stored(
     mode: str, dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, plan = tmp_path / "out", tmp_path / "plan.config.yaml"
@@ -114,7 +114,7 @@ def test_a_key_in_a_header_of_ones_own_is_not_kept(
 
 @pytest.mark.parametrize("attribute", ["talkative", "chained"])
 @pytest.mark.parametrize("executor", ["serial", "threads", "processes"])
-def test_what_a_systems_own_exceptions_say_of_keys_is_not_kept(
+def test_keys_in_exceptions_of_a_system_are_not_stored(
     attribute: str,
     executor: str,
     dataset: str,
@@ -134,7 +134,7 @@ def test_what_a_systems_own_exceptions_say_of_keys_is_not_kept(
     assert hits(out, said.out, said.err) == []
 
 
-def test_a_key_given_where_its_name_belongs_is_not_repeated(
+def test_key_instead_of_its_variable_name_is_not_printed(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = [
@@ -151,7 +151,7 @@ def test_a_key_given_where_its_name_belongs_is_not_repeated(
     assert hits(tmp_path / "o", said.out, said.err) == []
 
 
-def test_only_variables_that_are_named_like_keys_are_taken_for_secrets(
+def test_only_variables_with_key_names_are_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KEYBOARD", "querty-layout")
@@ -160,7 +160,7 @@ def test_only_variables_that_are_named_like_keys_are_taken_for_secrets(
     assert without_secrets(text) == "querty-layout short ***"
 
 
-def test_the_log_and_the_spans_of_a_run_hold_no_key(
+def test_log_and_spans_contain_no_key(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "leaky.py").write_text(SYSTEM, encoding="utf-8")

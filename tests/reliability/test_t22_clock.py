@@ -1,4 +1,4 @@
-"""T-22: the wall clock jumps. Records are ordered by number, durations are not negative, files speak UTC."""
+"""T-22: the clock jumps: records are ordered by number, durations are not negative, files use UTC."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ import pytest
 
 from auepora_eval.core import scoring
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.runs.journal import JOURNAL
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from tests.reliability.journaled_run import a_world, evaluator
+from auepora_eval.runs.journal.journal import JOURNAL
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.reliability.journaled_run import dataset_of, evaluator
+from tests.stable import stable_bytes
 
 
 @pytest.mark.parametrize(
     "jump", [timedelta(hours=1), -timedelta(hours=1), timedelta(days=365), -timedelta(days=365)], ids=str
 )
-def test_t22_a_jump_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
-    storage, world = EvaluationResultsStorage(tmp_path), a_world(30)
+def test_t22_clock_jump_during_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
+) -> None:
+    storage, world = EvaluationResultsStorage(tmp_path), dataset_of(30)
     evaluator("serial", 1, 0.0).run(world, evaluation_id="quiet", storage=storage)
     running, real, seen = evaluator("threads", 4, 0.001), time.time, []
 
@@ -48,7 +50,7 @@ def test_t22_a_jump_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert numbers == sorted(numbers)
 
 
-def test_t22_files_speak_utc_wherever_the_machine_is(tmp_path: Path) -> None:
+def test_t22_files_use_utc_in_every_time_zone(tmp_path: Path) -> None:
     told = {
         "out": str(tmp_path),
         "id": "x",

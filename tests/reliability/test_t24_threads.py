@@ -1,4 +1,4 @@
-"""T-24: many threads, loops that run already, and nothing left behind."""
+"""T-24: many threads, running event loops, and nothing left open."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.core.dataset import canonical_json
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from auepora_eval.execution.local import EXECUTORS, ThreadExecutor
@@ -44,7 +44,7 @@ class QuickAsync:
         return Quick().run(sample, top_k=top_k)
 
 
-def a_world(size: int) -> Any:
+def dataset_of(size: int) -> Any:
     return a_dataset(
         *(
             a_sample(f"s{n}", f"query {n}", relevant="abc"[n % 3], reference=f"answer {n % 5}")
@@ -63,8 +63,8 @@ def digest(run: EvaluationRun) -> str:
     return hashlib.sha256(canonical_json([results, outputs])).hexdigest()
 
 
-def test_32_threads_give_what_one_gives() -> None:
-    dataset = a_world(32_000)
+def test_32_threads_give_the_results_of_one() -> None:
+    dataset = dataset_of(32_000)
     alone = digest(AueporaEvaluator(Quick(), PLAN).run(dataset))
     start = time.perf_counter()
     many = AueporaEvaluator(Quick(), PLAN, executor=ThreadExecutor(concurrency=32), policy=POLICY)
@@ -74,8 +74,8 @@ def test_32_threads_give_what_one_gives() -> None:
 
 
 @pytest.mark.parametrize("name", ["serial", "threads", "async"])
-def test_one_evaluator_used_by_many_threads_at_once(name: str) -> None:
-    dataset = a_world(200)
+def test_evaluator_is_thread_safe(name: str) -> None:
+    dataset = dataset_of(200)
     evaluator = AueporaEvaluator(Quick(), PLAN, executor=EXECUTORS.get(name)(concurrency=4), policy=POLICY)
     alone, found = digest(evaluator.run(dataset)), list[str]()
     threads = [
@@ -90,9 +90,9 @@ def test_one_evaluator_used_by_many_threads_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["serial", "threads", "async"])
 @pytest.mark.parametrize("system", [Quick(), QuickAsync()], ids=["function", "coroutine"])
-def test_an_evaluator_inside_a_running_loop(name: str, system: Any) -> None:
+def test_evaluator_inside_a_running_event_loop(name: str, system: Any) -> None:
     """As in a notebook: the loop is there already, and is not ours to patch."""
-    dataset = a_world(50)
+    dataset = dataset_of(50)
     evaluator = AueporaEvaluator(system, PLAN, executor=EXECUTORS.get(name)(concurrency=4))
 
     async def cell() -> str:
@@ -103,8 +103,8 @@ def test_an_evaluator_inside_a_running_loop(name: str, system: Any) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted under /proc")
 @pytest.mark.parametrize("name", ["threads", "async", "processes"])
-def test_nothing_is_left_open(name: str) -> None:
-    dataset = a_world(60)
+def test_no_file_or_thread_is_left_open(name: str) -> None:
+    dataset = dataset_of(60)
     executor = EXECUTORS.get(name)(concurrency=2 if name == "processes" else 8)
     evaluator = AueporaEvaluator(QuickAsync(), EvaluationPlan([]), executor=executor)
     evaluator.run(dataset)  # the event loop, and the server that forks, stay for the next run

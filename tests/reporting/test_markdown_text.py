@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.reporting.comparison_tables import comparison_report
-from auepora_eval.reporting.markdown_text import safe_table, safe_text, visible
-from auepora_eval.reporting.ranking_tables import ranking_report
-from auepora_eval.reporting.tables import comparison_to_markdown
-from auepora_eval.runs.compare import compare_runs
-from auepora_eval.runs.losers import LostSample
-from auepora_eval.runs.ranking import rank_runs
+from auepora_eval.comparison.compare import LostSample, compare_runs
+from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.tables import comparison_report, comparison_to_markdown, ranking_report
+from auepora_eval.core.display import markdown_text, visible_text
+from auepora_eval.core.table import Table
+from tests.comparison.test_compare_more import scored
+from tests.gate.test_gate_reports import HOSTILE
 from tests.reporting.markdown_reading import cells, read
-from tests.reporting.test_gate_reports import HOSTILE
-from tests.runs.test_compare_more import scored
 
 
 @pytest.mark.parametrize(
@@ -51,17 +49,17 @@ from tests.runs.test_compare_more import scored
         ("_a_ b__c", "\\_a\\_ b\\_\\_c"),
     ],
 )
-def test_what_would_act_does_not(text: str, safe: str) -> None:
-    assert safe_text(text) == safe
-    assert read(safe_text(text)) == [" ".join(visible(text).split())]
+def test_markup_is_escaped(text: str, safe: str) -> None:
+    assert markdown_text(text) == safe
+    assert read(markdown_text(text)) == [" ".join(visible_text(text).split())]
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.text(st.sampled_from("@#&;:/.`|\\<>[]()*_~$!-+= 0a1fGH") | st.characters(), max_size=40))
-def test_whatever_it_is_it_is_shown_as_it_is(text: str) -> None:
-    shown = " ".join(visible(text).split())
-    assert read(safe_text(text)) == [shown] * bool(shown)
-    table = safe_table([text, "b"], [[text, "c"]])
+def test_any_text_is_shown_unchanged(text: str) -> None:
+    shown = " ".join(visible_text(text).split())
+    assert read(markdown_text(text)) == [shown] * bool(shown)
+    table = Table([text, "b"], [[text, "c"]]).to_markdown()
     assert cells(table) == [2, 2]
     assert read(table) == [shown, "b", shown, "c"]
 
@@ -73,7 +71,7 @@ def test_a_comparison_says_no_more_than_names(text: str) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(text=st.text(max_size=40))
-def test_whatever_they_are(text: str) -> None:
+def test_any_names_in_a_comparison(text: str) -> None:
     _check(text)
 
 

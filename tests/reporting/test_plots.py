@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,10 +26,8 @@ from auepora_eval.core.types import (
 from auepora_eval.errors import MissingDependencyError, StorageError
 from auepora_eval.metrics.retrieval_basic import RecallAtK
 from auepora_eval.reporting.plots import (
-    plot_distribution,
     plot_metrics,
     plot_recall_by_k,
-    plot_targets,
     save_figure,
 )
 
@@ -86,10 +83,6 @@ def row_labels(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def bars(axes: Axes) -> list[float]:
-    return [patch.get_width() for patch in axes.patches]  # type: ignore[attr-defined]
-
-
 def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
@@ -101,7 +94,7 @@ def curve(figure: Figure, place: int = 0) -> tuple[list[float], list[float]]:
 # --- plot_metrics
 
 
-def test_dots_stand_at_the_values_and_lines_reach_over_the_intervals() -> None:
+def test_dots_are_at_the_values_and_lines_span_the_intervals() -> None:
     figure = plot_metrics(
         [
             a_result("recall@5", 0.6, confidence_interval=[0.5, 0.7]),
@@ -116,9 +109,8 @@ def test_dots_stand_at_the_values_and_lines_reach_over_the_intervals() -> None:
 
 
 def test_an_interval_that_excludes_the_value_is_drawn_as_it_is() -> None:
-    for plot in (plot_metrics, plot_targets):
-        (axes,) = plot([a_result(value=0.2, confidence_interval=(0.3, 0.4))]).axes
-        assert [xs for xs, _ in lines(axes, "_interval")] == [[0.3, 0.4]]
+    (axes,) = plot_metrics([a_result(value=0.2, confidence_interval=(0.3, 0.4))]).axes
+    assert [xs for xs, _ in lines(axes, "_interval")] == [[0.3, 0.4]]
 
 
 def test_scales_get_panels_of_their_own() -> None:
@@ -152,7 +144,7 @@ def test_scales_get_panels_of_their_own() -> None:
         pytest.param(MetricResult("bleu", CORRECTNESS, 0.6, {}, [SampleScore(3.1)]), id="its samples"),
     ],
 )
-def test_a_low_bleu_is_told_from_a_share_by(low_bleu: MetricResult) -> None:
+def test_a_low_bleu_is_distinguished_from_a_share_by(low_bleu: MetricResult) -> None:
     assert [axes.get_xlabel() for axes in plot_metrics([low_bleu]).axes] == ["0 to 100"]
 
 
@@ -161,11 +153,10 @@ def test_the_scale_of_a_metric_is_one_for_all_systems() -> None:
     assert [axes.get_xlabel() for axes in figure.axes] == ["0 to 100"]
 
 
-@pytest.mark.parametrize("plot", [plot_metrics, plot_targets])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_not_measured_is_written_not_drawn_at_zero(plot: Any, value: float) -> None:
-    (axes,) = plot([a_result("mrr", value), a_result("recall@5", 0.6)]).axes
-    assert dots(axes) + bars(axes) == [0.6]
+def test_not_measured_is_written_not_drawn_at_zero(value: float) -> None:
+    (axes,) = plot_metrics([a_result("mrr", value), a_result("recall@5", 0.6)]).axes
+    assert dots(axes) == [0.6]
     (text,) = axes.texts
     assert (text.get_text(), text.get_position()) == ("n/a", (0.01, 0))
 
@@ -176,7 +167,7 @@ def test_a_metric_that_one_system_lacks_is_not_measured_there() -> None:
     assert [text.get_text() for text in axes.texts] == ["n/a", "n/a"]
 
 
-def test_failures_stand_in_the_label_and_their_bounds_beside_the_dot() -> None:
+def test_failures_are_in_the_label_and_their_bounds_next_to_the_dot() -> None:
     failing = a_result(value=0.6, num_failed=12, bounds_if_failed=[0.4, 0.8])
     figure = plot_metrics([failing, a_result("mrr", num_failed=0)])
     (axes,) = figure.axes
@@ -215,84 +206,6 @@ def test_the_figure_grows_with_the_rows() -> None:
     assert heights[1] > heights[0]
 
 
-# --- plot_targets
-
-
-def test_bars_are_grouped_by_target_in_the_order_of_targets() -> None:
-    results = [
-        a_result("token_f1", 0.7, target=CORRECTNESS, confidence_interval=[0.6, 0.75]),
-        a_result("recall@5", 0.6),
-        a_result("hit@1", 0.2),
-    ]
-    figure = plot_targets(results)
-    shown = [(axes.get_title(loc="left"), row_labels(axes), bars(axes)) for axes in figure.axes]
-    assert shown == [
-        ("Retrieval relevance", ["recall@5", "hit@1"], [0.6, 0.2]),
-        ("Generation correctness", ["token_f1"], [0.7]),
-    ]
-    assert lines(figure.axes[1], "_interval") == [([0.6, 0.75], [0.0, 0.0])]
-    assert figure.axes[1].get_xlabel() == "share (0 to 1)"
-
-
-def test_what_is_left_out_is_named() -> None:
-    late = a_result("latency", 0.4, target=TargetCategory.LATENCY)
-    (axes,) = plot_targets([a_result(), a_result("bleu", 23.0), late]).axes
-    assert bars(axes) == [0.6]
-    assert axes.get_xlabel() == "share (0 to 1)\nNot on this scale and left out: bleu, latency"
-    with pytest.raises(ValueError, match="only latency: use plot_metrics"):
-        plot_targets([late])
-
-
-def test_each_system_has_a_bar_in_its_colour() -> None:
-    figure = plot_targets({"a": [a_result(value=0.6)], "b": [a_result(value=0.7)]})
-    (axes,) = figure.axes
-    assert bars(axes) == [0.6, 0.7]
-    first, second = axes.patches
-    assert first.get_facecolor() != second.get_facecolor()
-    assert not first.get_window_extent().overlaps(second.get_window_extent())
-    assert legend(figure) == ["a", "b", "95% interval"]
-
-
-# --- plot_distribution
-
-
-def scored(*values: float | None, value: float = 0.5, target: TargetCategory = CORRECTNESS) -> MetricResult:
-    scores = [SampleScore(one, "" if one is not None else "no reference") for one in values]
-    return MetricResult("token_f1", target, value, {}, scores)
-
-
-@pytest.mark.parametrize(
-    ("values", "bins", "counts"),
-    [
-        pytest.param((0.0, 0.1, 0.9, 1.0), 2, [2, 2], id="both ends count"),
-        pytest.param((1.0, 1.0), 4, [0, 0, 0, 2], id="the scale is whole though the scores are not"),
-        pytest.param((0.3, None, 1.0 + 1e-12), 2, [1, 1], id="a rounding error is not lost"),
-        pytest.param((10.0, 90.0, 60.0), 2, [1, 2], id="out of 100"),
-    ],
-)
-def test_every_score_is_in_one_bin(values: Sequence[float | None], bins: int, counts: list[int]) -> None:
-    (axes,) = plot_distribution(scored(*values), bins=bins).axes
-    assert [patch.get_height() for patch in axes.patches] == counts  # type: ignore[attr-defined]
-
-
-def test_the_value_is_a_line_and_the_unscored_are_counted() -> None:
-    result = scored(0.2, 0.4, None, value=0.3)
-    result.scores = [*result.scores, SampleScore(None, "TimeoutError: late", failed=True)]
-    (axes,) = plot_distribution(result).axes
-    (line,) = axes.get_lines()
-    assert points(line)[0] == [0.3, 0.3]
-    assert axes.get_xlabel().endswith("\n2 of 4 samples scored, 1 skipped, 1 failed")
-
-
-def test_no_line_where_there_is_no_value() -> None:
-    assert not plot_distribution(scored(0.2, value=math.nan)).axes[0].get_lines()
-
-
-def test_equal_seconds_make_a_histogram_too() -> None:
-    (axes,) = plot_distribution(scored(2.0, 2.0, value=2.0, target=TargetCategory.LATENCY)).axes
-    assert sum(patch.get_height() for patch in axes.patches) == 2  # type: ignore[attr-defined]
-
-
 # --- plot_recall_by_k
 
 
@@ -321,7 +234,7 @@ def test_chosen_depths_are_sorted_and_taken_once() -> None:
     assert curve(plot_recall_by_k(a_run("xa", "ab"), ks=[5, 1, 5])) == ([1, 5], [0.25, 0.75])
 
 
-def test_of_long_lists_the_top_is_close_and_both_ends_are_there() -> None:
+def test_long_lists_are_sampled_densely_at_the_top() -> None:
     ks, _ = curve(plot_recall_by_k(a_run("x" * 400 + "ab")))
     assert ks[:4] == [1, 2, 3, 4]
     assert ks[-1] == 402
@@ -343,14 +256,10 @@ def test_a_run_without_recall_is_named_and_not_drawn_at_zero() -> None:
         pytest.param(plot_metrics, [], "no results to plot", id="no metrics"),
         pytest.param(plot_metrics, {}, "the mapping names no system", id="no systems"),
         pytest.param(
-            plot_targets, {"bm25": []}, "no results to plot for system 'bm25'", id="an empty system"
+            plot_metrics, {"bm25": []}, "no results to plot for system 'bm25'", id="an empty system"
         ),
         pytest.param(
             plot_metrics, [a_result(), a_result()], "two results are named 'recall@5'", id="a name twice"
-        ),
-        pytest.param(plot_distribution, scored(None), "token_f1: no sample has a score", id="no scores"),
-        pytest.param(
-            lambda result: plot_distribution(result, bins=0), scored(0.1), "at least 1", id="no bins"
         ),
         pytest.param(plot_recall_by_k, {}, "no runs to plot", id="no runs"),
         pytest.param(plot_recall_by_k, a_run(None), "no sample has both", id="all failed"),
@@ -358,7 +267,7 @@ def test_a_run_without_recall_is_named_and_not_drawn_at_zero() -> None:
         pytest.param(lambda run: plot_recall_by_k(run, ks=[]), a_run("a"), "ks is empty", id="no depths"),
     ],
 )
-def test_nothing_to_plot_is_an_error_in_words(plot: Any, given: Any, message: str) -> None:
+def test_nothing_to_plot_raises(plot: Any, given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plot(given)
 
@@ -372,8 +281,6 @@ def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
     run = a_run("xa", "ab", name=name)
     figures = [
         plot_metrics({name: [a_result(name, num_failed=2)], "other": [a_result(name)]}),
-        plot_targets({name: [a_result(name), a_result(name + "2", 7.0)]}),
-        plot_distribution(MetricResult(name, RELEVANCE, 0.5, {}, [SampleScore(0.5)])),
         plot_recall_by_k(run),
     ]
     for place, figure in enumerate(figures):
@@ -434,7 +341,7 @@ def test_threads_draw_and_save_the_same(tmp_path: Path) -> None:
         assert len(set(pool.map(draw, range(8)))) == 1
 
 
-def test_settings_of_matplotlib_are_left_alone(tmp_path: Path) -> None:
+def test_settings_of_matplotlib_do_not_change(tmp_path: Path) -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
@@ -453,7 +360,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["metrics.pdf", "metrics"])
-def test_other_formats_are_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+def test_other_formats_raise_before_anything_is_written(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"use \.png or \.svg"):
         save_figure(plot_metrics([a_result()]), tmp_path / name)
     assert not list(tmp_path.iterdir())

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
+from auepora_eval.core.display import interval_text, value_text
 from auepora_eval.core.types import MetricResult, TargetCategory
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.reporting.number_texts import interval_text, value_text
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
 from tests.builders import a_failure, a_sample, an_output
 
@@ -20,13 +20,13 @@ def test_values_by_target_and_nothing_measured_is_none() -> None:
     assert results_to_dict(results) == {"RETRIEVAL_RELEVANCE": {"recall@5": 0.83}, "LATENCY": {"x": None}}
 
 
-def test_two_results_of_one_name_are_refused() -> None:
+def test_two_results_of_one_name_raise() -> None:
     twice = [MetricResult("x", T.LATENCY, 1.0), MetricResult("x", T.LATENCY, 2.0)]
     with pytest.raises(ValueError, match="two results are named 'x'"):
         results_to_dict(twice)
 
 
-def test_coverage_stands_beside_the_value() -> None:
+def test_coverage_is_next_to_the_value() -> None:
     samples = [a_sample(str(n), relevant="a") for n in range(5)] + [
         a_sample("5"),
         a_sample("6", relevant="a"),
@@ -39,7 +39,7 @@ def test_coverage_stands_beside_the_value() -> None:
     assert row.endswith("| 5/7 | 1 | 1 | 0.5000 to 0.6667 |")
 
 
-def test_a_result_of_the_users_own_metric_shows_what_it_has() -> None:
+def test_result_of_a_custom_metric_shows_what_it_reports() -> None:
     row = results_to_markdown([MetricResult("mine", T.DIVERSITY, 0.5, {"num_samples": 3})]).splitlines()[-1]
     assert row == "| DIVERSITY | mine | 0.5000 | - | 3 | - | - | - |"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auepora_eval.core.batch import Batch
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.scores import Batch
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.stats.intervals import bootstrap_interval
 from auepora_eval.stats.significance import paired_swap_test

@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.errors import StorageError
-from auepora_eval.runs.cache import OutputCache
+from auepora_eval.runs.evaluation import OutputCache
 from tests.builders import a_sample, an_output
 
 

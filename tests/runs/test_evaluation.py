@@ -18,11 +18,9 @@ from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.errors import DataError, PlanError, StorageError
 from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.cache import OutputCache
-from auepora_eval.runs.evaluation import evaluate_and_store
-from auepora_eval.runs.same_run import ChangedProgramWarning
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from auepora_eval.runs.system_identity import identity_of
+from auepora_eval.runs.evaluation import OutputCache
+from auepora_eval.runs.journal.identity import ChangedProgramWarning, identity_of
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 WORLD = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
@@ -64,11 +62,12 @@ def test_what_failed_is_tried_again(tmp_path: Path, retry_failed: bool, asked: l
     storage = EvaluationResultsStorage(tmp_path)
     stopped_run(storage, q2=TimeoutError, q4=LookupError)
     system = System()
-    done = evaluate_and_store(
-        an_evaluator(system), WORLD, storage, evaluation_id="x", resume=True, retry_failed=retry_failed
+    done = storage.evaluate(
+        an_evaluator(system), WORLD, evaluation_id="x", resume=True, retry_failed=retry_failed
     )
     assert system.asked == asked
-    assert (done.called, done.tally.failed) == (len(asked), 2 - len(asked))
+    assert len(asked) == 2 - storage.load_tally("x").failed
+    assert done.evaluation_id == "x"
     assert len(storage.load_run("x").outputs) == 6
 
 
@@ -105,10 +104,10 @@ def test_a_finished_run_is_read_and_nobody_asked(tmp_path: Path) -> None:
 
 def test_resume_without_an_id_is_a_mistake(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path / "runs")
-    with pytest.raises(DataError, match=r"does not say which run\. Name it: evaluation_id="):
+    with pytest.raises(DataError, match=r"it needs the id of a run\. Name it: evaluation_id="):
         an_evaluator(System()).run(WORLD, storage=storage, resume=True)
-    with pytest.raises(DataError, match="does not say which run"):
-        evaluate_and_store(an_evaluator(System()), WORLD, storage, resume=True)
+    with pytest.raises(DataError, match="needs the id of a run"):
+        storage.evaluate(an_evaluator(System()), WORLD, resume=True)
     assert not (tmp_path / "runs").exists()
 
 
@@ -150,7 +149,7 @@ def test_another_program_is_told_in_python_too(tmp_path: Path, kind: str) -> Non
     run = evaluator("one").run(WORLD, evaluation_id="x", storage=storage, resume=True)
     assert "programs_sha256" not in run.configuration
     (tmp_path / "runs" / "x.results.json").unlink()
-    with pytest.warns(ChangedProgramWarning, match="the file of the system is not what it was"):
+    with pytest.warns(ChangedProgramWarning, match="The file of the system was changed"):
         run = evaluator("two").run(WORLD, evaluation_id="x", storage=storage, resume=True)
     assert len(set(run.configuration["programs_sha256"])) == 2
 
@@ -200,7 +199,7 @@ def cached(folder: Path, system: System, identity: str = "1", **options: Any) ->
     storage = EvaluationResultsStorage(folder)
     with OutputCache(folder / "cache", [identity], 5) as cache:
         name = storage.free_id("x")
-        evaluate_and_store(an_evaluator(system), WORLD, storage, evaluation_id=name, cache=cache, **options)
+        storage.evaluate(an_evaluator(system), WORLD, evaluation_id=name, cache=cache, **options)
         return cache.used
 
 

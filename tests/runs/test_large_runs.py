@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.batch import Batch
-from auepora_eval.core.fingerprint import canonical_json
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.core.dataset import canonical_json
 from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.scoring import scored_run
+from auepora_eval.core.runner import scored_run
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -24,13 +25,11 @@ from auepora_eval.core.types import (
     TargetCategory,
 )
 from auepora_eval.errors import DataError
-from auepora_eval.io.queries_parquet import ParquetRows
-from auepora_eval.io.results_json import run_to_results
+from auepora_eval.io.results.rows_parquet import ParquetRows
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.compare import compare_runs
-from auepora_eval.runs.scoring import score_predictions
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from tests.builders import a_dataset, a_failure, a_sample, an_output, small_world
+from auepora_eval.runs.evaluation import PredictionRecord, score_predictions
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_failure, a_sample, an_output, run_to_results, small_world
 
 METRICS = "recall@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,flip_rate"
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
@@ -99,7 +98,7 @@ def test_a_comparison_needs_scores_only(tmp_path: Path, rows_in_the_json: int) -
 def test_rows_that_come_in_chunks(tmp_path: Path, size: int) -> None:
     storage, run = EvaluationResultsStorage(tmp_path), a_run()
     scores = {r.name: list(r.scores) for r in run.results if r.scores}
-    with storage.writer("run", rows_in_the_json=5) as writer:
+    with storage.state("run").writer(rows_in_the_json=5) as writer:
         for start in range(0, 10, size):
             part = slice(start, start + size)
             batch = Batch(run.samples[part], run.outputs[part])
@@ -154,7 +153,7 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
     storage, run = EvaluationResultsStorage(tmp_path), a_run()
 
     def crash() -> None:
-        with storage.writer("run", rows_in_the_json=3) as writer:
+        with storage.state("run").writer(rows_in_the_json=3) as writer:
             writer.add(Batch(run.samples, run.outputs), {})
             raise RuntimeError
 
@@ -205,7 +204,7 @@ def test_a_name_in_the_document_is_not_followed(tmp_path: Path) -> None:
 
 def test_scoring_from_files_crosses_the_line(tmp_path: Path, monkeypatch: Any) -> None:
     """10,001 samples: the rows are beside the results, and everything fits."""
-    from auepora_eval.io.predictions import PredictionFile
+    from auepora_eval.io.datasets.predictions import PredictionFile
 
     samples = [a_sample(str(n), relevant="a", cluster=str(n // 2)) for n in range(10_001)]
     lines = (json.dumps({"sample_id": str(n), "retrieved": ["ab"[n % 2]]}) for n in range(10_001))
@@ -213,8 +212,9 @@ def test_scoring_from_files_crosses_the_line(tmp_path: Path, monkeypatch: Any) -
     storage = EvaluationResultsStorage(tmp_path / "runs")
     plan = EvaluationPlan(parse_metrics("recall@1,mrr"))
     predictions = PredictionFile(tmp_path / "p.jsonl")
-    run, _, path = score_predictions(a_dataset(*samples), predictions, plan, storage, system_name="s")
-    assert path.with_name(f"{run.evaluation_id}.queries.parquet").exists()
+    record = PredictionRecord(storage.state("s"), a_dataset(*samples), predictions, system_name="s")
+    run = score_predictions(record, plan)
+    assert record.state.path.with_name(f"{run.evaluation_id}.queries.parquet").exists()
     stored = storage.load_scores(run.evaluation_id)
     assert [r.value for r in stored.results] == [r.value for r in run.results]
     assert stored.results[0].scores.clusters == run.results[0].scores.clusters  # type: ignore[attr-defined]

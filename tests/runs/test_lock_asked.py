@@ -15,14 +15,14 @@ import psutil
 import pytest
 
 from auepora_eval.errors import StorageError
-from auepora_eval.runs.lock import RunLock, writer_of
+from auepora_eval.runs.journal.lock import RunLock, writer_of
 
 fcntl = pytest.importorskip("fcntl")
 ALIVE = os.getppid()  # any process but this one
 HOLD = """
 import sys, time
 from pathlib import Path
-from auepora_eval.runs.lock import RunLock
+from auepora_eval.runs.journal.lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

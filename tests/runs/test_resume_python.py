@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import RunStoppedError, StorageError
 from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.cache import OutputCache
-from auepora_eval.runs.evaluation import evaluate_and_store
-from auepora_eval.runs.same_run import ChangedProgramWarning
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.evaluation import OutputCache
+from auepora_eval.runs.journal.identity import ChangedProgramWarning
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 WORLD = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
@@ -82,7 +81,7 @@ def test_another_file_is_refused_and_a_mended_one_told(tmp_path: Path) -> None:
         an_evaluator(load_system(f"{two}:f")).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     an_evaluator(load_system(f"{one}:f")).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     one.write_text(text.format("no"), encoding="utf-8")
-    with pytest.warns(ChangedProgramWarning, match="its results are of then"):
+    with pytest.warns(ChangedProgramWarning, match="whose results are older"):
         run = an_evaluator(load_system(f"{one}:f")).run(
             WORLD, evaluation_id="x", storage=storage, resume=True
         )
@@ -94,7 +93,7 @@ def stopped_after(storage: EvaluationResultsStorage, most: int | None, *, resume
     evaluator = an_evaluator(policy=CallPolicy(max_calls=most))
     with pytest.raises(RunStoppedError):
         evaluator.run(WORLD, evaluation_id="x", storage=storage, resume=resume)
-    return storage.answered("x")
+    return storage.state("x").answered
 
 
 def test_a_budget_is_the_runs(tmp_path: Path) -> None:
@@ -115,12 +114,12 @@ def test_a_new_run_of_the_same_evaluator_has_its_whole_budget(tmp_path: Path) ->
         evaluator.run(WORLD, evaluation_id="x", storage=storage, resume=True)
     with pytest.raises(RunStoppedError):
         evaluator.run(WORLD, evaluation_id="y", storage=storage)
-    assert storage.answered("y") == 5
+    assert storage.state("y").answered == 5
 
 
 def cached(storage: EvaluationResultsStorage, system: Any, name: str, **options: Any) -> int:
     with OutputCache(storage.results_directory / "cache", ["1"], 5) as cache:
-        evaluate_and_store(an_evaluator(system), WORLD, storage, evaluation_id=name, cache=cache, **options)
+        storage.evaluate(an_evaluator(system), WORLD, evaluation_id=name, cache=cache, **options)
         return cache.used
 
 
@@ -155,7 +154,7 @@ def test_answers_of_another_program_do_not(tmp_path: Path) -> None:
 def test_what_is_in_the_journal_is_in_the_cache_after_a_kill(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
-        "from auepora_eval.runs.cache import OutputCache\n"
+        "from auepora_eval.runs.evaluation import OutputCache\n"
         "from tests.builders import a_sample, an_output\n"
         "cache = OutputCache(sys.argv[1], ['1'], 5).__enter__()\n"
         "for n in range(3): cache.add(a_sample(f's{n}', f'q{n}'), an_output('ab', 'yes'))\n"

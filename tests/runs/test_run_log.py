@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls import SystemCall
-from auepora_eval.core.executor import SerialExecutor
+from auepora_eval.core.calls.executor import SerialExecutor, SystemCall
+from auepora_eval.core.calls.policy import CallClock, CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.policy import CallClock, CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import RunStoppedError, StorageError
@@ -24,12 +23,11 @@ from auepora_eval.execution.processes import ProcessExecutor
 from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs import evaluation
-from auepora_eval.runs.cache import OutputCache
-from auepora_eval.runs.evaluation import evaluate_and_store
-from auepora_eval.runs.run_log import LOG, RunLog, logged
-from auepora_eval.runs.stable import stable_bytes
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.evaluation import OutputCache
+from auepora_eval.runs.log import LOG, RunLog, logged
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
+from tests.stable import stable_bytes
 
 DATA = a_dataset(*(a_sample(f"s{n}", f"query {n}", reference="yes") for n in range(6)))
 
@@ -60,7 +58,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 def run_logged(tmp_path: Path, system: Any, **options: Any) -> list[dict[str, Any]]:
     storage = EvaluationResultsStorage(tmp_path)
     evaluator = AueporaEvaluator(system, EvaluationPlan(parse_metrics("exact_match")), **options)
-    evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
+    storage.evaluate(evaluator, DATA, evaluation_id="r")
     return lines_of(storage.run_folder("r"))
 
 
@@ -76,7 +74,7 @@ def test_a_quiet_run_has_a_beginning_and_an_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "executor", [SerialExecutor(), ThreadExecutor(concurrency=2)], ids=["serial", "threads"]
 )
-def test_attempts_and_failures_are_told(tmp_path: Path, executor: Any) -> None:
+def test_attempts_and_failures_are_logged(tmp_path: Path, executor: Any) -> None:
     sleeps: list[float] = []
     policy = CallPolicy(retries=1, backoff=0.5, clock=no_time(sleeps))
     lines = run_logged(tmp_path, Fails({"s1": 1, "s4": 2}), executor=executor, policy=policy)
@@ -96,17 +94,10 @@ def test_attempts_and_failures_are_told(tmp_path: Path, executor: Any) -> None:
     assert [line["waits"] for line in lines if line["event"] == "call.waiting"] == [1]  # the second came soon
 
 
-def test_attempts_that_other_processes_made_are_told_too(tmp_path: Path) -> None:
+def test_attempts_of_other_processes_are_logged(tmp_path: Path) -> None:
     policy = CallPolicy(retries=1, backoff=0.001)
     lines = run_logged(tmp_path, Fails({"s2": 9}), executor=ProcessExecutor(concurrency=1), policy=policy)
     assert [line["attempt"] for line in lines if line["event"] == "attempt.failed"] == [1, 2]
-
-
-def test_a_change_of_concurrency_is_told(tmp_path: Path) -> None:
-    policy = CallPolicy(retries=1, adaptive=4, clock=no_time([]))
-    lines = run_logged(tmp_path, Fails({"s0": 1}), policy=policy)
-    changes = [(line["before"], line["now"]) for line in lines if line["event"] == "concurrency.changed"]
-    assert changes[0] == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +108,7 @@ def test_a_change_of_concurrency_is_told(tmp_path: Path) -> None:
         pytest.param(StorageError("disk full"), "run.failed", "error", id="failed"),
     ],
 )
-def test_how_a_run_ended_is_told(tmp_path: Path, raised: BaseException, event: str, level: str) -> None:
+def test_how_a_run_ended_is_logged(tmp_path: Path, raised: BaseException, event: str, level: str) -> None:
     evaluator = AueporaEvaluator(Fails({}), EvaluationPlan(parse_metrics("exact_match")))
     before = evaluator.executor, evaluator.policy, evaluator.on_output
     with pytest.raises(type(raised)), logged(evaluator, RunLog(tmp_path), {"evaluation_id": "r"}, samples=1):
@@ -142,7 +133,7 @@ def test_a_resumed_run_goes_on_with_its_log(tmp_path: Path) -> None:
         policy = CallPolicy(max_calls=budget)
         evaluator = AueporaEvaluator(Fails({}), plan, policy=policy)
         try:
-            evaluate_and_store(evaluator, DATA, storage, evaluation_id="r", resume=there is not None)
+            storage.evaluate(evaluator, DATA, evaluation_id="r", resume=there is not None)
         except RunStoppedError:
             assert there is None
     told = [(line["event"], line.get("there")) for line in lines_of(tmp_path / "r.run")]
@@ -152,10 +143,10 @@ def test_a_resumed_run_goes_on_with_its_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("torn", [b'{"time":"2026', b'{"event":"x"}\n', b""])
 def test_a_torn_last_line_swallows_no_event(tmp_path: Path, torn: bytes) -> None:
     (tmp_path / LOG).write_bytes(torn)
-    log = RunLog(tmp_path, anew=False)
-    log.tell(logging.INFO, "run.resumed")
-    log.begin()
-    log.tell(logging.INFO, "run.finished")
+    log = RunLog(tmp_path, restart=False)
+    log.write(logging.INFO, "run.resumed")
+    log.open()
+    log.write(logging.INFO, "run.finished")
     log.close()
     lines = (tmp_path / LOG).read_bytes().splitlines()
     assert [json.loads(line)["event"] for line in lines[-2:]] == ["run.resumed", "run.finished"]
@@ -172,8 +163,8 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_run(
     storage = EvaluationResultsStorage(tmp_path)
     evaluator = AueporaEvaluator(Fails({}), EvaluationPlan(parse_metrics("exact_match")))
     with caplog.at_level(logging.WARNING, "auepora_eval"):
-        evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
-    assert storage.is_finished("r")
+        storage.evaluate(evaluator, DATA, evaluation_id="r")
+    assert storage.state("r").has_results
     assert not elsewhere.exists()
     assert [record.event for record in caplog.records] == ["log.given_up"]  # type: ignore[attr-defined]
 
@@ -196,10 +187,10 @@ def test_without_a_handler_of_its_own_a_program_hears_nothing(
 
 
 def test_the_clock_goes_to_other_processes_without_the_log() -> None:
-    policy = CallPolicy(clock=CallClock(sleep=time.sleep, told=lambda seconds: None))
+    policy = CallPolicy(clock=CallClock(sleep=time.sleep, on_wait=lambda seconds: None))
     system = load_system("tests.execution.worker_calls:Quiet")
     sent = pickle.loads(pickle.dumps(SystemCall(system, 5, policy)))  # noqa: S301 - our own, just made
-    assert (sent.policy.clock.sleep, sent.policy.clock.told) == (time.sleep, None)
+    assert (sent.policy.clock.sleep, sent.policy.clock.on_wait) == (time.sleep, None)
 
 
 def test_results_have_the_same_bytes_with_a_log_and_without(
@@ -209,7 +200,7 @@ def test_results_have_the_same_bytes_with_a_log_and_without(
     monkeypatch.setattr(evaluation, "logged", lambda *run, **facts: nullcontext())
     storage = EvaluationResultsStorage(tmp_path / "without")
     evaluator = AueporaEvaluator(Fails({"s1": 9}), EvaluationPlan(parse_metrics("exact_match")))
-    evaluate_and_store(evaluator, DATA, storage, evaluation_id="r")
+    storage.evaluate(evaluator, DATA, evaluation_id="r")
     logged_results = EvaluationResultsStorage(tmp_path / "with").load_results("r")
     assert stable_bytes(logged_results) == stable_bytes(storage.load_results("r"))
 
@@ -220,6 +211,6 @@ def test_answers_from_a_cache_are_counted(tmp_path: Path) -> None:
         storage = EvaluationResultsStorage(tmp_path / name)
         evaluator = AueporaEvaluator(Fails({}), plan)
         with OutputCache(tmp_path / "cache", ["fails"], 5) as cache:
-            evaluate_and_store(evaluator, DATA, storage, evaluation_id="r", cache=cache)
+            storage.evaluate(evaluator, DATA, evaluation_id="r", cache=cache)
     ends = [lines_of(tmp_path / name / "r.run")[-1] for name in ("first", "second")]
     assert [end.get("cached") for end in ends] == [None, 6]

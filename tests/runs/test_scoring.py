@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.batch import Batch
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.scores import Scores
+from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import score_in_chunks, score_outputs
 from auepora_eval.errors import DataError
-from auepora_eval.io.predictions import PredictionFile
+from auepora_eval.io.datasets.predictions import PredictionFile
 from auepora_eval.metrics.parse import parse_metrics
 from tests.builders import a_failure, a_sample, small_world
 
@@ -48,7 +47,7 @@ def test_predictions_are_found_in_any_order(tmp_path: Path, packed: bool, shuffl
     assert "7" in file
     assert "none" not in file
     with pytest.raises(DataError, match="1 predictions are for samples that the data lack, first '29'"):
-        file.refuse_strangers({str(n) for n in range(29)})
+        file.check_known_samples({str(n) for n in range(29)})
 
 
 @pytest.mark.parametrize(

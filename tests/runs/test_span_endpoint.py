@@ -7,8 +7,8 @@ import time
 import pytest
 
 from auepora_eval.errors import CallError, DataError
-from auepora_eval.io.otlp import Span
-from auepora_eval.runs.span_sinks import SpanEndpoint
+from auepora_eval.io.traces.spans import Span
+from auepora_eval.runs.spans.sinks import SpanEndpoint
 from tests.servers import chat_server
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -12,12 +12,11 @@ from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.errors import CallError, DataError, StorageError
-from auepora_eval.io.otlp import Span, otlp_spans
+from auepora_eval.io.traces.spans import Span, otlp_spans
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.evaluation import evaluate_and_store
-from auepora_eval.runs.span_sinks import SdkSpans, SpanEndpoint, SpanFile
-from auepora_eval.runs.spans import Moments, content_is_wanted, export_spans, run_spans
-from auepora_eval.runs.storage import EvaluationResultsStorage
+from auepora_eval.runs.spans.sinks import SpanEndpoint, SpanFile
+from auepora_eval.runs.spans.spans import Moments, content_is_wanted, export_spans, run_spans
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
 
@@ -42,7 +41,7 @@ class Staged:
 
 @pytest.fixture
 def stored(tmp_path: Path) -> tuple[EvaluationResultsStorage, Moments]:
-    storage, moments = EvaluationResultsStorage(tmp_path / "runs"), Moments.none()
+    storage, moments = EvaluationResultsStorage(tmp_path / "runs"), Moments({})
     plan = EvaluationPlan(parse_metrics("recall@2,exact_match"))
     configuration = {"system": "openai:http://127.0.0.1:1/v1#small"}
     evaluator = AueporaEvaluator(Staged(), plan, on_output=moments.note, configuration=configuration)
@@ -52,7 +51,7 @@ def stored(tmp_path: Path) -> tuple[EvaluationResultsStorage, Moments]:
     )
     data = a_dataset(first, second, a_sample("s3", "And?", reference="yes"))
     with pytest.warns(PartialCoverageWarning):
-        evaluate_and_store(evaluator, data, storage, evaluation_id="r")
+        storage.evaluate(evaluator, data, evaluation_id="r")
     return storage, moments
 
 
@@ -137,7 +136,7 @@ def test_texts_are_in_spans_only_where_they_are_wanted(
 def test_a_run_that_is_exported_again_has_the_same_ids_and_no_invented_times(
     stored: tuple[EvaluationResultsStorage, Moments],
 ) -> None:
-    now, later = by_sample(stored), by_sample((stored[0], Moments.none()))
+    now, later = by_sample(stored), by_sample((stored[0], Moments({})))
     assert [s.span_id for spans in now.values() for s in spans] == [
         s.span_id for spans in later.values() for s in spans
     ]
@@ -216,27 +215,3 @@ def test_a_collector_that_is_not_there_is_named(
     sink = SpanEndpoint(retries=0)
     with pytest.raises(CallError, match=r"127.0.0.1:9/custom: nothing listens there"), sink:
         export_spans(stored[0], "r", sink)
-
-
-def test_the_sdk_exports_what_we_hand_it(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
-    pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not installed (extra otel)")
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-    from opentelemetry.trace import SpanKind, StatusCode
-
-    exporter = InMemorySpanExporter()
-    with SdkSpans(SimpleSpanProcessor(exporter)) as sink:
-        export_spans(stored[0], "r", sink, moments=stored[1], content=True)
-    spans = {span.name: span for span in exporter.get_finished_spans()}
-    assert len(exporter.get_finished_spans()) == 7
-    chat, call = spans["chat small"], exporter.get_finished_spans()[0]
-    assert chat.parent.span_id == call.context.span_id
-    assert chat.kind is SpanKind.CLIENT
-    assert chat.attributes["gen_ai.usage.input_tokens"] == 11
-    assert [event.attributes["gen_ai.evaluation.name"] for event in call.events] == [
-        "recall@2",
-        "exact_match",
-    ]
-    assert json.loads(spans["retrieval"].attributes["gen_ai.retrieval.documents"])[0]["id"] == "a"
-    assert exporter.get_finished_spans()[3].status.status_code is StatusCode.ERROR
-    assert call.resource.attributes["service.name"] == "auepora"

@@ -27,9 +27,9 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.errors import DataError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.journal import Journal
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from auepora_eval.runs.verify import verify_run
+from auepora_eval.runs.journal.journal import Journal
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.verify import verify_run
 from tests.builders import a_dataset
 
 
@@ -122,7 +122,7 @@ def test_a_path_that_leads_nowhere_is_called_a_path(tmp_path: Path) -> None:
     for name in ("../r/small.results.json", f"{tmp_path}/x", "no/such.run"):
         with pytest.raises(FileNotFoundError, match="there is no such file"):
             EvaluationResultsStorage(tmp_path).find(name)
-    with pytest.raises(FileNotFoundError, match=r"there is no run 'small\.results\.json'"):
+    with pytest.raises(FileNotFoundError, match=r"No run 'small\.results\.json'"):
         EvaluationResultsStorage(tmp_path).find("small.results.json")
 
 
@@ -144,7 +144,7 @@ def test_ways_to_name_a_run(storage: EvaluationResultsStorage, name: str) -> Non
 
 def test_a_run_that_is_not_there_names_those_that_are(storage: EvaluationResultsStorage) -> None:
     (storage.results_directory / "odd.results.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(DataError, match=r"there is no run 'second'\. It has first, odd\."):
+    with pytest.raises(DataError, match=r"No run 'second' in .*\. Available: first, odd\."):
         storage.load_run("second")
 
 
@@ -195,7 +195,7 @@ def test_metadata_of_the_caller_stays(tmp_path: Path) -> None:
         ({"a": object()}, r"\$\.x\.a: object would be read back"),
         ([1, b"bytes"], r"\$\.x\[1\]: bytes would be read back"),
         (2**2000, r"\$\.x: the number is too large"),
-        ({1: 2}, r"\$\.x: the key 1 is no text"),
+        ({1: 2}, r"\$\.x: the key 1 is not a text"),
         ({3, 4}, r"\$\.x: set would be read back"),
         (datetime(2024, 1, 1, tzinfo=UTC), r"\$\.x: datetime would be read back"),
         (Decimal("1.1"), r"\$\.x: Decimal would be read back"),
@@ -277,7 +277,6 @@ def test_a_run_without_one_of_its_files(storage: EvaluationResultsStorage, name:
             {"query_results": [{"query_id": "1", "individual_metrics": {"a": "x"}}]}, id="text score"
         ),
         pytest.param({"additional_metrics": {"m": {"target": "LATENCY", "value": "x"}}}, id="text value"),
-        pytest.param({"additional_metrics": {"m": {"target": "NOSUCH", "value": 1}}}, id="unknown target"),
         pytest.param({"additional_metrics": {"m": {"target": "LATENCY"}}}, id="no value"),
         pytest.param({"additional_metrics": [1]}, id="list of metrics"),
     ],

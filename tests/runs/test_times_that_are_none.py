@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls import NoTimeWarning, SystemCall
+from auepora_eval.core.calls.executor import NoTimeWarning, SystemCall
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
 from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.io.records import read_prediction
+from auepora_eval.io.json.records import read_prediction
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
@@ -93,7 +93,7 @@ def test_a_metric_of_that_time_says_why_it_has_no_value(name: str) -> None:
             continue
         assert math.isnan(result.value)
         assert result.scores[0].failed
-        assert "is no time" in result.scores[0].reason
+        assert "is not a duration" in result.scores[0].reason
 
 
 def test_an_old_record_can_be_read() -> None:
@@ -115,7 +115,17 @@ def test_an_endpoint_that_tells_them_can_be_measured(
     reply = {"answer": "yes", "timings": EVERY, "usage": {"output_tokens": 4}}
     common = ["--metrics", METRICS, "--out", "runs", "--dataset", "d.jsonl"]
     with chat_server(says=lambda body: reply, bare=True) as server:
-        words = ["run", "--system", f"http:{server.url}", "--id", "x", "--spans", "s.jsonl", *common]
+        words = [
+            "run",
+            "--system",
+            f"http:{server.url}",
+            "--id",
+            "x",
+            "--spans",
+            "s.jsonl",
+            "--full",
+            *common,
+        ]
         assert main(words) == 3  # the times of the stages are wanted, and not there
     span = json.loads(Path("s.jsonl").read_text(encoding="utf-8"))["resourceSpans"][0]["scopeSpans"][0][
         "spans"

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.scoring import scored_run
+from auepora_eval.core.runner import scored_run
 from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs, TargetCategory
 from auepora_eval.errors import AueporaError, DataError
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.storage import EvaluationResultsStorage
-from auepora_eval.runs.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
 from tests.builders import a_document, a_failure, an_output, small_world
 
 METRICS = "recall@3,ndcg@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,noise_retention"
@@ -216,10 +216,10 @@ def test_a_run_without_its_folder_is_checked_as_far_as_possible(tmp_path: Path) 
     assert wrong(storage) == {"recall@3"}
 
 
-def test_a_file_of_version_1_0_is_checked_too() -> None:
-    found = verify_run(EvaluationResultsStorage(OLD), "old")
-    assert found.ok
-    assert [c.what for c in found.having(UNCHECKED)] == ["plan_sha256", "outputs_sha256", "answer_words"]
+def test_a_file_of_version_1_0_cannot_be_checked() -> None:
+    verification = verify_run(EvaluationResultsStorage(OLD), next(OLD.glob("*.results.json")))
+    assert verification.ok
+    assert not verification.whole
 
 
 def test_what_is_no_run_of_ours_is_said(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_the_interval_is_that_of_the_plain_bootstrap(name: a.Statistic) -> None:
     plain = bootstrap_interval(ratings, one_by_one, seed=1, resamples=400)
     assert found.interval is not None
     assert plain is not None
-    assert found.interval.method.startswith("BCa bootstrap, 2000 draws")
+    assert found.interval.method.startswith("BCa bootstrap, 2000 resamples")
     assert found.interval.low < found.value < found.interval.high
     assert found.interval[:2] == pytest.approx(plain[:2], abs=0.05)
     assert found.items == 60

@@ -17,18 +17,23 @@ from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyp
 from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
-from statsmodels.stats.weightstats import ttost_paired  # type: ignore[import-untyped]
 
 from auepora_eval.stats import agreement, classification, intervals
-from auepora_eval.stats.classic_tests import paired_t_test, welch_t_test, wilcoxon_test
-from auepora_eval.stats.correction import benjamini_hochberg, holm
+from auepora_eval.stats.calibration import prediction_powered_mean, true_rate
 from auepora_eval.stats.correlation import correlation
-from auepora_eval.stats.effect_size import cliffs_delta, cohens_dz, odds_ratio, risk_difference
-from auepora_eval.stats.equivalence import equivalence_test
-from auepora_eval.stats.power import minimum_detectable_effect, sample_size, sd_of_means
-from auepora_eval.stats.prediction_powered import prediction_powered_mean, true_rate
-from auepora_eval.stats.significance import mcnemar_exact, paired_permutation_test
-from auepora_eval.stats.standard_error import standard_error, t_interval
+from auepora_eval.stats.intervals import standard_error
+from auepora_eval.stats.power import minimum_detectable_effect, sample_size
+from auepora_eval.stats.significance import (
+    benjamini_hochberg,
+    cliffs_delta,
+    cohens_dz,
+    holm,
+    mcnemar_exact,
+    odds_ratio,
+    paired_t_test,
+    sign_flip_tests,
+    welch_difference,
+)
 
 A = np.array([0.1, 0.4, 0.35, 0.8, 0.6, 0.2, 0.9, 0.5, 0.7, 0.3])
 B = np.array([0.3, 0.5, 0.30, 0.9, 0.9, 0.4, 0.8, 0.6, 0.9, 0.45])
@@ -44,12 +49,6 @@ def test_wilson() -> None:
     assert intervals.wilson_interval(0, 100).high == pytest.approx(0.0370, abs=5e-5)
     theirs = scipy_stats.binomtest(4, 7).proportion_ci(method="wilson")
     assert [four_of_seven.low, four_of_seven.high] == pytest.approx([theirs.low, theirs.high], abs=1e-12)
-
-
-def test_clopper_and_pearson() -> None:
-    ours = intervals.clopper_pearson_interval(4, 7)
-    theirs = scipy_stats.binomtest(4, 7).proportion_ci(method="exact")
-    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,29 +91,21 @@ def test_the_clustered_error_is_that_of_statsmodels() -> None:
     assert ours == pytest.approx(float(model.bse[0]), rel=1e-12)
 
 
-def test_t_interval() -> None:
-    ours = t_interval(A)
-    assert ours is not None
-    theirs = scipy_stats.ttest_1samp(A, 0).confidence_interval()
-    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high])
-
-
 def test_paired_and_unpaired_tests() -> None:
     assert paired_t_test(A, B).p_value == pytest.approx(scipy_stats.ttest_rel(A, B).pvalue)
-    assert welch_t_test(A, B).p_value == pytest.approx(scipy_stats.ttest_ind(A, B, equal_var=False).pvalue)
-    gains = np.array([1.0, -2, 3, 4, 5, 6, -7, 8, 9])  # no ties: both count all signs
-    assert wilcoxon_test(np.zeros(9), gains).p_value == pytest.approx(scipy_stats.wilcoxon(gains).pvalue)
+    theirs = scipy_stats.ttest_ind(A, B, equal_var=False)
+    assert welch_difference(A, B).p_value == pytest.approx(theirs.pvalue)
 
 
 def test_the_sign_flip_test_counts_the_observed_labelling() -> None:
     """Three pairs that all rise: of eight labellings two are as extreme, so p is 1/4 and never 0."""
-    assert paired_permutation_test([0, 0, 0], [1, 1, 1]).p_value == pytest.approx(0.25)
+    assert sign_flip_tests(np.ones((3, 1)))[0].p_value == pytest.approx(0.25)
     exact = scipy_stats.permutation_test(
         (A, B), lambda x, y: np.mean(y - x), permutation_type="samples", n_resamples=2_000
     )
-    assert paired_permutation_test(A, B).p_value == pytest.approx(exact.pvalue, abs=5e-3)
-    many = np.linspace(0.1, 1, 200)
-    assert paired_permutation_test(np.zeros(200), many, resamples=999).p_value > 0
+    assert sign_flip_tests((B - A).reshape(-1, 1))[0].p_value == pytest.approx(exact.pvalue, abs=5e-3)
+    many = np.linspace(0.1, 1, 200).reshape(-1, 1)
+    assert sign_flip_tests(many, resamples=999)[0].p_value > 0
 
 
 def test_mcnemar() -> None:
@@ -128,7 +119,6 @@ def test_effect_sizes() -> None:
     u = scipy_stats.mannwhitneyu(B, A).statistic
     assert cliffs_delta(A, B) == pytest.approx(2 * u / 100 - 1)
     a, b = [1, 1, 0, 0, 0, 1], [1, 0, 1, 1, 1, 1]
-    assert risk_difference(a, b) == pytest.approx(2 / 6)
     assert odds_ratio(a, b) == pytest.approx(3 / 1)
 
 
@@ -145,8 +135,6 @@ def test_power() -> None:
     assert sample_size(0.2, 1.0, by="z") == 197
     assert minimum_detectable_effect(0.3, 100) == pytest.approx(0.084, abs=5e-4)
     assert math.ceil(TTestPower().solve_power(effect_size=0.2, alpha=0.05, power=0.8)) == 199
-    by_hand = (1.959964 + 0.841621) ** 2 * (0.01 + 0.04 / 2 + 0.09 / 3) / 0.05**2
-    assert sample_size(0.05, sd_of_means(0.01, 0.04, 0.09, k_a=2, k_b=3), by="z") == math.ceil(by_hand)
 
 
 @pytest.mark.parametrize(("q", "least"), [(0.95, 72), (0.99, 368)])
@@ -156,23 +144,21 @@ def test_from_how_many_values_on_a_quantile_has_both_limits(q: float, least: int
 
 
 @pytest.mark.parametrize(
-    ("table", "plain", "quadratic"),
+    ("table", "kappa"),
     [
-        pytest.param([[20, 5], [10, 15]], 0.4, 0.4, id="25 + 25, 70% agreed where chance gives 50%"),
-        pytest.param([[2, 1, 0], [0, 2, 1], [0, 0, 2]], 27 / 43, 33 / 41, id="three levels, by hand"),
+        pytest.param([[20, 5], [10, 15]], 0.4, id="25 + 25, 70% agreed where chance gives 50%"),
+        pytest.param([[2, 1, 0], [0, 2, 1], [0, 0, 2]], 27 / 43, id="three levels, by hand"),
     ],
 )
-def test_kappa_by_hand(table: list[list[int]], plain: float, quadratic: float) -> None:
+def test_kappa_by_hand(table: list[list[int]], kappa: float) -> None:
     counts = np.array(table, dtype=np.float64)
-    assert float(classification.cohen_kappa(counts)) == pytest.approx(plain)
-    assert float(classification.quadratic_kappa(counts)) == pytest.approx(quadratic)
+    assert float(classification.cohen_kappa(counts)) == pytest.approx(kappa)
 
 
 def test_kappa_is_that_of_scikit_learn() -> None:
     table = classification.confusion_table(np.array(FIRST) - 1, np.array(SECOND) - 1, 5)
-    plain, quadratic = (cohen_kappa_score(FIRST, SECOND, weights=weights) for weights in (None, "quadratic"))
+    plain = cohen_kappa_score(FIRST, SECOND)
     assert float(classification.cohen_kappa(table)) == pytest.approx(plain)
-    assert float(classification.quadratic_kappa(table)) == pytest.approx(quadratic)
     ratings = np.array([FIRST, SECOND], dtype=np.float64).T
     assert float(agreement.cohen_kappa(ratings)[0]) == pytest.approx(plain)
 
@@ -183,7 +169,6 @@ def test_all_agreement_of_two_raters_of_ten_items() -> None:
     table = classification.confusion_table(np.array(first) - 1, np.array(second) - 1, 3)
     assert float(classification.cohen_kappa(table)) == pytest.approx(29 / 59)
     assert float(classification.cohen_kappa(table)) == pytest.approx(0.4915, abs=5e-5)
-    assert float(classification.quadratic_kappa(table)) == pytest.approx(0.6512, abs=5e-5)
     ratings = np.array([first, second], dtype=np.float64).T
     levels: dict[Any, float] = {"nominal": 0.5128, "ordinal": 0.6567, "interval": 0.6667}
     for level, alpha in levels.items():
@@ -250,8 +235,3 @@ def test_rogan_and_gladen() -> None:
     assert true_rate(0.75, 0.9, 0.8) == pytest.approx(0.785714, abs=5e-7)
     with pytest.raises(ValueError, match="coin"):
         true_rate(0.75, 0.5, 0.5)
-
-
-def test_two_one_sided_tests() -> None:
-    theirs = float(ttost_paired(B, A, -0.2, 0.2)[0])
-    assert equivalence_test(B - A, -0.2, 0.2).p_value == pytest.approx(theirs)

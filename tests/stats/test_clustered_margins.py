@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from auepora_eval.stats.equivalence import non_inferiority_test
-from auepora_eval.stats.paired_margins import (
+from auepora_eval.stats.margins import (
     bounded_margin_p,
+    non_inferiority_test,
     paired_margin_test,
     units_to_rule_out,
     unseen_loss,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.stats.confidence_sequence import Evidence, sequence_interval
 from auepora_eval.stats.intervals import wilson_interval
+from auepora_eval.stats.sequences import Evidence, sequence_interval
 
 scores = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=60)
 

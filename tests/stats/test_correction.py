@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from auepora_eval.stats.correction import benjamini_hochberg, holm
+from auepora_eval.stats.significance import benjamini_hochberg, holm
 
 P = [0.2, 0.001, 0.021, 0.012, 0.04]
 

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_1samp
 
-from auepora_eval.stats.few_clusters import clusters_worth, errors_wide
 from auepora_eval.stats.intervals import (
     Interval,
     bca_mean_interval,
     bca_mean_intervals,
     bootstrap_interval,
+    careful_error,
+    clusters_worth,
+    errors_wide,
     mean_interval,
+    standard_error,
     wilson_interval,
 )
-from auepora_eval.stats.standard_error import careful_error, standard_error
 
 RUNS = 300
 EQUAL = {count: [20] * count for count in (2, 3, 5, 10, 30)}

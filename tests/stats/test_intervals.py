@@ -12,7 +12,6 @@ from auepora_eval.stats.intervals import (
     bca_mean_interval,
     bca_mean_intervals,
     bootstrap_interval,
-    clopper_pearson_interval,
     mean_interval,
     quantile_interval,
     wilson_interval,
@@ -183,18 +182,6 @@ def test_an_interval_of_scores_stays_within_their_range(values: list[float]) -> 
     interval = mean_interval(np.array(values), bounds=(0.0, 1.0), resamples=200)
     assert interval is not None
     assert -1e-9 <= interval.low <= interval.high <= 1 + 1e-9
-
-
-@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_clopper_and_pearson_equal_scipy(case: tuple[int, int]) -> None:
-    theirs = binomtest(*case).proportion_ci(method="exact")
-    ours = clopper_pearson_interval(*case)
-    assert [ours.low, ours.high] == pytest.approx([theirs.low, theirs.high], abs=1e-9)
-
-
-def test_clopper_and_pearson_know_shares_only() -> None:
-    with pytest.raises(ValueError, match="not a share"):
-        clopper_pearson_interval(3, 2)
 
 
 @pytest.mark.parametrize("kind", ["few values", "many values"])

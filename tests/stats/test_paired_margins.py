@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, ttest_1samp
 
-from auepora_eval.stats.equivalence import non_inferiority_test
-from auepora_eval.stats.paired_margins import (
+from auepora_eval.stats.margins import (
     bounded_margin_p,
+    non_inferiority_test,
     paired_margin_test,
     pseudo_gains,
     share_margin_p,
@@ -104,7 +104,7 @@ def test_rare_losses_of_all_sizes_keep_alpha_where_t_does_not(size: int, rate: f
 
 def test_which_test_is_taken() -> None:
     assert paired_margin_test([0.0, 1.0, -1.0], 0.1, 1.0).method == "exact, by Tango's score"
-    assert "draws at the margin" in paired_margin_test([0.0, 0.5, -1.0], 0.1, 1.0).method
+    assert "resamples at the margin" in paired_margin_test([0.0, 0.5, -1.0], 0.1, 1.0).method
     assert paired_margin_test([0.0, 0.5, -1.0], 0.1, math.inf).method.startswith("one-sided t-test")
     clustered = paired_margin_test([0.0] * 6, 0.1, 1.0, clusters=list("aabbcc"))
     assert clustered.method.endswith("3 clusters")

@@ -10,14 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, multinomial
 
-from auepora_eval.stats.paired_power import (
+from auepora_eval.stats.power import (
     Differing,
     detectable_change,
     fewest_units,
     mcnemar_power,
+    sample_size,
     units_needed,
 )
-from auepora_eval.stats.power import sample_size
 
 
 def by_all_tables(lost: float, won: float, pairs: int, alpha: float) -> float:

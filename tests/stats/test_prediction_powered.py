@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auepora_eval.stats.prediction_powered import prediction_powered_mean, true_rate, true_rate_interval
+from auepora_eval.stats.calibration import prediction_powered_mean, true_rate, true_rate_interval
 
 
 def judged(seed: int, n: int = 60, unlabelled: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import NormalIndPower  # type: ignore[import-untyped]
 
-from auepora_eval.stats.unpaired import (
+from auepora_eval.stats.power import sample_size
+from auepora_eval.stats.significance import (
     normal_difference,
     sample_ratio_p,
-    samples_per_arm,
     two_shares_margin_p,
     welch_difference,
 )
@@ -72,13 +72,13 @@ def test_values_with_known_errors() -> None:
 
 @pytest.mark.parametrize("effect", [0.1, 0.2, 0.5, -0.8])
 @pytest.mark.parametrize(("alpha", "power"), [(0.05, 0.8), (0.01, 0.9)])
-def test_samples_per_arm_agree_with_statsmodels(effect: float, alpha: float, power: float) -> None:
+def test_samples_of_two_groups_agree_with_statsmodels(effect: float, alpha: float, power: float) -> None:
     theirs = NormalIndPower().solve_power(effect, alpha=alpha, power=power)
-    assert samples_per_arm(effect, alpha=alpha, power=power) == math.ceil(theirs - 1e-6)
+    assert sample_size(effect, math.sqrt(2), alpha=alpha, power=power, by="z") == math.ceil(theirs - 1e-6)
 
 
 def test_no_effect_needs_no_number_of_samples() -> None:
-    assert samples_per_arm(0.0) is None
+    assert sample_size(0.0, 1.0) is None
 
 
 @given(counts=st.lists(st.integers(1, 1000), min_size=2, max_size=5))

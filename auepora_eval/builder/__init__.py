@@ -1,0 +1,1 @@
+"""Datasets built from raw records: splits and their manifest."""

@@ -1,0 +1,366 @@
+"""Compare two or more runs and test whether they differ.
+
+Samples are matched by id. A failed call counts as the worst value of a metric. p-values are corrected for the
+number of metrics (Holm). Three or more runs are ranked, with a test for each pair. Slices and regressions
+compare the best run with the first. Runs joined by a comma are repeats of one system: A1,A2 B1,B2. Every
+system needs the same number of repeats. Example:
+
+  auepora demo
+  auepora compare demo-bm25 demo-hybrid
+  auepora compare demo-bm25 demo-hybrid --margin 0.02 --by scenario
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from . import echo
+from .common import add_out, check_distinct_runs, load_named_runs, named_ids
+from .flags import at_least, share
+
+if TYPE_CHECKING:
+    from ..comparison.compare import Comparison, LostSample
+    from ..comparison.ranking import Ranking
+    from ..comparison.slices import SliceComparison
+    from ..core.table import Table
+    from ..core.types import EvaluationRun
+    from ..runs.store.storage import EvaluationResultsStorage
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("baseline", metavar="BASELINE", help="id or path of a stored run")
+    parser.add_argument(
+        "candidates",
+        metavar="CANDIDATE",
+        nargs="+",
+        help="id or path of the run, or runs, to compare with it",
+    )
+    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    parser.add_argument(
+        "--margin",
+        action="append",
+        type=margin,
+        metavar="[METRIC=]SIZE",
+        help="largest acceptable loss: 0.02 for all metrics but latency, or recall@5=0.02",
+    )
+    parser.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="also compare the runs for each value of this label or metadata field",
+    )
+    parser.add_argument(
+        "--regressions",
+        type=at_least(0),
+        default=3,
+        metavar="N",
+        help="number of the largest regressions to show, at most 1,000 (default: 3)",
+    )
+    parser.add_argument(
+        "--regressions-of",
+        metavar="METRIC",
+        help="metric that ranks the regressions (default: the first with a significant loss)",
+    )
+    parser.add_argument(
+        "--allow-mismatch",
+        action="store_true",
+        help="compare runs even if their data or settings differ, and record it",
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument(
+        "--resamples",
+        type=at_least(100),
+        default=10_000,
+        metavar="N",
+        help="number of resamples (default: 10,000)",
+    )
+    add_out(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
+    form.add_argument("--latex", action="store_true", help="print a LaTeX table")
+    form.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+
+
+def margin(text: str) -> tuple[str | None, float]:
+    """An argparse type: "0.02", or "recall@5=0.02"."""
+    name, equals, size = text.rpartition("=")
+    try:
+        value = float(size)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is neither a number nor METRIC=NUMBER") from None
+    if not 0 < value < float("inf") or (equals and not name):
+        raise ArgumentTypeError(f"{text!r} is not a positive margin")
+    return name or None, value
+
+
+def run(args: Namespace) -> int:
+    from ..errors import PlanError
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(args.out)
+    how: dict[str, Any] = {
+        "alpha": args.alpha,
+        "seed": args.seed,
+        "margin": _margins(args),
+        "resamples": args.resamples,
+        "allow_mismatch": args.allow_mismatch,
+    }
+    groups = [load_named_runs(storage, name) for name in (args.baseline, *args.candidates)]
+    if len(groups) > 2 and any(len(group) > 1 for group in groups):
+        raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
+    check_distinct_runs(storage, (args.baseline, *args.candidates))
+    if len(groups) > 2:
+        return _rank(storage, [group[0] for group in groups], args, how)
+    return _compare(storage, groups, args, how)
+
+
+def _compare(
+    storage: EvaluationResultsStorage,
+    groups: list[list[EvaluationRun]],
+    args: Namespace,
+    how: Mapping[str, Any],
+) -> int:
+    from ..comparison.compare import compare_runs
+    from ..comparison.tables import comparison_report, comparison_to_dict, comparison_to_latex
+    from ..runs.store.storage import stored_samples
+
+    # Only slices need the samples, whose texts are the larger part of a stored run.
+    samples = stored_samples(storage.find(named_ids(storage, args.baseline)[0])) if args.by else None
+    comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
+    lost = _lost(storage, comparison, args, args.candidates[0])
+    if args.json:
+        regressions = [asdict(one) for one in lost]
+        echo.say_json({**comparison_to_dict(comparison), "largest_regressions": regressions})
+    elif args.latex:
+        echo.say(comparison_to_latex(comparison))
+    elif args.markdown:
+        echo.say(calm(comparison_report(comparison, lost)))
+    else:
+        say_comparison(comparison)
+        say_more(comparison, lost)
+        _say_that_none_lost(lost, args)
+    return 0
+
+
+def _rank(
+    storage: EvaluationResultsStorage, runs: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
+) -> int:
+    from ..comparison.ranking import rank_runs
+    from ..comparison.tables import ranking_report, ranking_to_dict, ranking_to_latex
+
+    ranking = rank_runs(runs, **how)
+    if args.latex:
+        echo.say(ranking_to_latex(ranking))
+        return 0
+    best, shown = _shown_pair(ranking, args)
+    lost = _lost(storage, ranking.pairs[best - 1], args, args.candidates[best - 1])
+    compared = {one.name for one in ranking.metrics}
+    # Slices of the pair that is shown, without the metrics that are not compared.
+    pair = [
+        replace(run, results=[result for result in run.results if result.name in compared])
+        for run in (runs[0], runs[best])
+    ]
+    slices = _slices(storage, pair, args, how)
+    if args.json:
+        about = {
+            "baseline": ranking.run_ids[0],
+            "candidate": ranking.run_ids[best],
+            "slices": [asdict(one) for one in slices],
+            "largest_regressions": [asdict(one) for one in lost],
+        }
+        echo.say_json({**ranking_to_dict(ranking), "shown_pair": about})
+    elif args.markdown:
+        echo.say(calm(ranking_report(ranking, shown, slices, lost)))
+    else:
+        say_ranking(ranking)
+        if slices or lost:
+            echo.say()
+            echo.say_words(calm(shown))
+        say_slices(slices)
+        say_lost(lost)
+        _say_that_none_lost(lost, args)
+    return 0
+
+
+def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
+    """Return the place of the run whose slices and regressions are shown, and a sentence about it."""
+    from ..comparison.ranking import best_of_the_others
+    from ..comparison.tables import ranked_names
+
+    best, metric = best_of_the_others(ranking, args.regressions_of)
+    names = ranked_names(ranking)
+    why = "" if metric is None else f", the best of the others on {metric}"
+    return best, f"Slices and regressions are those of {names[best]}{why}, against {names[0]}."
+
+
+def _slices(
+    storage: EvaluationResultsStorage, pair: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
+) -> list[SliceComparison]:
+    from ..comparison.compare import compare_runs
+    from ..runs.store.storage import stored_samples
+
+    if not args.by:
+        return []
+    samples = stored_samples(storage.find(args.baseline))
+    return compare_runs(*pair, by=args.by, samples=samples, **how).slices
+
+
+def _lost(
+    storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace, candidate: str
+) -> list[LostSample]:
+    from ..comparison.compare import lost_most, lost_samples, stored_texts_of_repeats
+    from ..errors import UnknownNameError
+
+    metric = lost_most(comparison)
+    if args.regressions_of is not None:
+        metric = next((one for one in comparison.metrics if one.name == args.regressions_of), None)
+        if metric is None:
+            names = ", ".join(one.name for one in comparison.metrics)
+            raise UnknownNameError(f"{args.regressions_of!r} is not compared. There are {names}.")
+    if metric is None or not metric.regressions or not args.regressions:
+        return []
+    # Only the texts of the regressions that are shown are kept in memory.
+    ids = {regression.sample_id for regression in metric.regressions[: args.regressions]}
+    before, now = (
+        stored_texts_of_repeats([storage.find(part) for part in named_ids(storage, name)], ids)
+        for name in (args.baseline, candidate)
+    )
+    return lost_samples(metric, before, now, args.regressions)
+
+
+def _say_that_none_lost(lost: Sequence[LostSample], args: Namespace) -> None:
+    if args.regressions_of is not None and args.regressions and not lost:
+        echo.say()
+        echo.say_words(calm(f"No sample lost on {args.regressions_of}."))
+
+
+def _margins(args: Namespace) -> float | dict[str, float] | None:
+    from ..errors import PlanError
+
+    if not args.margin:
+        return None
+    named = {name: size for name, size in args.margin if name is not None}
+    for_all = [size for name, size in args.margin if name is None]
+    if named and for_all:
+        raise PlanError("give one margin for all metrics, or one for each by name, not both.")
+    return named or float(for_all[-1])
+
+
+# What `auepora compare` prints: the meaning first, then the tables that it rests on.
+
+_SLICES_SHOWN = 15
+_PAIRS_SHOWN = 60
+_WIDE = 120  # columns; on a narrower screen the table of sizes is two
+_ROOM_FOR_P = 100  # columns; on a narrower screen the table goes without p, the verdict says it
+_NAME = 8  # letters of a system in a heading, on a narrow screen
+
+
+def calm(text: str) -> str:
+    """Text that GitHub, which acts on some lines of a job's log, only shows."""
+    from ..gate.reports import defused
+
+    return defused(text) if os.environ.get("GITHUB_ACTIONS") else text
+
+
+def say_comparison(comparison: Comparison) -> None:
+    """Print a comparison: what it means in plain words, then the table, and what could mislead in it."""
+    from ..comparison.tables import comparison_table
+    from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
+
+    a, b = compared_names(comparison)
+    echo.say(calm(f"{b} against {a}, sample by sample\n"))
+    for sentence in comparison_in_plain_words(comparison):
+        echo.say_words(calm(sentence))
+    echo.say()
+    width = echo.screen_width()
+    names = shortened([a, b], _NAME * (1 + (width >= _ROOM_FOR_P) + (width >= _WIDE)))
+    table = comparison_table(comparison, names)
+    _show(table if width >= _ROOM_FOR_P else table.only((0, 1, 2, 3, 4, 6)))
+    for text in interval_notes(comparison):
+        echo.say_words(calm(text))
+    for text in comparison.notes:
+        echo.note(calm(f"note: {echo.one_line(text)}."))
+    for name, reason in comparison.not_compared.items():
+        echo.note(calm(f"note: {echo.one_line(name)} is not compared: {echo.one_line(reason)}."))
+
+
+def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
+    """Print what the verdicts are based on: sizes, repeats, slices, regressions."""
+    from ..comparison import tables
+
+    echo.say()
+    echo.say_words(
+        "Effect sizes (d: Cohen's d, δ: Cliff's delta). Detectable: the smallest difference this sample size "
+        "can detect with 80% power."
+    )
+    sizes = tables.size_table(comparison)
+    # The last column, the range with everything missing scored, is empty unless something is missing.
+    last = len(sizes.headings) - (not any(metric.effect.bounds for metric in comparison.metrics))
+    wide = echo.screen_width() >= _WIDE
+    for columns in [range(last)] if wide else [(0, 1, 2), (0, *range(3, last))]:
+        _show(sizes.only(columns))
+    if comparison.repeats > 1:
+        echo.say(f"Run to run, over {comparison.repeats} repeats of each (standard deviation)")
+        _show(tables.repeat_table(comparison))
+    say_slices(comparison.slices)
+    say_lost(lost)
+    _note_all(comparison.mismatches)
+
+
+def say_ranking(ranking: Ranking) -> None:
+    """Print the ranks of several runs, then the difference of each pair."""
+    from ..comparison import tables
+
+    echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
+    _show(tables.ranking_table(ranking))
+    echo.say_words(tables.ranking_legend(ranking))
+    echo.say_words(calm(tables.ranking_in_words(ranking)))
+    pairs = tables.pair_table(ranking)
+    if pairs.rows:
+        echo.say()
+        echo.say("Pairs that differ (b - a is b less a)")
+        _show(replace(pairs, rows=pairs.rows[:_PAIRS_SHOWN]))
+    if len(pairs.rows) > _PAIRS_SHOWN:
+        echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --markdown and --json have all")
+    _note_all((*ranking.mismatches, *ranking.notes))
+
+
+def say_slices(slices: Sequence[SliceComparison]) -> None:
+    """Print the worst slices."""
+    from ..comparison import tables
+
+    if not slices:
+        return
+    echo.say()
+    echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(slices))} of {len(slices)} rows shown)")
+    _show(tables.slice_table(slices[:_SLICES_SHOWN]))
+    echo.say_words(calm(tables.slices_in_words(slices)))
+
+
+def say_lost(lost: Sequence[LostSample]) -> None:
+    """Print the largest regressions with what both systems gave."""
+    from ..comparison import tables
+
+    if not lost:
+        return
+    echo.say()
+    echo.say(calm(echo.one_line(tables.lost_title(lost))))
+    for one in tables.regression_table(lost).rows:
+        echo.say_words(calm(f"{echo.one_line(one[0])}: {one[1]} before, {one[2]} now. {one[3]}"))
+        echo.say_words(calm(f"  before: {one[4]}"))
+        echo.say_words(calm(f"  now:    {one[5]}"))
+
+
+def _show(table: Table) -> None:
+    cells = [[calm(cell) for cell in row] for row in table.rows]
+    echo.show(replace(table, headings=[calm(heading) for heading in table.headings], rows=cells))
+
+
+def _note_all(texts: Iterable[str]) -> None:
+    for text in texts:
+        echo.note(calm(f"note: {echo.one_line(text)}."))

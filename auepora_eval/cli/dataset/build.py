@@ -1,0 +1,180 @@
+"""Build the splits of a dataset from raw tasks.
+
+Reads one task per line and writes qa_pairs.jsonl, summaries.jsonl and manifest.json, all of them or none.
+Bad records are named, counted and left out; task types without a split are counted. Example:
+
+  auepora dataset generate demo --out offline_dataset.jsonl
+  auepora dataset build --offline-dataset offline_dataset.jsonl --version v1
+
+A version that is there already is built again only to the very same content; --force replaces files, and
+gives a version new content if it is not changed.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from .. import echo
+from ..common import add_json
+from ..flags import count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...builder.build import BuildPlan, BuildResult
+
+# More bad records than these are only counted: nobody reads a thousand lines.
+_NAMED = 100
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE", help="the project's paths, such as configs/default.yaml")
+    parser.add_argument("--offline-dataset", metavar="FILE", help="the raw tasks, plain or gzip")
+    parser.add_argument("--qa-output", metavar="FILE", help="where questions and answers go")
+    parser.add_argument("--summary-output", "--summaries-output", metavar="FILE", help="where summaries go")
+    parser.add_argument("--citations-output", metavar="FILE", help="where the split `citations` goes")
+    parser.add_argument("--manifest-output", metavar="FILE", help="where the manifest goes")
+    parser.add_argument(
+        "--splits", metavar="NAMES", default="qa,summaries", help="splits to build (default: qa,summaries)"
+    )
+    parser.add_argument("--version", metavar="vN", default="v1", help="version, vN or vN.N (default: v1)")
+    parser.add_argument("--limit", type=count, metavar="N", help="only the first N records")
+    parser.add_argument("--rejects", metavar="FILE", help="write the records that are left out, with reasons")
+    parser.add_argument("--strict", action="store_true", help="stop at the first bad record, write nothing")
+    parser.add_argument(
+        "--sync", action="store_true", help="wait until the disk has it: against a loss of power"
+    )
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ...builder.build import build_dataset
+
+    plan = _plan(args)
+    named = _Named(plan.rejects)
+    result = build_dataset(plan, on_skipped=named.note)
+    named.note_rest()
+    _warn(result, plan)
+    if args.json:
+        echo.say_json(_report(result, plan))
+    else:
+        _say(result, plan)
+    return 0
+
+
+def _plan(args: Namespace) -> BuildPlan:
+    from pathlib import Path
+
+    from ...builder.build import BuildPlan
+    from ...errors import DataError
+    from ...io.builds.tasks import SPLIT_NAMES
+    from ...io.config.project import EvaluationConfig, load_evaluation_config
+
+    # A flag wins over the config, the config over the defaults.
+    config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
+    paths = {"qa": args.qa_output, "summaries": args.summary_output, "citations": args.citations_output}
+    names = list(dict.fromkeys(name.strip() for name in args.splits.split(",") if name.strip()))
+    unknown = [name for name in names if name not in SPLIT_NAMES]
+    if unknown or not names:
+        raise DataError(
+            f"--splits {echo.one_line(args.splits, 60)}",
+            f"there is no split {unknown[0]!r:.40}." if unknown else "names no split.",
+            fix=f"Choose from {', '.join(SPLIT_NAMES)}.",
+        )
+    # Who names a file for the split wants it built.
+    if args.citations_output and "citations" not in names:
+        names.append("citations")
+    return BuildPlan(
+        source=Path(args.offline_dataset) if args.offline_dataset else config.path("offline_dataset_path"),
+        outputs={name: Path(paths[name]) if paths[name] else config.split_path(name) for name in names},
+        manifest=Path(args.manifest_output) if args.manifest_output else config.path("manifest_path"),
+        version=args.version,
+        limit=args.limit,
+        rejects=Path(args.rejects) if args.rejects else None,
+        force=args.force,
+        strict=args.strict,
+        sync=args.sync,
+    )
+
+
+class _Named:
+    """The bad records on stderr: the first hundred by file and line, then how many more there are."""
+
+    def __init__(self, rejects: Path | None) -> None:
+        self.count = 0
+        self.rejects = rejects
+
+    def note(self, where: str, reason: str, what: str) -> None:
+        self.count += 1
+        if self.count <= _NAMED:
+            echo.note(f"note: {echo.one_line(f'{where}: {what}', 400)} ({reason})")
+
+    def note_rest(self) -> None:
+        if self.count > _NAMED:
+            place = f"all are in {self.rejects}" if self.rejects else "--rejects FILE keeps them all"
+            echo.note(f"note: ... and {self.count - _NAMED} more bad records; {place}")
+
+
+def _warn(result: BuildResult, plan: BuildPlan) -> None:
+    excluded = result.manifest.excluded_task_types
+    if excluded:
+        listed = ", ".join(
+            f"{echo.one_line(name, 40)} ({count})" for name, count in list(excluded.items())[:10]
+        )
+        more = ", ..." if len(excluded) > 10 else ""
+        hint = " --splits qa,summaries,citations builds citations too." if "citations" in excluded else ""
+        echo.note(f"note: task types without a split stay in the source: {listed}{more}.{hint}")
+    _note_odd(result, plan)
+    before = result.replaced
+    if before is not None and before.version == plan.version and not before.same_content(result.manifest):
+        echo.note(f"note: {plan.version} has other content now than before; a new --version would say so.")
+
+
+def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
+    """What is as it was asked for, and yet may surprise."""
+    from ...io.builds.manifest import is_found_from
+    from ...io.builds.tasks import MARKERS_OF_NOTHING
+
+    manifest = result.manifest
+    for name, split in manifest.splits.items():
+        if not split.count:
+            echo.note(f"note: no record is for the split {name}: {plan.outputs[name]} is empty.")
+        if not is_found_from(plan.outputs[name], plan.manifest):
+            echo.note(
+                f"note: {plan.outputs[name]}: its manifest is neither beside it nor in the folder above as a "
+                ".json file; runs made on it will not know the version."
+            )
+    for path in result.left_behind:
+        echo.note(f"note: {path} is of the earlier build, and not in this manifest. Remove it if need be.")
+    count = manifest.notes.get(MARKERS_OF_NOTHING)
+    if count:
+        echo.note(f"note: {count} markers [n] in reference answers point to no citation and to no context.")
+
+
+def _say(result: BuildResult, plan: BuildPlan) -> None:
+    manifest = result.manifest
+    about = "is there already, unchanged" if result.unchanged else "built"
+    echo.say(f"{manifest.version} {about}: {manifest.records} records of {plan.source}")
+    rows = [[name, str(split.count), str(plan.outputs[name])] for name, split in manifest.splits.items()]
+    rows += [[f"excluded: {name}", str(n), ""] for name, n in list(manifest.excluded_task_types.items())[:20]]
+    where = "" if plan.rejects is None else str(plan.rejects)
+    rows += [[f"skipped: {reason}", str(n), where] for reason, n in manifest.skipped.items()]
+    echo.say_table(("Split", "Records", "File"), rows, numeric=[1])
+    echo.say(f"manifest: {plan.manifest}")
+
+
+def _report(result: BuildResult, plan: BuildPlan) -> dict[str, object]:
+    manifest = result.manifest
+    counts = {f"{name}_count": split.count for name, split in manifest.splits.items()}
+    return {
+        "version": manifest.version,
+        "unchanged": result.unchanged,
+        "records": manifest.records,
+        **counts,
+        "manifest": str(plan.manifest),
+        "unsupported_task_types": manifest.excluded_task_types,
+        "skipped": manifest.skipped,
+        "notes": manifest.notes,
+    }

@@ -1,0 +1,123 @@
+"""Run two bundled systems, compare them and write a report.
+
+The systems answer 160 questions about a fictional utility company: BM25, and a hybrid of BM25 and embeddings
+(or word pairs if the extra `embeddings` is not installed). No network and no API key are needed.
+
+Examples:
+
+  auepora demo
+  auepora demo --full
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import echo
+from .common import add_json, add_out, out_flag, progress, say_results
+from .compare import say_comparison
+
+if TYPE_CHECKING:
+    from ..comparison.compare import Comparison
+    from ..core.types import EvaluationRun
+    from ..demo.systems import DemoSystem
+    from ..runs.store.storage import EvaluationResultsStorage
+
+METRICS = (
+    "recall@5,hit@5,mrr,ndcg@5,query_coverage,grounding_overlap,contains_answer,token_f1,rougeL_answer,"
+    "mean_latency,lexical_diversity@5,noise_retention,rejection_rate,over_refusal_rate,fake_adoption_rate"
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--full", action="store_true", help="print the tables of both runs and of the comparison"
+    )
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..comparison.compare import compare_runs
+    from ..comparison.html import report_html
+    from ..demo.systems import bm25, second_system
+    from ..io.files.atomic import write_bytes
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    # Both runs are stored and can be shown and compared afterwards, as those of `auepora run`.
+    storage = EvaluationResultsStorage(args.out)
+    runs = [_run(system, storage) for system in (bm25(), second_system())]
+    paths = [storage.save_run(each) for each in runs]
+    comparison = compare_runs(*runs)
+    page = Path(args.out) / f"{'-vs-'.join(each.evaluation_id for each in runs)}.html"
+    # The name has the ids of both runs, which are new, so no file of the user is replaced.
+    write_bytes(page, report_html(runs, comparison).encode(), force=True)
+    if args.json:
+        from ..comparison.tables import comparison_to_dict
+
+        written = {"runs": [str(path) for path in paths], "report": str(page)}
+        echo.say_json({**written, "comparison": comparison_to_dict(comparison)})
+    else:
+        _say(runs, comparison, [*paths, page], args)
+    return 0
+
+
+def _run(system: DemoSystem, storage: EvaluationResultsStorage) -> EvaluationRun:
+    import warnings
+
+    from ..core.plan import EvaluationPlan, PartialCoverageWarning
+    from ..core.runner import AueporaEvaluator
+    from ..demo.world import demo_dataset
+    from ..metrics.parse import parse_metrics
+
+    dataset = demo_dataset()
+    with progress(len(dataset), system.name) as advance, warnings.catch_warnings():
+        # Some questions are unanswerable on purpose and have no gold documents; the table counts them.
+        warnings.simplefilter("ignore", PartialCoverageWarning)
+        evaluator = AueporaEvaluator(system, EvaluationPlan(parse_metrics(METRICS)), on_output=advance)
+        # A free id, so that the demo can be run again.
+        return evaluator.run(dataset, evaluation_id=storage.free_id(f"demo-{system.name}"))
+
+
+def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path], args: Namespace) -> None:
+    names = " and ".join(each.system_name for each in runs)
+    echo.say_words(
+        "Skerravane Tideworks, a fictional utility company: 88 documents, 160 questions, "
+        f"answered by {names}."
+    )
+    echo.say()
+    if args.full:
+        for each in runs:
+            echo.say(each.system_name)
+            say_results(each.results)
+            echo.say()
+        say_comparison(comparison)
+    else:
+        _say_verdict(comparison)
+    echo.say("\nStored:")
+    for path in written:
+        echo.say(f"  {path}")
+    _say_next([each.evaluation_id for each in runs], out_flag(args.out))
+
+
+def _say_verdict(comparison: Comparison) -> None:
+    from ..comparison.words import compared_names, comparison_in_plain_words
+
+    baseline, candidate = compared_names(comparison)
+    echo.say(f"Is {candidate} better than {baseline}?\n")
+    for sentence in comparison_in_plain_words(comparison):
+        echo.say_words(sentence)
+
+
+def _say_next(ids: list[str], flag: str) -> None:
+    commands = {
+        f"auepora compare {' '.join(ids)}{flag}": "the same verdict with its tables",
+        f"auepora show {ids[0]} --worst ndcg@5{flag}": "the questions it answered worst",
+        "auepora run --dataset demo --system my_rag.py:my_rag": "your own system",
+    }
+    width = max(map(len, commands))
+    echo.say("Next:")
+    for command, purpose in commands.items():
+        echo.say(f"  {command:<{width}}  # {purpose}")

@@ -1,0 +1,352 @@
+"""Run an A/B experiment and report which variant is better.
+
+The file is a plan with a block `ab_testing`: variants, their shares, a primary metric, guardrails. All
+variants get the same samples, or each gets its share (assignment: split). On the bundled data:
+
+  auepora experiment demo
+  auepora experiment demo --check
+
+Each variant is stored as a run. The verdict is stored as ab_test_ID.results.json.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.settings import DEFAULT_OUT, RunSettings
+from . import echo
+from .common import add_json, add_out, check_has_samples, open_samples, progress, say_stored
+from .flags import call_executor, named_system
+from .interrupts import StopNow, finishing_first
+
+if TYPE_CHECKING:
+    from ..core.dataset import EvaluationDataset
+    from ..core.plan import EvaluationPlan
+    from ..experiment.experiment import Outcome, Source
+    from ..io.config.experiment import Experiment, Variant
+    from ..runs.evaluation import OutputCache
+    from ..runs.store.storage import EvaluationResultsStorage
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="*.config.yaml with an experiment, or `demo`")
+    parser.add_argument("--experiment", metavar="ID", help="experiment to run, if the file has several")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="dry run: check the file, load the systems and assign the samples, without calling any system",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="resume an interrupted experiment and recompute the verdict"
+    )
+    parser.add_argument("--retry-failed", action="store_true", help="with --resume: retry all failed samples")
+    parser.add_argument("--force", action="store_true", help="start again and overwrite stored results")
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..errors import DataError
+    from ..experiment.experiment import read_experiment
+    from ..experiment.report import results_path
+    from ..io.schema.validate import ErrorsError
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    if args.force and args.resume:
+        what = "would discard what --resume continues."
+        raise DataError("--force", what, fix="Leave one of them out.")
+    if args.retry_failed and not args.resume:
+        raise DataError("--retry-failed", "works only on a resumed experiment.", fix="Add --resume.")
+    try:
+        experiment = _demo() if args.file == "demo" else read_experiment(args.file, args.experiment)
+    except ErrorsError as error:
+        for line in error.errors:
+            echo.note(f"auepora: {echo.one_line(f'{error.where}: {line}', 1000)}")
+        return 2
+    # A folder that the flag names wins over the file; its default does not.
+    if args.out == DEFAULT_OUT and "out" in experiment.plan:
+        args.out = experiment.plan["out"]
+    dataset = _dataset(experiment, args.file)
+    if args.check:
+        _say_notes(experiment)
+        _try_sources(experiment, args)
+        return _say_plan(experiment, dataset, args)
+    storage = EvaluationResultsStorage(args.out)
+    path = results_path(storage, experiment.experiment_id)
+    if path.exists() and not args.force and not args.resume:
+        fix = "Choose another experiment_id, look again with --resume, or begin again with --force."
+        raise DataError(str(path), "exists already.", fix=fix)
+    _say_notes(experiment)
+    return _run(experiment, dataset, storage, args)
+
+
+def _run(
+    experiment: Experiment, dataset: EvaluationDataset, storage: EvaluationResultsStorage, args: Namespace
+) -> int:
+    from ..experiment.experiment import analyse_experiment, experiment_plan
+    from ..experiment.report import changed_rules, experiment_results, save_experiment
+
+    plan = experiment_plan(experiment)
+    # All of them before the first is called: the last one's misspelt name must not cost the others' calls.
+    sources = {one.variant_id: _source(experiment, one, plan, args) for one in experiment.variants}
+    for variant in experiment.variants:
+        code = _run_variant(experiment, variant, sources[variant.variant_id], dataset, storage, args)
+        if code:
+            return code
+    outcome = analyse_experiment(experiment, storage, seed=_settings(experiment).seed)
+    changed = changed_rules(outcome, storage) if args.resume else []
+    if changed:
+        echo.note(f"note: the stored verdict was by another {' and '.join(changed)}; it is replaced.")
+    path = save_experiment(outcome, storage, force=args.force or args.resume)
+    results = experiment_results(outcome)
+    if args.json:
+        echo.say_json(results)
+    else:
+        _say(outcome, results)
+    say_stored(path)
+    if not outcome.is_measured(outcome.primary):
+        echo.note("auepora: nothing was measured.")
+        return 1
+    return 0
+
+
+def _run_variant(
+    experiment: Experiment,
+    variant: Variant,
+    source: Source,
+    dataset: EvaluationDataset,
+    storage: EvaluationResultsStorage,
+    args: Namespace,
+) -> int:
+    from ..core.runner import AueporaEvaluator, InterruptedRunError
+    from ..errors import RunStoppedError
+    from ..experiment.experiment import OtherVariantError, run_id, run_variant, samples_of
+
+    name = run_id(experiment, variant)
+    size = len(samples_of(experiment, variant, dataset))
+    check_has_samples(f"{dataset.name}, variant {variant.variant_id}", size)
+    there = (storage.state(name).answered or 0) if args.resume else 0
+    with ExitStack() as stack:
+        stop = source.stop if isinstance(source, AueporaEvaluator) else _nothing
+        signalled = stack.enter_context(finishing_first(stop))
+        cache = _cache(experiment, variant, source)
+        if cache is not None:
+            stack.enter_context(cache)
+        try:
+            with progress(size - there, variant.variant_id) as advance, redirect_stdout(sys.stderr):
+                called = run_variant(
+                    experiment,
+                    variant,
+                    source,
+                    dataset,
+                    storage,
+                    seed=_settings(experiment).seed,
+                    resume=args.resume,
+                    retry_failed=args.retry_failed,
+                    force=args.force,
+                    on_output=advance,
+                    cache=cache,
+                )
+        except (InterruptedRunError, StopNow):
+            _say_how_to_resume(args)
+            return signalled.exit_code
+        except OtherVariantError:  # to resume is what was refused, or would be
+            raise
+        except BaseException as error:
+            if storage.state(name).answered:
+                _say_how_to_resume(args)
+            if isinstance(error, RunStoppedError) and "budget" in str(error):
+                echo.note(
+                    "The budget stays used up on --resume: write another number into the file, then resume."
+                )
+            raise
+    echo.note(f"{variant.variant_id}: {size} samples{'' if called else ', finished before'} ({name})")
+    return 0
+
+
+def _cache(experiment: Experiment, variant: Variant, source: Source) -> OutputCache | None:
+    """The answers of earlier experiments, if the plan keeps them; predictions are answers already."""
+    from ..core.runner import AueporaEvaluator
+    from ..runs.evaluation import OutputCache
+    from ..runs.journal.identity import cache_identity
+
+    settings = _settings(experiment, variant)
+    if not settings.cache or not isinstance(source, AueporaEvaluator):
+        return None
+    # Variants may share a system: what each of them sets is part of the key, or they would share answers.
+    values = {key: getattr(settings, key) for key in ("prompt", "http", "address")}
+    made_with = {key: value for key, value in values.items() if value is not None}
+    identity = [
+        *cache_identity(settings.system or "", source.system),
+        {"arguments": dict(variant.arguments), "settings": made_with},
+    ]
+    return OutputCache(settings.cache, identity, source.top_k)
+
+
+def _say_notes(experiment: Experiment) -> None:
+    """What a file says that will not have the effect that may be expected of it."""
+    from ..experiment.decision import cannot_decide
+    from ..io.config.experiment import SPLIT
+
+    for name in experiment.unread:
+        echo.note(f"note: {name}: of a service that is live; a run of a dataset does not need it.")
+    if experiment.assignment != SPLIT and len({one.share for one in experiment.variants}) > 1:
+        echo.note("note: traffic_allocation is for split samples; here every variant is asked all of them.")
+    if cannot_decide(experiment):
+        echo.note(f"note: there can be no winner: {cannot_decide(experiment)}")
+
+
+def _nothing() -> None:
+    """Scoring a file is soon over: there is nothing to stop."""
+
+
+def _say_how_to_resume(args: Namespace) -> None:
+    out = [] if args.out == DEFAULT_OUT else ["--out", str(args.out)]
+    which = ["--experiment", args.experiment] if args.experiment else []
+    echo.note(f"resume: auepora experiment {shlex.join([args.file, *which, '--resume', *out])}")
+
+
+def _settings(experiment: Experiment, variant: Variant | None = None) -> RunSettings:
+    return RunSettings.merged(experiment.plan, variant.settings if variant else {})
+
+
+def _try_sources(experiment: Experiment, args: Namespace) -> None:
+    """Make each system and open each file, and ask nothing; a server would have to be asked."""
+    from ..core.settings import is_endpoint
+    from ..experiment.experiment import experiment_plan
+
+    plan = experiment_plan(experiment)
+    for variant in experiment.variants:
+        settings = _settings(experiment, variant)
+        if "outputs" in variant.settings or not is_endpoint(settings.system or ""):
+            with redirect_stdout(sys.stderr):
+                _source(experiment, variant, plan, args)
+
+
+def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args: Namespace) -> Source:
+    """What answers for a variant: a system, or a file of predictions."""
+    from ..core.runner import AueporaEvaluator
+    from ..execution.systems import load_system
+    from ..runs.evaluation import predictions_at
+
+    settings = _settings(experiment, variant)
+    if settings.prompt:
+        settings.prompt = str(Path(args.file).parent / settings.prompt)
+    if "outputs" in variant.settings or not settings.system:
+        # A path in a plan is relative to the plan.
+        return predictions_at(Path(args.file).parent / (settings.outputs or ""))
+    arguments: Mapping[str, Any] = variant.arguments
+    system = (
+        load_system(settings.system, {"arguments": dict(arguments)}) if arguments else named_system(settings)
+    )
+    return AueporaEvaluator(
+        system,
+        plan,
+        top_k=settings.top_k,
+        executor=call_executor(settings),
+        policy=settings.call_policy(),
+        max_failures=settings.max_failures,
+        seed=settings.seed,
+        price_input=settings.price_input,
+        price_output=settings.price_output,
+    )
+
+
+def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
+    from ..errors import DataError
+    from ..runs.evaluation import FirstSamples
+
+    name = experiment.plan.get("dataset")
+    if not name:
+        raise DataError(file, "does not say on what.", fix="Add a line 'dataset: FILE' at the top.")
+    path = name if name == "demo" else str(Path(file).parent / name)
+    dataset = open_samples(path, experiment.plan.get("format"))
+    limit = experiment.plan.get("limit")
+    return dataset if limit is None else FirstSamples(dataset, limit)
+
+
+def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespace) -> int:
+    """Print how many samples each variant gets, and what they can detect."""
+    from ..experiment.experiment import run_id, samples_of
+    from ..io.config.experiment import SPLIT
+    from ..stats.power import minimum_detectable_effect
+
+    counts = {one.variant_id: len(samples_of(experiment, one, dataset)) for one in experiment.variants}
+    fewest = min(counts.values())
+    pairs = len(counts) * (len(counts) - 1) // 2
+    split = experiment.assignment == SPLIT
+    detectable = None
+    if fewest:
+        # d is in standard deviations of one score, and the difference of two independent ones has sqrt(2).
+        # d_z is in those of the difference itself. All pairs are tested, so they share the level.
+        spread, level = 2**0.5 if split else 1.0, experiment.alpha / pairs
+        detectable = minimum_detectable_effect(spread, fewest, alpha=level, power=experiment.power)
+    missing = max(0, experiment.min_sample_size - fewest)
+    if args.json:
+        echo.say_json(
+            {
+                "experiment_id": experiment.experiment_id,
+                "assignment": experiment.assignment,
+                "variant_samples": counts,
+                "missing_samples": missing,
+                "detectable_effect": detectable,
+            }
+        )
+        return 0
+    echo.say(
+        f"{experiment.experiment_id}: {experiment.assignment} samples of {dataset.name}, nothing was run"
+    )
+    rows = [
+        [one.variant_id, f"{one.share:.0%}", f"{counts[one.variant_id]:,}", run_id(experiment, one)]
+        for one in experiment.variants
+    ]
+    echo.say_table(("Variant", "Share", "Samples", "Run"), rows, numeric=(1, 2))
+    if detectable is not None:
+        name = "Cohen's d" if split else "d_z"
+        chance = f"with a chance of {experiment.power:.0%}"
+        echo.say_words(f"{fewest:,} samples can detect an effect of {name} = {detectable:.2f} {chance}.")
+    if missing:
+        echo.say_words(f"There can be no winner: {missing:,} samples are missing (min_sample_size).")
+    return 0
+
+
+def _say(outcome: Outcome, results: Mapping[str, Any]) -> None:
+    from ..experiment.report import experiment_in_words, experiment_tables, outcome_notes
+
+    experiment = outcome.experiment
+    name = experiment.name or experiment.experiment_id
+    echo.say(f"{name}: {len(outcome.runs)} variants, {experiment.assignment}")
+    for table in experiment_tables(results):
+        echo.show(table)
+    if outcome.ratio is not None:
+        counts = ", ".join(f"{name} {count:,}" for name, count in outcome.ratio.counts.items())
+        fit = "do NOT fit" if outcome.ratio.is_mismatch else "fit"
+        echo.say(f"Shares: {counts} ({fit} the allocation, p = {outcome.ratio.p_value:.2g})")
+    for text in outcome_notes(outcome):
+        echo.say_words(text)
+    echo.say_words(experiment_in_words(results))
+
+
+def _demo() -> Experiment:
+    """BM25 over words against BM25 over words and pairs of words, on the bundled questions."""
+    from ..io.config.experiment import Experiment, GuardRail, Variant
+
+    systems = "auepora_eval.demo.systems"
+    return Experiment(
+        "demo",
+        (
+            Variant("words", "BM25 over words", share=0.5, settings={"system": f"{systems}:bm25"}),
+            Variant("pairs", "and over word pairs", share=0.5, settings={"system": f"{systems}:bigram"}),
+        ),
+        primary_metric="ndcg@5",
+        secondary_metrics=("token_f1",),
+        guard_rails=(GuardRail("failure_rate", "max", 0.05), GuardRail("token_f1", "margin", 0.05)),
+        min_sample_size=100,
+        plan={"dataset": "demo"},
+    )

@@ -1,0 +1,360 @@
+"""Flags: derived from the settings of a run, and what commands make of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..core import settings as known
+from ..core.settings import SETTINGS, Number, RunSettings, Setting, as_names
+from . import echo
+
+if TYPE_CHECKING:
+    from ..core.calls.executor import Executor
+    from ..core.plan import EvaluationPlan
+    from ..core.rag_interface import RAGSystemProtocol
+    from ..core.types import EvaluationSample, Goal, GoalKind
+    from ..early_stop.rule import StopRule
+    from ..runs.spans.sinks import SpanSink
+    from ..runs.spans.spans import Moments
+    from ..runs.store.storage import EvaluationResultsStorage
+
+_ALPHA = 0.05
+
+
+# Numbers on the command line. Only a callable's result matters to argparse, whatever its stubs ask for.
+
+
+def number_type(number: Number) -> Callable[[str], float]:
+    """Return an argparse type that accepts the numbers of a range."""
+    of_type, type_words = (int, "a whole number") if number.is_whole else (float, "a number")
+
+    def parse(text: str) -> float:
+        try:
+            value = of_type(text)
+        except ValueError:
+            raise ArgumentTypeError(f"{text!r} is not {type_words}") from None
+        if number.is_whole and value < number.least:
+            raise ArgumentTypeError(f"{value} is less than {number.least}")
+        if not number.accepts(value):
+            raise ArgumentTypeError(f"{text} is not {number.words}")
+        return value
+
+    return parse
+
+
+def at_least(least: int) -> Callable[[str], float]:
+    """Return an argparse type that accepts whole numbers from `least` on."""
+    return number_type(known.at_least(least))
+
+
+positive, correlation = number_type(known.POSITIVE), number_type(known.CORRELATION)
+share, covered = number_type(known.SHARE), number_type(known.COVERAGE)
+price, seconds = number_type(known.PRICE), number_type(known.SECONDS)
+count = at_least(1)
+
+
+# The flags of `run`, and those that other commands share with it.
+
+
+def add_settings(parser: ArgumentParser, settings: Collection[Setting]) -> None:
+    """Add the flag of each setting. Without the flag its value is None, so that a plan can have one."""
+    groups: dict[str, Any] = {known.GENERAL: parser}
+    for setting in settings:
+        if setting.group not in groups:
+            groups[setting.group] = parser.add_argument_group(setting.group)
+        groups[setting.group].add_argument(setting.flag_name, help=setting.help, **_options(setting))
+
+
+def _options(setting: Setting) -> dict[str, Any]:
+    """Return the argparse options of a flag, beside its name and its help."""
+    if setting.kind == "switch":
+        return {"action": "store_true", "default": None}
+    options: dict[str, Any] = {"metavar": setting.metavar}
+    if setting.choices:
+        return {"choices": setting.choices}
+    if setting.number is not None:
+        options["type"] = number_type(setting.number)
+    if setting.optional_value:
+        options |= {"nargs": "?", "const": ""}
+    # A list of metrics is one text with commas. The goals of early stopping are one flag each.
+    if setting.kind == "names" and setting.group == known.STOPPING:
+        options["action"] = "append"
+    return options
+
+
+def add_run_settings(parser: ArgumentParser) -> None:
+    """Add all flags of `auepora run`."""
+    add_settings(parser, [setting for setting in SETTINGS.values() if setting.flag])
+
+
+# The flags that `run --help` shows; `run --help-all` shows the others too (see `cli.main.command_parser`).
+EVERYDAY = frozenset(
+    {"--log-level", *(setting.flag_name for setting in SETTINGS.values() if setting.everyday)}
+)
+
+
+def add_shared_settings(parser: ArgumentParser) -> None:
+    """Add the flags that `auepora score` shares with `auepora run`."""
+    add_settings(parser, [setting for setting in SETTINGS.values() if setting.shared])
+
+
+def settings_of(args: Namespace) -> RunSettings:
+    """Return the settings that the flags of a command give, with defaults for the others."""
+    return RunSettings.merged(vars(args))
+
+
+def add_scoring_flags(parser: ArgumentParser) -> None:
+    """Add the flags of commands that score stored outputs on several processors."""
+    group = parser.add_argument_group("scoring in parallel")
+    group.add_argument(
+        "--executor",
+        choices=("serial", "processes", "ray"),
+        help="where scores are computed (default: processes if --concurrency > 1, else serial)",
+    )
+    group.add_argument(
+        "--concurrency",
+        type=at_least(1),
+        metavar="N",
+        help="worker processes (default: 1, or all processors with --executor processes or ray)",
+    )
+    group.add_argument("--address", metavar="HOST", help=SETTINGS["address"].help)
+
+
+def scoring_executor(args: Namespace) -> Executor | None:
+    """Return the executor that the flags name, or None if the scores are computed in this process."""
+    name = args.executor or ("processes" if (args.concurrency or 1) > 1 else "serial")
+    workers = args.concurrency or os.cpu_count() or 1
+    executor = call_executor(RunSettings(executor=name, concurrency=workers, address=args.address))
+    return None if name == "serial" else executor
+
+
+# What a run is made of, by its settings.
+
+
+def named_system(settings: RunSettings) -> RAGSystemProtocol:
+    """Return the system that the settings name."""
+    from ..errors import PlanError
+    from ..execution.systems import load_system
+
+    name = settings.system or ""
+    options = settings.in_group(known.ENDPOINT)
+    if known.is_endpoint(name):
+        options["fields"] = options.pop("http", None)
+        return load_system(name, {**options, "timeout": settings.timeout})
+    for option in options:
+        setting = SETTINGS[option]
+        flag = setting.flag_name if setting.flag else f"{option}:"
+        raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
+    return load_system(name)
+
+
+def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
+    """Return the example samples of a dataset, without the fields that this system cannot be measured by.
+
+    A chat model retrieves nothing. Unless a sample gives it documents, relevant documents do not apply.
+    """
+    samples = list(examples.values())
+    if not system.startswith("openai:") or "candidate_docs" in examples:
+        return samples
+    return [replace(sample, relevant_docs=None) for sample in samples]
+
+
+def call_executor(settings: RunSettings) -> Executor:
+    """Return the executor that the settings name."""
+    from ..errors import PlanError
+    from ..execution.local import EXECUTORS, WarmedUp
+
+    options: dict[str, Any] = {"concurrency": settings.concurrency}
+    if settings.address:
+        if settings.executor != "ray":
+            raise PlanError("--address is for a cluster: add --executor ray, or leave it out.")
+        options["address"] = settings.address
+    # Otherwise the call policy has the timeout, which leaves a late call behind but cannot end it.
+    if settings.ends_processes:
+        options["timeout"] = settings.timeout
+    executor = EXECUTORS.get(settings.executor)(**options)
+    if settings.warm_up and settings.executor in ("processes", "ray"):
+        raise PlanError("--warm-up needs --executor serial, threads or async: worker processes come and go.")
+    return WarmedUp(executor, settings.warm_up) if settings.warm_up else executor
+
+
+# Early stopping: the goals that the flags name.
+
+
+def stop_rule(
+    settings: RunSettings,
+    plan: EvaluationPlan,
+    storage: EvaluationResultsStorage,
+    *,
+    is_announced: bool = True,
+) -> StopRule | None:
+    """Return when the run may stop early, or None if it uses all samples."""
+    from ..early_stop.rule import StopRule
+    from ..errors import PlanError
+
+    if settings.stop_when is None:
+        for name in settings.in_group(known.STOPPING):
+            flag = SETTINGS[name].flag_name
+            raise PlanError(f"{flag} is for early stopping: add --stop-when clear, or leave it out.")
+        return None
+    if settings.stop_when != "clear":
+        raise PlanError(f"--stop-when accepts only `clear`, not {settings.stop_when!r:.40}.")
+    baseline = None if settings.baseline is None else storage.load_scores(settings.baseline)
+    rule = StopRule(tuple(_goals(settings, plan)), settings.alpha or _ALPHA, baseline)
+    if is_announced:
+        goals = ", ".join(f"{goal.metric} {_in_words(goal)}" for goal in rule.goals)
+        echo.note(
+            f"samples run in random order (seed {settings.seed}), those of a cluster together, until this is "
+            f"decided: {goals}"
+        )
+    return rule
+
+
+def _in_words(goal: Goal) -> str:
+    if goal.kind == "better":
+        return "better than the baseline"
+    return f"no worse by {goal.limit:g}" if goal.kind == "no worse" else f"{goal.kind} {goal.limit:g}"
+
+
+def _goals(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
+    from ..core.types import Goal
+    from ..errors import PlanError
+
+    kinds: tuple[tuple[str, GoalKind], ...] = (("min", "at least"), ("max", "at most"))
+    goals = []
+    for name, kind in kinds:
+        for text in as_names(getattr(settings, name)):
+            metric, limit = _named_number(text, name)
+            if not metric:
+                raise PlanError(f"--{name} {text!r:.60} names no metric. Write, for example, recall@5=0.8.")
+            goals.append(Goal(_canonical(metric), kind, limit))
+    if settings.baseline is None:
+        if settings.margin or settings.stop_on:
+            raise PlanError("--margin and --stop-on need a baseline: give --baseline RUN.")
+        return goals
+    return [*goals, *_goals_of_baseline(settings, plan)]
+
+
+def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
+    """Return one goal per deciding metric: better, or no worse if there is a margin for it."""
+    from ..core.types import Goal
+    from ..errors import PlanError
+
+    margins: dict[str, float] = {}
+    for text in as_names(settings.margin):
+        metric, size = _named_number(text, "margin")
+        if size <= 0:
+            raise PlanError("A margin is a positive number, such as 0.02.")
+        margins[_canonical(metric) if metric else ""] = size
+    names = [_canonical(text) for text in as_names(settings.stop_on)]
+    names = list(dict.fromkeys([*names, *(name for name in margins if name)]))
+    if not names:
+        if len(plan.metrics) != 1:
+            measured = ", ".join(metric.name for metric in plan.metrics)
+            raise PlanError(f"--baseline needs the metric that decides: give --stop-on, one of {measured}.")
+        names = [plan.metrics[0].name]
+    goals = []
+    for name in names:
+        margin = margins.get(name, margins.get(""))  # a margin without a metric is for all of them
+        goals.append(Goal(name, "better") if margin is None else Goal(name, "no worse", margin))
+    return goals
+
+
+def _canonical(name: str) -> str:
+    """Return the name of a metric as results have it. The name of a user's own metric stays as it is."""
+    from ..errors import UnknownNameError
+    from ..metrics.parse import parse_metric
+
+    try:
+        return parse_metric(name).name
+    except UnknownNameError:
+        return name
+
+
+def _named_number(text: str, flag: str) -> tuple[str, float]:
+    """Return "recall@5=0.8" as ("recall@5", 0.8), and "0.8" as ("", 0.8)."""
+    from ..errors import PlanError
+
+    # From the right: the options of a metric may contain an equals sign too.
+    name, _, number = str(text).rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise PlanError(f"--{flag} {text!r:.60} has no number. Write, for example, recall@5=0.8.")
+    return name.strip(), value
+
+
+# --spans and --otel: a run as OpenTelemetry spans, in a file or sent to an endpoint.
+
+
+def add_span_flags(parser: ArgumentParser) -> None:
+    """Add the flags about the spans of a stored run."""
+    add_settings(parser, [one for one in SETTINGS.values() if one.group == known.TELEMETRY])
+
+
+def span_sinks(settings: RunSettings) -> list[SpanSink]:
+    """Return where the spans go; raise an error before the run if they could not be written there."""
+    from ..runs.spans.sinks import SpanEndpoint, SpanFile
+
+    sinks: list[SpanSink] = []
+    if settings.spans:
+        file = SpanFile(settings.spans, force=settings.force)
+        file.check_writable()
+        sinks.append(file)
+    if settings.otel:
+        sinks.append(SpanEndpoint())
+    return sinks
+
+
+def span_flags(settings: RunSettings) -> str:
+    """Return the flags about spans for a command to type: a stored run does not have them."""
+    flags = f" --spans {shlex.quote(settings.spans)}" if settings.spans else ""
+    for name in ("spans_content", "otel"):
+        flags += f" {SETTINGS[name].flag_name}" if getattr(settings, name) else ""
+    return flags
+
+
+def deliver_spans(
+    settings: RunSettings,
+    sinks: list[SpanSink],
+    storage: EvaluationResultsStorage,
+    evaluation_id: str,
+    moments: Moments | None = None,
+) -> None:
+    """Send the spans of a stored run to each sink, even if another one fails.
+
+    Raise the first error, after printing the command that sends the spans later.
+    """
+    from ..errors import CallError, StorageError
+    from ..runs.spans.sinks import SpanEndpoint
+    from ..runs.spans.spans import export_spans
+    from .common import out_flag
+
+    errors: list[CallError | StorageError] = []
+    failed = RunSettings(spans_content=settings.spans_content)
+    for sink in sinks:
+        try:
+            with sink:
+                content = settings.spans_content or None  # None: the environment decides
+                count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
+        except (CallError, StorageError) as error:
+            errors.append(error)
+            if isinstance(sink, SpanEndpoint):
+                failed.otel = True
+            else:
+                failed.spans = settings.spans
+        else:
+            echo.note(f"spans: {count:,} {sink}")
+    if errors:
+        out = out_flag(str(storage.results_directory))
+        command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(failed)}"
+        echo.note(f"The run is stored. Send its spans later: {command}")
+        raise errors[0]

@@ -1,0 +1,238 @@
+"""Check a run against rules and set the exit code.
+
+Exit code 0 if it passes, 1 if it fails, 3 if the result is inconclusive. With --baseline and no rule that
+needs one, the gate fails if any metric is significantly worse. Example:
+
+  auepora demo
+  auepora gate demo-hybrid --min recall@5=0.7 --max latency_stats.p95=2000 --max-failed 0.01
+  auepora gate demo-hybrid --baseline demo-bm25 --no-regression recall@5,mrr --margin token_f1=0.05
+
+Rules can also be in a file (--rules gate.yaml) with the same names as keys. In GitHub Actions the results are
+also shown as annotations and in the job summary.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import echo
+from .common import add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
+from .flags import at_least, covered, share
+
+if TYPE_CHECKING:
+    from ..gate.gate import GateReport
+    from ..gate.rules import GateRules
+
+_NAMED = ("min", "max", "margin", "max_loss")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("candidate", metavar="RUN", help="id or path of the stored run to check")
+    parser.add_argument("--baseline", metavar="RUN", help="id or path of the run to compare with")
+    parser.add_argument(
+        "--rules", metavar="FILE", help="file of rules (YAML or JSON); a flag overrides the same rule in it"
+    )
+    _add_rules(parser)
+    parser.add_argument("--alpha", type=share, help="significance level (default: 0.05)")
+    parser.add_argument(
+        "--if-inconclusive",
+        choices=("stop", "pass", "fail"),
+        help="outcome of inconclusive rules: stop (exit code 3), pass or fail (default: stop)",
+    )
+    parser.add_argument(
+        "--allow-mismatch",
+        action="store_true",
+        help="check the run even if its data or settings differ from the baseline's, and record it",
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument(
+        "--resamples",
+        type=at_least(100),
+        default=10_000,
+        metavar="N",
+        help="number of resamples (default: 10,000)",
+    )
+    parser.add_argument(
+        "--junit",
+        metavar="FILE",
+        help="also write JUnit XML; replaces a file that gate wrote earlier",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="let --junit overwrite a file that gate did not write"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
+    add_out(parser)
+    add_json(parser)
+
+
+def _add_rules(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("rules (flags with NAME can be repeated)")
+    about = {
+        "--min": "minimum value, such as recall@5=0.8",
+        "--max": "maximum value, such as latency_stats.p95=2000 or memory_mb.peak=4096",
+        "--max-loss": "largest allowed relative loss against the baseline, such as memory_mb.peak=0.2",
+    }
+    for flag, text in about.items():
+        group.add_argument(flag, action="append", type=limit(), metavar="NAME=X", help=text, default=[])
+    group.add_argument(
+        "--margin",
+        action="append",
+        default=[],
+        type=limit(for_all=True),
+        metavar="[NAME=]X",
+        help="a loss of this much must be ruled out: recall@5=0.02, or 0.02 for all but latency",
+    )
+    group.add_argument(
+        "--no-regression",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="metrics that must not be significantly worse than in the baseline: recall@5,mrr or all",
+    )
+    group.add_argument(
+        "--on",
+        choices=("value", "bound"),
+        default="value",
+        help="test --min, --max, --max-loss on the value or the worse end of its interval (default: value)",
+    )
+    group.add_argument(
+        "--max-count-drop",
+        type=covered,
+        metavar="X",
+        help="share of the baseline's samples, answers or scores that may be missing (default: 0.1)",
+    )
+    group.add_argument(
+        "--max-failed",
+        type=covered,
+        metavar="X",
+        help="largest allowed share of failed samples, such as 0.01",
+    )
+    group.add_argument(
+        "--min-samples", type=at_least(1), metavar="N", help="minimum number of samples per metric"
+    )
+
+
+def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
+    """An argparse type: "recall@5=0.8"; for a rule that can be for all, also "0.8"."""
+
+    def parse(text: str) -> tuple[str, float]:
+        name, equals, number = text.rpartition("=")
+        if not (name.strip() if equals else for_all):
+            raise ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
+        try:
+            value = float(number)
+        except ValueError:
+            raise ArgumentTypeError(f"{number!r} is not a number") from None
+        if not abs(value) < float("inf"):
+            raise ArgumentTypeError(f"{number!r} is not a number")
+        return name.strip() or "all", value
+
+    return parse
+
+
+def run(args: Namespace) -> int:
+    from ..gate.figures import GatedRun
+    from ..gate.gate import gate_run
+    from ..gate.reports import gate_to_junit, is_junit_of_a_gate
+    from ..io.files.atomic import write_bytes
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    rules = _rules(args)
+    storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
+    named = [name for name in (args.baseline, args.candidate) if name is not None]
+    check_no_repeats(storage, named)
+    if len(named) > 1:
+        check_distinct_runs(storage, named)
+    report = gate_run(
+        GatedRun.stored(storage, args.candidate, flags),
+        rules,
+        baseline=None if args.baseline is None else GatedRun.stored(storage, args.baseline, flags),
+        seed=args.seed,
+        resamples=args.resamples,
+        allow_mismatch=args.allow_mismatch,
+    )
+    if args.junit:
+        path = Path(args.junit)
+        # A CI job writes the same file at each run. Only a file of another kind needs --force.
+        write_bytes(path, gate_to_junit(report).encode(), force=args.force or is_junit_of_a_gate(path))
+    _tell_github(report)  # before the table: what prints may fail
+    _say(report, args)
+    return report.exit_code
+
+
+def _rules(args: Namespace) -> GateRules:
+    """Those of the file, with those of the flags on top."""
+    from dataclasses import replace
+
+    from ..gate.rules import GateRules, read_rules, rules_of
+
+    record: dict[str, Any] = {kind: dict(getattr(args, kind)) for kind in _NAMED if getattr(args, kind)}
+    names = [name.strip() for each in args.no_regression for name in each.split(",") if name.strip()]
+    record |= {"no_regression": names} if names else {}
+    for kind in ("max_count_drop", "max_failed", "min_samples"):
+        if getattr(args, kind) is not None:
+            record[kind] = getattr(args, kind)
+    flags = rules_of({**record, "on": args.on}, "the flags")
+    file = read_rules(args.rules) if args.rules else GateRules()
+    return replace(
+        flags.over(file),
+        alpha=file.alpha if args.alpha is None else args.alpha,
+        if_inconclusive=args.if_inconclusive or file.if_inconclusive,
+    )
+
+
+def _say(report: GateReport, args: Namespace) -> None:
+    from dataclasses import replace
+
+    from ..gate import reports as tables
+    from ..gate.reports import defused
+
+    calm = defused if os.environ.get("GITHUB_ACTIONS") else str
+    if args.json:
+        echo.say_json(tables.gate_to_dict(report))
+        return
+    if args.markdown:
+        echo.say(calm(tables.gate_to_markdown(report)))
+        return
+    echo.say(calm(tables.title(report)))
+    table = tables.gate_table(report)
+    rows = [[calm(echo.one_line(cell)) for cell in row] for row in table.rows]
+    if table.fits(echo.screen_width()):
+        echo.show(replace(table, rows=rows))
+    else:
+        _say_in_two_lines(rows)
+    words = [*map(tables.problem_words, report.problems), *tables.pass_words(report)]
+    if words:
+        echo.say()
+    for text in words:
+        echo.say_words(calm(text))
+    for text in (*report.mismatches, *report.notes):
+        echo.note(calm(f"note: {text}."))
+
+
+def _say_in_two_lines(rows: Sequence[Sequence[str]]) -> None:
+    """The table on a screen that is too narrow for its columns."""
+    for rule, found, interval, asked, verdict in rows:
+        echo.say_words(f"{verdict}: {rule}")
+        limits = "" if interval == "-" else f" {interval}"
+        echo.say_words(f"  found {found}{limits}, asked {asked}")
+
+
+def _tell_github(report: GateReport) -> None:
+    """Annotations to the log, and the table to the summary of the job, where there is one."""
+    from ..gate.reports import annotation_lines, job_summary
+
+    if os.environ.get("GITHUB_ACTIONS"):
+        for line in annotation_lines(report):
+            echo.note(line)
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        try:
+            with Path(path).open("a", encoding="utf-8", errors="replace") as file:
+                file.write(job_summary(report))
+        except (OSError, ValueError) as error:  # the verdict stands, seen or not
+            echo.note(f"note: the job's summary cannot be written: {error}.")

@@ -1,0 +1,148 @@
+"""List stored runs, or show the trend of a metric.
+
+Example:
+
+  auepora demo
+  auepora list
+  auepora list --trend ndcg@5
+
+A trend has one series per system and dataset. Change points are marked. Runs are never joined
+if their samples or system settings (top_k, arguments) differ, or if the metric was computed differently. A
+failed call counts as the worst value of a metric, as in a comparison.
+
+Unfinished runs are listed last, each with the command to resume it.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import did_you_mean
+from . import echo
+from .common import add_json, add_out, say_stored
+from .flags import share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ..core.table import Table
+    from ..history.trend import Trend
+    from ..runs.store.state import Unfinished
+    from ..runs.store.storage import EvaluationResultsStorage
+
+_METRICS_SHOWN = 12
+_OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evaluation_type
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--trend", metavar="METRIC", help="show a metric over time, with its change points")
+    parser.add_argument(
+        "--across-systems",
+        action="store_true",
+        help="with --trend: ignore the system name and show one series",
+    )
+    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="with --trend: write a plot, .png or .svg (needs the extra `plots`)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite the plot if it exists")
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..errors import PlanError
+    from ..runs.store.state import unfinished_runs
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(args.out)
+    if args.trend is not None:
+        return _trend(storage, args)
+    if args.plot or args.across_systems:
+        raise PlanError("--plot and --across-systems are for a trend: add --trend METRIC.")
+    heads, unfinished = storage.list_results(), unfinished_runs(storage.results_directory)
+    if args.json:
+        echo.say_json(heads)
+        for one in unfinished:
+            words = f"{one.evaluation_id} is not finished, {one.progress}: {one.obstacle or one.line}"
+            echo.note(f"note: {echo.one_line(words)}")
+        return 0
+    # One damaged file must not hide the other runs.
+    for head in heads:
+        if "error" in head:
+            echo.note(f"note: {echo.one_line(head['error'])}")
+    tables = _tables([head for head in heads if "error" not in head], unfinished)
+    for number, table in enumerate(tables):
+        if number:
+            echo.say()
+        echo.show(table)
+    if not heads and not unfinished:
+        echo.note(f"no runs in {args.out}. Make one with auepora run, or with auepora demo.")
+    return 0
+
+
+def _tables(heads: Sequence[Mapping[str, Any]], unfinished: Sequence[Unfinished]) -> list[Table]:
+    """Return the finished runs, the other documents, and the unfinished runs, as far as there are any."""
+    from ..core.table import Table
+
+    names = ("evaluation_id", "timestamp", "system_version", "dataset_id", "total_queries", "failed_queries")
+    runs = [_cells(head, *names) for head in heads if head.get("evaluation_type") not in _OTHERS]
+    others = [
+        [_OTHERS[head["evaluation_type"]], *_cells(head, "evaluation_id", "timestamp", "dataset_id")]
+        for head in heads
+        if head.get("evaluation_type") in _OTHERS
+    ]
+    started = [
+        [one.evaluation_id, one.begun_at, one.progress, one.obstacle or one.line] for one in unfinished
+    ]
+    tables = (
+        Table(("Run", "When", "System", "Dataset", "Samples", "Failed"), runs, numeric=(4, 5)),
+        Table(("Kind", "Name", "When", "Dataset"), others),
+        Table(("Not finished", "Started", "Answered", "Resume"), started),
+    )
+    return [table for table in tables if table.rows]
+
+
+def _cells(head: Mapping[str, Any], *names: str) -> list[str]:
+    return ["-" if head.get(name) is None else str(head[name]) for name in names]
+
+
+def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
+    from ..errors import PlanError
+    from ..history.trend import metric_trend
+    from ..history.trend_report import plot_trend, trend_notes, trend_tables, trend_to_dict
+
+    trend = metric_trend(storage, args.trend, alpha=args.alpha, across_systems=args.across_systems)
+    if not trend.lines:
+        _say_notes(trend_notes(trend))
+        raise PlanError(f"no run in {args.out} has {trend.metric!r:.60}. {_available_metrics(trend)}")
+    if args.plot:
+        from ..reporting.plots import save_figure
+
+        try:
+            say_stored(save_figure(plot_trend(trend), args.plot, force=args.force))
+        except ValueError as error:  # fewer than two runs, or another suffix
+            raise PlanError(f"{error}.") from error
+    if args.json:
+        echo.say_json(trend_to_dict(trend))
+        return 0
+    for table in trend_tables(trend):
+        echo.show(table)
+        echo.say()
+    _say_notes(trend_notes(trend))
+    return 0
+
+
+def _say_notes(notes: Iterable[str]) -> None:
+    for text in notes:
+        echo.note(f"note: {echo.one_line(text)}")
+
+
+def _available_metrics(trend: Trend) -> str:
+    if not trend.metrics:
+        return "There are no runs in it: make one with auepora run."
+    hint = echo.one_line(did_you_mean(trend.metric, trend.metrics), 100)
+    names = ", ".join(echo.one_line(name, 60) for name in trend.metrics[:_METRICS_SHOWN])
+    more = len(trend.metrics) - _METRICS_SHOWN
+    return f"{hint}{' ' if hint else ''}They have {names}{f' and {more} more' if more > 0 else ''}."

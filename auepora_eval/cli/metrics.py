@@ -1,0 +1,208 @@
+"""List the metrics, or describe one in full.
+
+Example:
+
+  auepora metrics --target latency
+  auepora metrics --dataset data.jsonl
+  auepora metrics recall --explain
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from . import echo
+from .common import add_json, open_samples
+
+if TYPE_CHECKING:
+    from ..core.metrics_base import SampleMetric
+
+_LONGEST_NAME = 30  # of the columns of a terminal; a longer name has its options cut
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="show one metric in full, such as recall@5")
+    parser.add_argument("--explain", action="store_true", help="add how the metric differs in other tools")
+    parser.add_argument("--target", metavar="TARGET", help="list the metrics of one target only")
+    parser.add_argument(
+        "--dataset", metavar="FILE", help="list the metrics whose required fields a dataset has (or: demo)"
+    )
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..core.metrics_base import METRICS, metric_class
+
+    metrics = [metric_class(args.name)] if args.name else [METRICS.get(base) for base in METRICS]
+    if args.target:
+        metrics = _of_target(metrics, args.target)
+    if args.dataset:
+        metrics = _supported(metrics, args.dataset)
+    if args.json:
+        echo.say_json([_described(metric) for metric in metrics])
+    elif args.name and metrics:
+        _say_one(metrics[0], explain=args.explain)
+    else:
+        _say_all(metrics)
+    return 0
+
+
+def _of_target(metrics: list[type[SampleMetric]], name: str) -> list[type[SampleMetric]]:
+    from ..core.types import TargetCategory
+    from ..errors import UnknownNameError
+
+    wanted = name.strip().casefold()
+    chosen = [metric for metric in metrics if metric.target.name.casefold() == wanted]
+    known = [target.name for target in TargetCategory]
+    if not chosen and wanted.upper() not in known:
+        raise UnknownNameError(f"there is no target {name!r}; the targets are {', '.join(known)}")
+    return chosen
+
+
+def _supported(metrics: list[type[SampleMetric]], dataset: str) -> list[type[SampleMetric]]:
+    """Return the metrics whose required fields some sample of a dataset has."""
+    from ..core.scores import has_field
+
+    required = {name for metric in metrics for name in metric.requires}
+    missing = set(required)
+    # Stops at the first sample that completes the fields: datasets may be large.
+    for sample in open_samples(dataset, None):
+        missing -= {name for name in missing if has_field(sample, name)}
+        if not missing:
+            break
+    return [metric for metric in metrics if missing.isdisjoint(metric.requires)]
+
+
+def _described(metric: type[SampleMetric]) -> dict[str, Any]:
+    text = inspect.cleandoc(metric.__doc__ or "")
+    return {
+        "name": metric.name_template.usage(metric),
+        "target": metric.target.name,
+        "requires": list(metric.requires),
+        "bounds": [bound if math.isfinite(bound) else None for bound in metric.bounds],
+        "higher_is_better": metric.higher_is_better,
+        "oracle": metric.oracle,
+        "description": text,
+        "formula": _formula(text),
+        "elsewhere": list(ELSEWHERE.get(metric.name_template.base, ())),
+    }
+
+
+def _formula(text: str) -> str:
+    """Return the docstring's second paragraph, or its first if there is no other."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    return paragraphs[1] if len(paragraphs) > 1 else paragraphs[0]
+
+
+def _say_all(metrics: list[type[SampleMetric]]) -> None:
+    """Print one line per metric, under its target."""
+    from ..core.types import QUESTIONS
+
+    by_target: dict[str, list[type[SampleMetric]]] = {}
+    questions = {target.name: question for target, question in QUESTIONS.items()}
+    # The ten targets in their order, then those that users named.
+    for name in [*questions, *(metric.target.name for metric in metrics)]:
+        by_target[name] = [metric for metric in metrics if metric.target.name == name]
+    for name, members in by_target.items():
+        if members:
+            echo.say(f"{name}: {questions[name]}" if name in questions else name)
+            for metric in sorted(members, key=lambda metric: metric.name_template.base):
+                echo.say(_line(metric))
+            echo.say()
+    echo.say("Show one in full: auepora metrics NAME. Parts in brackets may be left out.")
+
+
+def _line(metric: type[SampleMetric]) -> str:
+    from ..core.metrics_base import scale_text
+
+    usage = metric.name_template.usage(metric)
+    if len(usage) > _LONGEST_NAME:
+        usage = f"{metric.name_template.base}[...]"
+    direction = "higher" if metric.higher_is_better else "lower"
+    scale = scale_text(metric.bounds, metric.unit)
+    summary = inspect.cleandoc(metric.__doc__ or "").splitlines()[0]
+    line = f"  {usage:{_LONGEST_NAME}} {scale:>9} {direction:6}  {summary}"
+    width = echo.screen_width()
+    return line if len(line) <= width else f"{line[: width - 3].rstrip()}..."
+
+
+def _say_one(metric: type[SampleMetric], *, explain: bool) -> None:
+    from ..core.metrics_base import scale_text
+
+    described = _described(metric)
+    direction = "higher" if metric.higher_is_better else "lower"
+    echo.say(described["name"])
+    echo.say(f"\n{described['description']}\n")
+    echo.say(f"target:  {metric.target.name}")
+    echo.say(f"needs:   {', '.join(metric.requires) or 'only the outputs'}")
+    echo.say(f"range:   {scale_text(metric.bounds, metric.unit)}, {direction} is better")
+    echo.say(f"equals:  {metric.oracle or 'no outside tool has it'}")
+    if explain:
+        echo.say("elsewhere:")
+        for line in described["elsewhere"] or ["no tool that we know has a metric of this name."]:
+            echo.say(f"  {line}")
+
+
+# How other tools' metrics of the same name differ: why a number moved on migration.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "recall": (
+        "trec_eval, ranx, ir_measures: the same.",
+        "ragas context recall: counts the reference's statements that the texts support, not documents.",
+    ),
+    "precision": (
+        "trec_eval, ranx: the same; empty places count as misses.",
+        "tools that divide by the number retrieved, or by min(k, relevant), print more for short lists.",
+    ),
+    "map": (
+        "trec_eval, ranx: the same, divided by all relevant documents.",
+        "ragas context precision: divides by the relevant documents retrieved, so a miss costs nothing.",
+        "MultiHop-RAG: divides by min(k, relevant) and adds new hits / rank, not the running precision.",
+    ),
+    "mrr": ("trec_eval recip_rank, ir_measures RR: the same.",),
+    "ndcg": (
+        "trec_eval, ranx ndcg: the same, linear gains.",
+        "ranx ndcg_burges and tools with gains of 2^grade - 1: our ndcg_exp.",
+        "tools whose ideal list holds only what was retrieved print more; a miss then costs nothing.",
+    ),
+    "hit": ("trec_eval success: the same.",),
+    "bpref": ("trec_eval: the same.",),
+    "rouge1": ("rouge-score: the same on ASCII; it drops every other letter.",),
+    "rouge2": ("rouge-score: the same on ASCII; it drops every other letter.",),
+    "rougeL_answer": (
+        "rouge-score with use_stemmer=True: the same on ASCII; identical Chinese texts score 0 there.",
+        "tools that do not stem: rougeL_answer[stem=false].",
+    ),
+    "bleu": (
+        "sacrebleu corpus_bleu: the same, 0 to 100.",
+        "tools that average sentence BLEU, or print 0 to 1, or divide by the brevity penalty, differ.",
+    ),
+    "chrf": ("sacrebleu corpus_chrf: the same, 0 to 100.",),
+    "exact_match": (
+        "SQuAD evaluate-v2.0: the same.",
+        "tools that compare the raw strings are stricter: case, punctuation and articles count there.",
+    ),
+    "token_f1": ("SQuAD evaluate-v2.0: the same.", "CDQA calls shared words / words of the reference an F1."),
+    "semantic_similarity": ("ragas answer similarity: the same cosine, of another model's vectors.",),
+    "grounding_overlap": (
+        "MTRAG's k_prec counts all words and their repetitions; ours counts content words once.",
+    ),
+    "citation_precision": (
+        "tools that count marks within range over all marks measure form; ours needs gold citations.",
+    ),
+    "citation_recall": ("tools that divide by all shown passages punish a system for citing selectively.",),
+    "alce_citation_recall": (
+        "ALCE: the same rule, but not the same value: there a model of 11 billion weights judges, NLTK cuts",
+        "the sentences, and no more than three citations of a sentence count.",
+    ),
+    "alce_citation_precision": ("ALCE: as for alce_citation_recall.",),
+    "trec_support_recall": (
+        "TREC RAG 2024 judged the first citation of a sentence; the same where a sentence has one.",
+        "open-rag-eval averages by cited passage and by answer part first, which is another estimate.",
+    ),
+    "trec_support_precision": ("TREC RAG 2024 judged the first citation of a sentence only.",),
+    "rejection_rate": ("RGB adds correct answers to rejections at noise 1.0; ours does not.",),
+    "latency": ("numpy.quantile (linear): the same. Nearest-rank tools print a value that was seen.",),
+}

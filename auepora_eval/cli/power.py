@@ -1,0 +1,151 @@
+"""Estimate how many samples it takes to detect a change.
+
+Before a run, describe the variation with flags. Afterwards, name one run, or two runs on the same samples.
+Runs joined by a comma are repeats of one system: A1,A2 B1,B2. Example:
+
+  auepora power --effect 0.03 --rate 0.8
+  auepora power --n 100 --sd 0.3
+  auepora demo
+  auepora power demo-bm25 demo-hybrid --metric recall@5
+  auepora power demo-bm25 --effect 0.03 --metric recall@5
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from . import echo
+from .common import add_json, add_out, load_named_runs
+from .flags import at_least, correlation, positive, share
+
+if TYPE_CHECKING:
+    from ..comparison.power import PowerReport
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="*",
+        help="one or two stored runs; report the smallest change they can detect",
+    )
+    parser.add_argument(
+        "--effect", type=positive, metavar="SIZE", help="change to detect; report the number of samples"
+    )
+    parser.add_argument(
+        "--n",
+        type=at_least(2),
+        metavar="N",
+        help="number of samples; report the smallest change they can detect",
+    )
+    parser.add_argument(
+        "--metric",
+        action="append",
+        metavar="NAMES",
+        help="metrics to include (default: all metrics of the runs)",
+    )
+    group = parser.add_argument_group("variation of the scores")
+    group.add_argument(
+        "--baseline", metavar="RUN", help="take the variation from this run; another way to give RUN"
+    )
+    group.add_argument(
+        "--sd",
+        type=positive,
+        metavar="X",
+        help="standard deviation of the per-sample difference of two systems",
+    )
+    group.add_argument("--rate", type=share, metavar="P", help="for 0/1 scores: share of correct answers")
+    group.add_argument(
+        "--correlation",
+        type=correlation,
+        default=0.5,
+        metavar="R",
+        help="correlation between the two systems' scores, with --rate or one run (default: 0.5)",
+    )
+    group.add_argument(
+        "--per-question", type=at_least(1), metavar="K", help="answers per question from each system"
+    )
+    group.add_argument(
+        "--within-sd",
+        type=positive,
+        metavar="X",
+        help="standard deviation of a system's scores on one question",
+    )
+    group.add_argument("--cluster-size", type=at_least(1), metavar="K", help="samples per cluster")
+    group.add_argument(
+        "--cluster-correlation", type=correlation, metavar="R", help="correlation within a cluster (0 to 1)"
+    )
+    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    parser.add_argument(
+        "--power", type=share, default=0.8, help="power: probability of detecting the change (default: 0.8)"
+    )
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..comparison.power import power_in_words, power_table, power_to_dict
+
+    report = _report(args)
+    if args.json:
+        echo.say_json(power_to_dict(report))
+        return 0
+    for sentence in power_in_words(report):
+        echo.say_words(sentence)
+    echo.say()
+    echo.show(power_table(report))
+    return 0
+
+
+def _report(args: Namespace) -> PowerReport:
+    from ..comparison.power import power_from_numbers, power_from_runs
+    from ..errors import PlanError
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    named = [*([args.baseline] if args.baseline else []), *args.runs]
+    if len(named) > 2:
+        raise PlanError("power looks at one run, or at two. Repeats of one system are joined by a comma.")
+    asked = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
+    asked |= {"correlation": args.correlation, "per_question": args.per_question}
+    if named:
+        _check_numbers(args)
+        storage = EvaluationResultsStorage(args.out)
+        groups = [load_named_runs(storage, name) for name in named]
+        return power_from_runs(*groups, metrics=_metrics(args), **asked)
+    if args.effect is None and args.n is None:
+        raise PlanError("what is asked? Give the --effect to be noticed or --n samples, or name a run.")
+    name = ", ".join(args.metric) if args.metric else "the score"
+    return power_from_numbers(
+        sd=args.sd,
+        rate=args.rate,
+        within_sd=args.within_sd,
+        name=name,
+        cluster_size=args.cluster_size or 1,
+        cluster_correlation=args.cluster_correlation or 0.0,
+        **asked,
+    )
+
+
+def _check_numbers(args: Namespace) -> None:
+    from ..errors import PlanError
+
+    for name in ("sd", "rate", "within_sd", "cluster_size", "cluster_correlation"):
+        if getattr(args, name) is not None:
+            flag = name.replace("_", "-")
+            raise PlanError(f"--{flag} cannot be combined with a run: the run's own scores are used.")
+
+
+def _metrics(args: Namespace) -> list[str] | None:
+    from ..errors import UnknownNameError
+    from ..metrics.parse import parse_metric
+
+    if not args.metric:
+        return None
+    names = []
+    for text in (part.strip() for given in args.metric for part in given.split(",")):
+        try:
+            names.append(parse_metric(text).name)
+        except UnknownNameError:
+            names.append(text)  # a metric of the user's own is known to its run only
+    return names

@@ -1,0 +1,552 @@
+"""Run a system on a dataset, score its outputs, store the run.
+
+The system is module:attribute (or file.py:attribute): an object with run(sample, top_k=...), a function that
+takes the query, a pair (retrieve, generate), or a class or function that returns one of these. Example, on
+the bundled data:
+
+  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --metrics recall@5,ndcg@5,token_f1
+
+Each output is written to disk before it counts as finished. Resume a run that was stopped or killed:
+
+  auepora run --resume ID
+
+With --json a run that was stopped prints {"evaluation_id", "stopped", "kept", "samples", "resume"}.
+
+Stop as soon as the result is decided (see --help-all). The verdict is valid even though it is checked after
+every sample:
+
+  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --stop-when clear --min recall@5=0.4
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.settings import BUDGETS, SETTINGS, RunSettings
+from . import echo
+from .common import (
+    check_has_metrics,
+    check_has_samples,
+    chosen_metrics,
+    exit_code,
+    open_samples,
+    out_flag,
+    progress,
+    say_run,
+    say_run_summary,
+    say_stored,
+)
+from .flags import (
+    EVERYDAY,
+    add_run_settings,
+    as_measured,
+    call_executor,
+    deliver_spans,
+    named_system,
+    span_flags,
+    span_sinks,
+    stop_rule,
+)
+from .interrupts import Signalled, StopNow, finishing_first
+
+if TYPE_CHECKING:
+    from ..core.calls.policy import CallPolicy
+    from ..core.dataset import EvaluationDataset
+    from ..core.plan import EvaluationPlan, Survey
+    from ..core.runner import AueporaEvaluator
+    from ..core.types import EvaluationRun
+    from ..runs.evaluation import OutputCache, StoredRecord
+    from ..runs.journal.journal import JournalPlaces
+    from ..runs.spans.spans import Moments
+    from ..runs.store.state import RunState
+    from ..runs.store.storage import EvaluationResultsStorage
+
+# The flag for the executor of a run that was started in Python.
+_EXECUTORS = {
+    "SerialExecutor": "serial",
+    "ThreadExecutor": "threads",
+    "AsyncExecutor": "async",
+    "ProcessExecutor": "processes",
+    "RayExecutor": "ray",
+}
+_MOST_SHOWN = 5  # ids in a message
+
+__all__ = ["EVERYDAY", "add_arguments", "run", "settled"]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_run_settings(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..core.runner import name_of
+    from ..core.scoring import new_evaluation_id, now
+    from ..runs.evaluation import FirstSamples
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    settings = settled(args)
+    storage = EvaluationResultsStorage(settings.out)
+    is_complete = settings.resume is not None and _is_complete(storage, settings)
+    # Nothing has to be compared, so the dataset and the system may be gone by now.
+    if is_complete and not _names_the_run(args):
+        return _say_complete(settings, storage)
+    dataset = open_samples(settings.dataset or "", settings.format)
+    if settings.limit is not None:
+        dataset = FirstSamples(dataset, settings.limit)
+    plan, survey = _planned(settings, dataset)
+    evaluator = _evaluator(settings, plan)
+    # Chosen before the run starts: the message of an interrupted run has to name it.
+    settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
+    record = storage.record(
+        evaluator,
+        dataset,
+        evaluation_id=settings.id,
+        resume=settings.resume is not None,
+        retry_failed=settings.retry_failed,
+        force=settings.force,
+        survey=survey,
+        stop_rule=stop_rule(settings, plan, storage, is_announced=not is_complete),
+        started_in=str(Path.cwd()),
+    )
+    if is_complete:
+        record.check_same_run()
+        return _say_complete(settings, storage)
+    try:
+        return _Command(settings, storage, record).run()
+    except StopNow as stop:  # the second signal came while the run was being closed
+        return 128 + int(stop.args[0])
+
+
+def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
+    """Return the plan, and what the dataset has."""
+    from ..core.plan import EvaluationPlan, Survey
+    from ..metrics.parse import parse_metrics
+
+    named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
+    survey = Survey.of(dataset, named)
+    check_has_samples(settings.dataset or "", survey.size)
+    examples = as_measured(settings.system or "", survey.examples)
+    plan = named or EvaluationPlan(chosen_metrics(None, examples, settings.top_k))
+    check_has_metrics(plan.metrics)
+    return plan, survey
+
+
+def _evaluator(settings: RunSettings, plan: EvaluationPlan) -> AueporaEvaluator:
+    from ..core.runner import AueporaEvaluator
+
+    return AueporaEvaluator(
+        named_system(settings),
+        plan,
+        top_k=settings.top_k,
+        executor=call_executor(settings),
+        policy=settings.call_policy(),
+        max_failures=settings.max_failures,
+        seed=settings.seed,
+        configuration=settings.as_stored(),
+        price_input=settings.price_input,
+        price_output=settings.price_output,
+    )
+
+
+class _Command:
+    """The evaluation, with its progress bar, its signals, and the messages about how it ended."""
+
+    def __init__(
+        self, settings: RunSettings, storage: EvaluationResultsStorage, record: StoredRecord
+    ) -> None:
+        self.settings, self.storage, self.record = settings, storage, record
+        self.evaluator, self.size = record.evaluator, record.survey.size
+        self.sinks = span_sinks(settings)
+        self.moments: Moments | None = None  # when outputs arrived, for the spans
+        self.has_started = False  # before that, what is in the folder may be another process's
+        self.display = ExitStack()  # the progress bar
+        record.on_start = self._start
+
+    def run(self) -> int:
+        with ExitStack() as stack:
+            cache = self.record.cache = _cache(self.settings, self.evaluator)
+            if cache is not None:
+                stack.enter_context(cache)
+            signalled = stack.enter_context(finishing_first(self.evaluator.stop))
+            finished = self._evaluate(signalled)
+            if finished is None:
+                return signalled.exit_code
+        if cache is not None:
+            echo.note(f"cache: {cache.used} of {self.size} answers reused")
+        self._say_finished(finished)
+        return exit_code(finished, self.record.tally, self.settings.min_coverage)
+
+    def _evaluate(self, signalled: Signalled) -> EvaluationRun | None:
+        """Return the run; None if it was interrupted."""
+        from ..core.runner import InterruptedRunError, evaluate
+        from ..errors import RunStoppedError
+
+        try:
+            # What a system prints is not a result.
+            with self.display, redirect_stdout(sys.stderr):
+                return evaluate(self.evaluator, self.record)
+        except (InterruptedRunError, StopNow):
+            # Before the messages: a further signal must not cut off the command that resumes the run.
+            signalled.is_heeded = True
+            self._say_stopped(signalled.reason)
+            return None
+        except RunStoppedError as error:
+            signalled.is_heeded = True
+            self._say_stopped(error)
+            raise
+        except BaseException:
+            signalled.is_heeded = True
+            self._say_how_to_resume()
+            raise
+
+    def _start(self, places: JournalPlaces | None) -> None:
+        """Report what is kept of earlier sessions, and show the progress of the rest."""
+        from ..core.runner import name_of
+
+        self.has_started = True
+        kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
+        bar = self.display.enter_context(progress(self.size - kept, name_of(self.evaluator.system)))
+        if not self.sinks:
+            self.evaluator.on_output = bar
+            return
+        from ..runs.spans.spans import Moments
+
+        self.moments = Moments({})
+        self.evaluator.on_output = self.moments.noted_before(bar)
+
+    def _say_finished(self, finished: EvaluationRun) -> None:
+        settings, record = self.settings, self.record
+        if settings.json:
+            echo.say_json(self.storage.load_results(record.evaluation_id))
+        elif settings.full:
+            say_run(finished, record.tally)
+        else:
+            say_run_summary(finished, record.tally)
+        if not settings.json:
+            echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{out_flag(settings.out)}")
+        say_stored(record.path)
+        deliver_spans(settings, self.sinks, self.storage, record.evaluation_id, self.moments)
+
+    def _say_stopped(self, reason: object) -> None:
+        self._say_how_to_resume()
+        if "budget" in str(reason):
+            flags = [SETTINGS[name].flag_name for name in BUDGETS if getattr(self.settings, name) is not None]
+            if flags:
+                echo.note(f"The budget is used up: resume with another number for {' or '.join(flags)}.")
+        if self.settings.json:
+            self._say_stopped_json(reason)
+
+    def _say_stopped_json(self, reason: object) -> None:
+        """Print the one document that --json prints for a run without results."""
+        from ..core.redaction import without_secrets
+
+        echo.say_json(
+            {
+                "evaluation_id": self.settings.id,
+                "stopped": without_secrets(str(reason)).removeprefix("stopped: "),
+                "kept": _answered(self.record.state),
+                "samples": self.size,
+                "resume": _resume_command(self.settings),
+            }
+        )
+
+    def _say_how_to_resume(self) -> None:
+        """Print what is kept of a run that has started and stopped, and the command that resumes it."""
+        from ..errors import AueporaError
+
+        state = self.record.state
+        try:
+            kept = state.answered if self.has_started else None
+            if kept is None or state.is_complete():
+                return
+        except AueporaError:
+            return  # the storage itself failed, and the error reports it
+        echo.note(f"kept: {kept} outputs in {state.folder}")
+        if state.has_results:
+            echo.note(f"The results of {echo.one_line(state.evaluation_id)} stay until there are new ones.")
+        echo.note(f"resume: {_resume_command(self.settings)}")
+
+
+def _answered(state: RunState) -> int | None:
+    from ..errors import AueporaError
+
+    try:
+        return state.answered
+    except AueporaError:
+        return None  # it cannot be read, which the error on stderr reports
+
+
+def _resume_command(settings: RunSettings) -> str:
+    command = f"auepora run --resume {shlex.quote(settings.id or '')}{out_flag(settings.out)}"
+    if settings.started_in_python:
+        dataset, system = shlex.quote(settings.dataset or ""), shlex.quote(settings.system or "")
+        command += f" --dataset {dataset} --system {system}"
+    return command + span_flags(settings)
+
+
+def _cache(settings: RunSettings, evaluator: AueporaEvaluator) -> OutputCache | None:
+    """Return the answers of earlier runs of this system, if they are kept."""
+    from ..runs.evaluation import OutputCache
+    from ..runs.journal.identity import cache_identity
+
+    if not settings.cache:
+        return None
+    identity = cache_identity(settings.system or "", evaluator.system)
+    # The names of the fields decide what is read from a reply, so they are part of the key.
+    fields = [settings.http] if settings.http else []
+    return OutputCache(settings.cache, [*identity, *fields], evaluator.top_k)
+
+
+# Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
+
+
+def settled(args: Namespace) -> RunSettings:
+    """Return the settings of a run by its flags."""
+    from ..io.config.plan import load_config
+
+    _check_flags(args)
+    planned = load_config(args.config) if args.config else {}
+    flags = {name: value for name, value in vars(args).items() if value is not None}
+    for name, setting in SETTINGS.items():
+        if setting.is_path and name in planned and planned[name] != "demo":
+            # A path in a plan is relative to the plan.
+            planned[name] = str(Path(args.config).parent / planned[name])
+    stored: dict[str, Any] = {}
+    if args.resume is not None:
+        stored, planned = _resumed(args, planned, RunSettings.merged(planned, flags))
+        # `_resumed` has found out which run is meant, also if only the plan names it.
+        flags["id"] = args.id
+    settings = RunSettings.merged(stored, planned, flags)
+    _check_present(settings)
+    return settings
+
+
+def _check_flags(args: Namespace) -> None:
+    """Raise DataError if flags contradict each other."""
+    from ..errors import PlanError
+
+    if args.resume is None:
+        if args.retry_failed:
+            raise PlanError("--retry-failed needs a run to resume: add --resume ID.")
+        return
+    if args.resume and args.id and args.resume != args.id:
+        raise PlanError(f"--id {args.id:.80} contradicts --resume {args.resume:.80}: leave one of them out.")
+    if args.force:
+        raise PlanError("--force would discard the run that --resume resumes: leave one of them out.")
+
+
+def _check_present(settings: RunSettings) -> None:
+    """Raise DataError if the dataset or the system is unknown."""
+    from ..errors import DataError, PlanError
+
+    missing = next((name for name in ("dataset", "system") if not getattr(settings, name)), None)
+    if missing is None:
+        return
+    if settings.resume is None:
+        raise PlanError(f"--{missing} is missing. Give the flag, or put it into the plan (--config).")
+    what = f"{settings.id:.80} was started in Python, and its header does not name the {missing}."
+    fix = "Resume it there (resume=True), or name both: --dataset FILE --system MODULE:ATTR."
+    raise DataError("--resume", what, fix=fix)
+
+
+def _names_the_run(args: Namespace) -> bool:
+    """Return whether the flags say anything of what the run is, so that it has to be compared."""
+    return any(
+        getattr(args, one.name) is not None for one in SETTINGS.values() if one.flag and one.identifies
+    )
+
+
+# Resuming a run: its header has the settings, so that the flags need not be typed again.
+
+
+def _is_complete(storage: EvaluationResultsStorage, settings: RunSettings) -> bool:
+    return storage.state(settings.id or "").is_complete(retry_failed=settings.retry_failed)
+
+
+def _resumed(
+    args: Namespace, planned: dict[str, Any], given: RunSettings
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings in the header of the run to resume, and the plan without its old budgets."""
+    from ..runs.journal.journal import budgets_of, read_header
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(given.out)
+    name = args.id = args.resume or given.id or _which(storage)
+    state = storage.state(name)
+    _check_variant(state, given.out)
+    if not _names_the_run(args) and state.is_complete(retry_failed=given.retry_failed):
+        return {"id": name, "dataset": "-", "system": "-"}, {}  # only the stored results are read
+    if not state.has_header:
+        _check_resumable(storage, state)
+    header = read_header(state.folder)
+    configuration = _mapping(header.get("configuration"))
+    stored = {key: configuration.get(key) for key, one in SETTINGS.items() if one.stored}
+    stored["executor"] = _executor_flag(configuration.get("executor"))
+    stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
+    stored["metrics"] = list(_mapping(header.get("metrics"))) or None
+    stored["started_in_python"] = not (stored["dataset"] and stored["system"])
+    stored |= {budget: limit for budget, (limit, _) in budgets_of(header).items()}
+    stored |= _moved_paths(stored, header.get("begun_in"))
+    return stored, _new_in_plan(planned, stored, configuration, args)
+
+
+def _new_in_plan(
+    planned: dict[str, Any], stored: Mapping[str, Any], configuration: Mapping[str, Any], args: Namespace
+) -> dict[str, Any]:
+    """Return the plan without the budgets that the run was started with: later ones replace those."""
+    old = [name for name in BUDGETS if stored.get(name) and planned.get(name) == configuration.get(name)]
+    for name in old:
+        if name in planned and planned[name] != stored[name] and getattr(args, name) is None:
+            echo.note(
+                f"budget: {name} in the plan ({planned[name]:,}) is the original one; the run was given "
+                f"{stored[name]:,} since, which applies"
+            )
+    return {name: value for name, value in planned.items() if name not in old}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _which(storage: EvaluationResultsStorage) -> str:
+    from ..errors import PlanError
+
+    unfinished = storage.unfinished()
+    hint = f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}." if unfinished else ""
+    raise PlanError(f"--resume needs a run id: --resume ID.{hint}")
+
+
+def _check_variant(state: RunState, out: str) -> None:
+    """Raise DataError if a run is of an experiment, which has its settings and its share of the samples."""
+    from ..errors import DataError, StorageError
+    from ..runs.journal.journal import read_header
+    from ..runs.store.state import read_results, variant_of
+
+    facts: Mapping[str, Any] = {}
+    if state.has_header:
+        try:
+            facts = read_header(state.folder)
+        except StorageError:
+            return  # reported when the header is needed
+    elif state.has_results:
+        facts = read_results(state.path)
+    variant = variant_of(facts.get("configuration"))
+    if variant is not None:
+        what = f"is variant {variant[1]!r:.80} of the experiment {variant[0]!r:.80}."
+        command = f"auepora experiment FILE --resume{out_flag(out)}"
+        fix = f"Resume the experiment: {command} (--retry-failed retries its failures)."
+        raise DataError(f"--resume {state.evaluation_id:.80}", what, fix=fix)
+
+
+def _check_resumable(storage: EvaluationResultsStorage, state: RunState) -> None:
+    """Raise the error about a run without a header."""
+    from ..errors import NotFoundError, StorageError
+    from ..runs.journal.journal import JOURNAL
+
+    if (state.folder / JOURNAL).is_file():
+        raise StorageError(
+            f"{state.folder}: header.json is missing, so the system and dataset of this run are unknown. "
+            "Start the run again (--force)."
+        )
+    if state.has_results:
+        raise StorageError(
+            f"Run {state.evaluation_id!r:.80} is complete and was not made by auepora run, so the flags "
+            "cannot be compared with it. Leave the other flags out, or choose another id."
+        )
+    unfinished = storage.unfinished()
+    hint = "See auepora list." if storage.results_directory.is_dir() else "There is no such folder."
+    if unfinished:
+        hint = f"Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
+    what = f"No run {state.evaluation_id!r:.80} to resume in {storage.results_directory}."
+    raise NotFoundError("", what, fix=hint)
+
+
+def _executor_flag(name: object) -> str | None:
+    """Return an executor by its flag; None for the class of a user, which has no flag."""
+    return _EXECUTORS.get(str(name), str(name) if name in _EXECUTORS.values() else None)
+
+
+def _moved_paths(stored: Mapping[str, Any], started_in: object) -> dict[str, str]:
+    """Return files that were named from the folder in which the run was started, seen from this one."""
+    if not isinstance(started_in, str) or Path(started_in) == Path.cwd():
+        return {}
+    folder = Path(started_in)
+    moved = {}
+    for name, setting in SETTINGS.items():
+        path = stored.get(name)
+        if not setting.is_path or not isinstance(path, str) or path == "demo":
+            continue
+        if not Path(path).exists() and (folder / path).exists():
+            moved[name] = str(folder / path)
+    module, _, attribute = str(stored.get("system", "")).rpartition(":")
+    if module.endswith(".py") and not Path(module).exists() and (folder / module).exists():
+        moved["system"] = f"{folder / module}:{attribute}"
+    return moved
+
+
+def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
+    """Report that a run is complete, and return the exit code that it had."""
+    name = settings.id or ""
+    sinks = span_sinks(settings)
+    failed = storage.state(name).remaining(retry_failed=True)
+    more = f" {failed} failures would happen again; --retry-failed retries them anyway." if failed else ""
+    echo.note(f"Run {echo.one_line(name)!r} is already complete; nothing to resume.{more}")
+    if settings.json:
+        echo.say_json(storage.load_results(name))
+    deliver_spans(settings, sinks, storage, name)
+    return _exit_code_of_complete(storage, name, settings.min_coverage)
+
+
+def _exit_code_of_complete(storage: EvaluationResultsStorage, name: str, minimum: float | None) -> int:
+    """Return how the run itself ended: complete does not mean that enough samples succeeded."""
+    from ..io.results.document import is_ours
+    from ..runs.store.state import read_results
+
+    # Another tool wrote the results: they have no coverage that a minimum could apply to.
+    if not is_ours(read_results(storage.find(name))):
+        return 0
+    stored = storage.load_scores(name)
+    least = stored.configuration.get("min_coverage") if minimum is None else minimum
+    return exit_code(stored, storage.load_tally(name), least)
+
+
+def _say_resuming(
+    places: JournalPlaces | None, evaluator: AueporaEvaluator, size: int, *, retry_failed: bool
+) -> int:
+    """Report the outputs and the spending of earlier sessions; return how many samples are not called."""
+    spent, policy = evaluator.spent_before, evaluator.policy
+    retried = answered = 0
+    if places is not None and len(places):
+        retried = places.failed[True] + (places.failed[False] if retry_failed else 0)
+        answered = len(places)
+        more = f"; {retried} of them failed and are retried" if retried else ""
+        echo.note(f"resuming: {answered} of {size} samples have an output{more}")
+    for limit, amount in spent.items():
+        budget = getattr(policy, limit)
+        echo.note(f"budget: {amount:,.10g} of {budget:,.10g} {_unit(limit)} were spent before")
+    if places is not None:
+        _say_new_budgets(places.path.parent, spent, policy)
+    return answered - retried
+
+
+def _say_new_budgets(folder: Path, counted: Collection[str], policy: CallPolicy | None) -> None:
+    """Report each new budget: it counts from here, so even a smaller one allows more calls."""
+    from ..runs.journal.journal import budgets_of, read_header
+
+    for name, (limit, after) in budgets_of(read_header(folder)).items():
+        field = BUDGETS[name]
+        if after and field not in counted and getattr(policy, field, None) is not None:
+            echo.note(
+                f"budget: {limit:,.10g} {_unit(field)} from here on; {after:,.10g} were spent before, under "
+                "another budget"
+            )
+
+
+def _unit(limit: str) -> str:
+    return {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")

@@ -1,0 +1,262 @@
+"""Show a stored run: its tables, one sample or the worst samples.
+
+Example:
+
+  auepora demo
+  auepora show demo-bm25 --worst ndcg@5
+  auepora show demo-bm25 --sample q001
+
+Export the spans of a run at any time with --spans or --otel.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import echo
+from .common import add_json, add_out, say_run
+from .flags import add_span_flags, at_least, deliver_spans, settings_of, span_sinks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.types import EvaluationRun, MetricResult
+    from ..runs.store.storage import EvaluationResultsStorage
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
+    parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
+    parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
+    parser.add_argument(
+        "--n", type=at_least(1), default=10, metavar="N", help="number of samples for --worst (default: 10)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an existing --spans file")
+    add_span_flags(parser)
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from ..history.verify import is_benchmark_file
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    storage = EvaluationResultsStorage(args.out)
+    if is_benchmark_file(args.run_id):
+        return _show_benchmark_file(args)
+    sinks = span_sinks(settings_of(args))
+    if args.json:
+        echo.say_json(storage.load_results(args.run_id))
+    else:
+        _say(args, storage)
+    deliver_spans(settings_of(args), sinks, storage, args.run_id)
+    return 0
+
+
+def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
+    from ..history.verify import AB_TEST, document_kind
+    from ..io.results.document import is_ours
+    from ..runs.store.state import read_results
+
+    if args.sample:
+        _say_sample(storage.load_run(args.run_id), args.sample)
+    elif args.worst:
+        _say_worst(storage.load_run(args.run_id), args.worst, args.n)
+    elif (kind := document_kind(results := read_results(path := storage.find(args.run_id)))) is not None:
+        _say_experiment(results) if kind == AB_TEST else _say_recording(results, path.name)
+    elif not is_ours(results):
+        _say_as_it_is(results, path.name)
+    else:
+        stored = storage.load_scores(args.run_id)
+        version = stored.snapshot.get("version")
+        data = f"{stored.dataset_fingerprint[:12]}{f', version {version}' if version else ''}"
+        echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
+        _say_variant(stored)
+        say_run(stored, storage.load_tally(args.run_id))
+
+
+def _show_benchmark_file(args: Namespace) -> int:
+    from ..errors import PlanError
+
+    if args.sample or args.worst or args.spans or args.otel:
+        raise PlanError("--sample, --worst and spans are of a run: a benchmark file has no samples.")
+    if args.json:
+        from ..io.benchmarks.document import load_benchmark
+
+        echo.say_json(load_benchmark(args.run_id))
+    else:
+        _say_benchmark_file(Path(args.run_id))
+    return 0
+
+
+def _say_variant(run: EvaluationRun) -> None:
+    """What an experiment made the system with: variants share a name, and differ in this."""
+    about = run.configuration.get("experiment")
+    if not isinstance(about, dict):
+        return
+    made = {**(about.get("settings") or {}), **(about.get("arguments") or {})}
+    told = ", ".join(f"{name}={value}" for name, value in made.items())
+    which = f"variant {about.get('variant_id')} of experiment {about.get('experiment_id')}"
+    echo.say(echo.one_line(f"{which}: {told}" if told else which, 1000))
+
+
+def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
+    """A results file of another tool: its summary and its metrics, as far as it has them."""
+    from ..errors import DataError
+    from ..runs.store.storage import metric_values
+
+    rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
+    summary = results.get("summary")
+    told = {k: v for k, v in summary.items() if _number(v)} if isinstance(summary, dict) else {}
+    if not rows and not told:
+        what = "not a results file: it has neither a summary nor metrics."
+        raise DataError(where, what, fix="Is it the right file?")
+    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
+    echo.say(f"run {', '.join(echo.one_line(results[name], 80) for name in names if name in results)}")
+    if told:
+        echo.say_table(
+            ("Summary", ""), [(name, _number(value)) for name, value in told.items()], numeric=(1,)
+        )
+    if rows:
+        echo.say_table(("Metric", "Value", "95% interval"), rows, numeric=(1,))
+    echo.note("note: the file is of another tool, and is shown as it is: nothing was computed or checked.")
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "-" if value is None else ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _interval(interval: Any) -> str:
+    if not isinstance(interval, list) or len(interval) != 2:
+        return ""
+    return f"[{', '.join(_number(end) or '?' for end in interval)}]"
+
+
+def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
+    result = _result(run, name)
+    queries = {sample.sample_id: sample.query for sample in run.samples}
+    answers = {s.sample_id: o.response.text for s, o in zip(run.samples, run.outputs, strict=True)}
+    lower_is_better = not result.higher_is_better
+    scored = [score for score in result.scores if score.value is not None]
+    # Equal scores are ordered by id: the list is the same every time.
+    scored.sort(
+        key=lambda score: (score.value if not lower_is_better else -(score.value or 0), score.sample_id)
+    )
+    rows = [
+        (
+            s.sample_id,
+            f"{s.value:.4f}",
+            echo.one_line(queries[s.sample_id], 90),
+            echo.one_line(answers[s.sample_id], 60),
+        )
+        for s in scored[:count]
+    ]
+    echo.say_table(("Sample", result.name, "Query", "Answer"), rows, numeric=(1,))
+
+
+def _say_sample(run: EvaluationRun, sample_id: str) -> None:
+    from ..errors import DataError
+
+    place = next((i for i, sample in enumerate(run.samples) if sample.sample_id == sample_id), None)
+    if place is None:
+        raise DataError(run.evaluation_id, f"there is no sample {sample_id!r} in this run.")
+    sample, output = run.samples[place], run.outputs[place]
+    gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+    echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
+    echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
+    echo.say(f"  reference: {sample.reference_answer.text if sample.reference_answer else '-'}")
+    if output.error is not None:
+        echo.say(f"  FAILED:    {output.error.type}: {output.error.message}")
+    else:
+        echo.say(f"  answer:    {output.response.text}")
+    echo.say("  retrieved (* is gold):")
+    for hit in output.retrieved:
+        mark = "*" if hit.doc.doc_id in gold else " "
+        echo.say(f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  {echo.one_line(hit.doc.text, 80)}")
+    for missed in sorted(gold - {hit.doc.doc_id for hit in output.retrieved}):
+        echo.say(f"    not retrieved: {missed}")
+    echo.say("  scores:")
+    for result in run.results:
+        score = next((s for s in result.scores if s.sample_id == sample_id), None)
+        if score is not None:
+            echo.say(f"    {result.name:<28} {score.reason if score.value is None else f'{score.value:.4f}'}")
+
+
+def _result(run: EvaluationRun, name: str) -> MetricResult:
+    from ..errors import UnknownNameError
+    from ..metrics.parse import parse_metric
+
+    try:
+        wanted = parse_metric(name).name
+    except UnknownNameError:
+        wanted = name  # a metric of the user's own is known to its run only
+    try:
+        return run.result(wanted)
+    except KeyError:
+        names = ", ".join(result.name for result in run.results)
+        raise UnknownNameError(f"the run has no metric {name!r}; it has {names}") from None
+
+
+# What `auepora show` prints of an experiment, a recording of a benchmark, and a benchmark file.
+
+
+def _say_experiment(results: Mapping[str, Any]) -> None:
+    """Print the tables of a stored experiment, who won, and why."""
+    from ..experiment.report import experiment_in_words, experiment_tables
+
+    _say_head("experiment", results)
+    for table in experiment_tables(results):
+        echo.show(table)
+        echo.say()
+    echo.say_words(echo.one_line(experiment_in_words(results), 1000))
+
+
+def _say_recording(results: Mapping[str, Any], name: str) -> None:
+    """What a recording of a benchmark found, and what had become worse."""
+    from ..history.bench import measurements_of_results
+    from ..history.bench_report import measurement_table
+
+    _say_head("benchmark", results)
+    echo.show(measurement_table(measurements_of_results(results, name)))
+    worse = results.get("regressions")
+    found = [one for one in worse if isinstance(one, dict)] if isinstance(worse, list) else []
+    for one in found:
+        words = f"{echo.one_line(one.get('severity'), 20)}: {echo.one_line(one.get('message'), 500)}"
+        echo.say_words(words)
+    if not found:
+        echo.say("Nothing had become worse.")
+
+
+def _say_benchmark_file(path: Path) -> None:
+    """Baselines, or what was measured."""
+    from ..history.bench import measurements_of_benchmark, read_baselines
+    from ..history.bench_report import measurement_table
+    from ..io.benchmarks.document import load_benchmark
+
+    data = load_benchmark(path)
+    if not isinstance(data.get("baselines"), dict):
+        echo.say(f"benchmark {path.name}")
+        echo.show(measurement_table(measurements_of_benchmark(data, path.name)))
+        return
+    baselines = [one for one in read_baselines(path).values() if one.recordings]
+    echo.say(f"baselines {path.name}")
+    echo.show(measurement_table([one.expected for one in baselines]))
+    for one in baselines:
+        last = one.expected.timestamp or "at no stated time"
+        name = echo.one_line(one.operation, 60)
+        count = "1 recording" if len(one.recordings) == 1 else f"{len(one.recordings)} recordings"
+        more = f"; {len(one.history)} before this baseline began" if one.history else ""
+        echo.say(f"{name}: {count}, the last {echo.one_line(last, 40)}{more}")
+
+
+def _say_head(kind: str, results: Mapping[str, Any]) -> None:
+    names = ("evaluation_id", "timestamp", "dataset_id")
+    told = ", ".join(echo.one_line(results[name], 80) for name in names if results.get(name) is not None)
+    title = results.get("name")
+    echo.say(f"{kind} {told}")
+    if kind == "experiment" and title:
+        echo.say(echo.one_line(title, 300))

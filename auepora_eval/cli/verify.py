@@ -1,0 +1,47 @@
+"""Recompute the hashes, counts and values of a stored run.
+
+Nothing is called and nothing changed. The exit code is 1 if something does not fit: a value or a row was
+edited, an output exchanged, a file cut off. It is 3 if all checks fit, but the rows, samples or outputs of
+the run are missing. Experiments (ab_test_ID) are compared with the runs of their variants, files of baselines
+with their recordings. Example:
+
+  auepora demo
+  auepora verify demo-bm25
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from . import echo
+from .common import add_json, add_out
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    from dataclasses import asdict
+
+    from ..history.verify import verify_stored
+    from ..runs.store.storage import EvaluationResultsStorage
+    from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED
+
+    found = verify_stored(EvaluationResultsStorage(args.out), args.run_id)
+    # 3, not 0: a run that could not be checked must not pass in a CI job.
+    code = 1 if not found.ok else 0 if found.whole else 3
+    if args.json:
+        checks = [asdict(check) for check in found.checks]
+        head = {"evaluation_id": found.evaluation_id, "ok": found.ok, "whole": found.whole}
+        echo.say_json({**head, "checks": checks})
+        return code
+    wrong, unchecked = found.having(DOES_NOT_FIT), found.having(UNCHECKED)
+    for check in (*wrong, *unchecked):
+        echo.say(f"{check.status}: {echo.one_line(f'{check.what}: {check.found}', 500)}")
+    counts = f"{len(found.having(FITS))} fit, {len(wrong)} do not, {len(unchecked)} cannot be checked"
+    verdict = {0: "ok", 1: "NOT OK", 3: "COULD NOT BE CHECKED"}[code]
+    echo.say(f"{echo.one_line(found.evaluation_id)}: {verdict}; of the checks {counts}")
+    return code

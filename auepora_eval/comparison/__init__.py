@@ -1,0 +1,1 @@
+"""Comparing runs: pairing, tests, ranking, and the words, tables and pages that show it."""

@@ -1,0 +1,293 @@
+"""Several runs at once: which is the best of them on each metric, and how sure is its rank?
+
+All pairs are tested, with Holm's correction over all pairs and metrics together. The interval of a rank comes
+from resampling the samples and ranking the runs again each time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from ..core.types import EvaluationRun, Target, TargetCategory
+from ..core.verdict import Verdict
+from ..errors import PlanError
+from ..stats.resamples import resampled_ratios, summed_by_unit
+from ..stats.significance import DRAWS_UP_TO
+from .compare import (
+    Comparison,
+    Margin,
+    margin_tests,
+    metric_comparison,
+    not_tested_notes,
+    pairings_of,
+    quality_first,
+)
+from .paired_tests import RESAMPLES, Tested, family_p, tested_all, times_by_run
+from .pairing import Pairing, data_mismatches, failed_calls, snapshot_notes, stopping_notes
+
+_RANK_DRAWS = 2_000
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One run on one metric. Rank 1 is the best; `beats` has the numbers of the runs it is better than.
+
+    Times of one run each have no rank and no best.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
+    rank: int | None
+    rank_interval: tuple[int, int] | None
+    beats: tuple[int, ...]
+    best: bool
+
+
+@dataclass(frozen=True)
+class MetricRanking:
+    """All runs on one metric, in the order in which they were given."""
+
+    name: str
+    target: Target
+    higher_is_better: bool
+    unit: str
+    standings: list[Standing]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Several runs on the same samples: each metric's standings, and the comparison of every pair.
+
+    `systems` are the names of the systems; where two are the same, the ids of the runs.
+    """
+
+    run_ids: list[str]
+    systems: list[str]
+    alpha: float
+    metrics: list[MetricRanking]
+    pairs: list[Comparison]
+    notes: list[str] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+
+
+def rank_runs(
+    runs: Sequence[EvaluationRun],
+    *,
+    alpha: float = 0.05,
+    seed: int = 0,
+    margin: Margin = None,
+    resamples: int = RESAMPLES,
+    allow_mismatch: bool = False,
+) -> Ranking:
+    """Compare each run with each other one, and rank them on every metric that all have.
+
+    A metric that one of them lacks is left out, and does not make the others prove more.
+    """
+    if len(runs) < 2:
+        raise PlanError("a ranking needs two runs or more.")
+    mismatches = data_mismatches(runs, allowed=allow_mismatch)
+    pairings, left_out = _shared_pairings(runs, mismatches, allow_mismatch=allow_mismatch)
+    by_pair = {
+        (x, y): times_by_run(tested_all(each, seed=seed, resamples=resamples), [runs[x]], [runs[y]])
+        for (x, y), each in pairings.items()
+    }
+    everything = [(pair, one) for pair, tests in by_pair.items() for one in tests]
+    adjusted = family_p([one for _, one in everything])
+    tests = sum(p is not None for p in adjusted)
+    margins = {pair: margin_tests(tests, margin) for pair, tests in by_pair.items()}
+    compared = {}
+    for x, y in by_pair:
+        metrics = [
+            metric_comparison(one, p, alpha, tests, margins[x, y].get(one.pairing.a.name))
+            for (pair, one), p in zip(everything, adjusted, strict=True)
+            if pair == (x, y)
+        ]
+        names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
+        notes = [*not_tested_notes(metrics), *snapshot_notes(runs[x], runs[y])]
+        compared[x, y] = Comparison(*names, alpha, metrics, left_out, notes)
+    return Ranking(
+        [run.evaluation_id for run in runs],
+        _names(runs),
+        alpha,
+        _rankings(len(runs), by_pair, compared, seed),
+        list(compared.values()),
+        # What holds for several pairs is said once.
+        [
+            *dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)]),
+            *_left_out_notes(left_out),
+            *_failure_notes(runs, pairings),
+        ],
+        sorted(set(mismatches)),
+    )
+
+
+def _shared_pairings(
+    runs: Sequence[EvaluationRun], mismatches: list[str], *, allow_mismatch: bool
+) -> tuple[dict[tuple[int, int], list[Pairing]], dict[str, str]]:
+    """Of each pair of runs the metrics that every pair can be compared on; and why not the others."""
+    found: dict[tuple[int, int], list[Pairing]] = {}
+    why: dict[str, str] = {}
+    for pair in combinations(range(len(runs)), 2):
+        a, b = (runs[place] for place in pair)
+        found[pair], reasons = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+        names = f"({a.evaluation_id} and {b.evaluation_id})"
+        why |= {name: f"{reason} {names}" for name, reason in reasons.items() if name not in why}
+    for name in why:
+        lacking = [run.evaluation_id for run in runs if name not in {result.name for result in run.results}]
+        if lacking:
+            why[name] = f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not have it"
+    shared = {pair: [one for one in each if one.a.name not in why] for pair, each in found.items()}
+    return shared, why
+
+
+def _left_out_notes(left_out: Mapping[str, str]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        names.setdefault(reason, []).append(name)
+    return [
+        f"{', '.join(each)} {'is' if len(each) == 1 else 'are'} not compared: "
+        f"{why if len(each) == 1 else why.replace('have it', 'have them')}"
+        for why, each in names.items()
+    ]
+
+
+def _failure_notes(
+    runs: Sequence[EvaluationRun], pairings: Mapping[tuple[int, int], Sequence[Pairing]]
+) -> list[str]:
+    """How many calls of each run failed, and which values they make depend on the other runs."""
+    every = [one for each in pairings.values() for one in each]
+    shared = {one.a.name for one in every if one.a.target is not TargetCategory.LATENCY}
+    notes = []
+    for run, name in zip(runs, _names(runs), strict=True):
+        scored = [result for result in run.results if result.name in shared]
+        told = failed_calls(name, [(one.coverage.failed, len(one.scores), one.name) for one in scored])
+        notes += [f"{told}; each counts as wrong"] if told else []
+    weighed = {
+        one.a.name: None
+        for one in every
+        if one.a.name in shared and not one.is_mean and any(bool(side.any()) for side in one.failed)
+    }
+    if weighed:
+        notes.append(
+            f"{', '.join(weighed)}: no mean of scores. A failed call counts as a wrong answer that weighs as "
+            "much as that of the run it is compared with, so the value of a run with failures depends on "
+            "that run (here the first one; of the first, the second), and two values need not differ by the "
+            "change of their pair"
+        )
+    return notes
+
+
+def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int, str | None]:
+    """The number of the best run but for the first, and by which metric: the first metric of quality."""
+    found = [one for one in ranking.metrics if metric is None or one.name == metric]
+    if not found:
+        return 1, None
+    chosen = quality_first(found)[0]
+    others = range(1, len(ranking.run_ids))
+    sign = -1 if chosen.higher_is_better else 1
+    return min(others, key=lambda place: sign * chosen.standings[place].value), chosen.name
+
+
+def _names(runs: Sequence[EvaluationRun]) -> list[str]:
+    """Return distinct names of the runs: their systems, or their ids if two systems are the same."""
+    systems = [run.system_name for run in runs]
+    return systems if len(set(systems)) == len(runs) else [run.evaluation_id for run in runs]
+
+
+def _rankings(
+    count: int,
+    by_pair: Mapping[tuple[int, int], Sequence[Tested]],
+    compared: Mapping[tuple[int, int], Comparison],
+    seed: int,
+) -> list[MetricRanking]:
+    by_name = [{one.pairing.a.name: one for one in tests} for tests in by_pair.values()]
+    # The pairs with the first run have every run once: the first as side a, all others as side b.
+    against_first = {
+        name: [by_name[place][name] for place, pair in enumerate(by_pair) if pair[0] == 0]
+        for name in by_name[0]
+    }
+    limits = _rank_intervals(against_first, seed)
+    found = []
+    for name, tests in against_first.items():
+        pairing = tests[0].pairing
+        standings = _standings(count, tests, _wins(name, compared), limits.get(name))
+        metric = pairing.known
+        found.append(MetricRanking(name, pairing.a.target, metric.higher_is_better, metric.unit, standings))
+    return found
+
+
+def _standings(
+    count: int, tests: Sequence[Tested], wins: set[tuple[int, int]], limits: list[tuple[int, int]] | None
+) -> list[Standing]:
+    values = [tests[0].value_a, *(one.value_b for one in tests)]
+    sides = [tests[0].interval_a, *(one.interval_b for one in tests)]
+    sign = -1 if tests[0].pairing.known.higher_is_better else 1
+    # Equal values share the better rank: 1, 1, 3.
+    ranks = [1 + sum(sign * other < sign * value for other in values) for value in values]
+    told = not any(one.not_tested for one in tests)
+    return [
+        Standing(
+            values[place],
+            side and (side.low, side.high),
+            ranks[place] if told else None,
+            limits[place] if limits is not None and told else None,
+            tuple(other for other in range(count) if (place, other) in wins),
+            told and ranks[place] == 1,
+        )
+        for place, side in enumerate(sides)
+    ]
+
+
+def _wins(name: str, compared: Mapping[tuple[int, int], Comparison]) -> set[tuple[int, int]]:
+    """Return (winner, other) of each pair with a significant difference."""
+    wins = set()
+    for (a, b), comparison in compared.items():
+        for metric in comparison.metrics:
+            if metric.name == name and metric.verdict.is_significant:
+                wins.add((b, a) if metric.verdict is Verdict.BETTER else (a, b))
+    return wins
+
+
+def _rank_intervals(
+    against_first: Mapping[str, Sequence[Tested]], seed: int
+) -> dict[str, list[tuple[int, int]]]:
+    """The range of 95% of each run's ranks, by metric, all on the same resamples; only for means."""
+    from scipy.stats import rankdata
+
+    means = {name: tests for name, tests in against_first.items() if tests[0].pairing.is_mean}
+    usual = next(iter(means.values()), None)
+    if usual is None:
+        return {}
+    ids, clusters = list(usual[0].pairing.sample_ids), usual[0].pairing.clusters
+    columns, names = [], []
+    for name, tests in means.items():
+        pairings = [one.pairing for one in tests]
+        # All columns are resampled together, which needs the same samples in the same order.
+        if any(list(one.sample_ids) != ids or one.clusters != clusters for one in pairings):
+            continue
+        # Only samples that every run has: otherwise the ranks would compare means over different samples.
+        there = np.all([one.both for one in pairings], axis=0)
+        values = np.stack([pairings[0].rows_a[:, 0], *(one.rows_b[:, 0] for one in pairings)], axis=1)
+        columns.append(np.where(there[:, np.newaxis], values, math.nan))
+        names.append(name)
+    every = np.concatenate(columns, axis=1)
+    sums = summed_by_unit(np.nan_to_num(every), clusters)
+    sizes = summed_by_unit(np.isfinite(every).astype(np.float64), clusters)
+    if not 2 <= len(sums) <= DRAWS_UP_TO or not bool((sizes.sum(axis=0) > 0).all()):
+        return {}
+    drawn = resampled_ratios(sums, sizes, resamples=_RANK_DRAWS, seed=seed, together=True)
+    limits = {}
+    for name, block in zip(names, np.split(drawn, len(names), axis=1), strict=True):
+        sign = -1 if means[name][0].pairing.known.higher_is_better else 1
+        # Equal means differ in their last bits by the order of the sums: nine digits decide.
+        kept = np.round(sign * block[np.isfinite(block).all(axis=1)], 9)
+        ranks = rankdata(kept, axis=1, method="min")
+        low, high = np.quantile(ranks, [0.025, 0.975], axis=0)
+        # Rounded outwards, so that the whole ranks cover no less than 95%.
+        limits[name] = [(math.floor(a), math.ceil(b)) for a, b in zip(low, high, strict=True)]
+    return limits

@@ -1,0 +1,163 @@
+"""Where does it get better, and where worse? A comparison within each value of a label or metadata field."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.types import EvaluationSample
+from ..core.verdict import Verdict
+from ..errors import PlanError
+from ..stats.significance import benjamini_hochberg
+from .paired_tests import Tested, tested_all
+from .pairing import Pairing, question_of
+
+FEW = 20  # samples; below, a slice is marked: its numbers say little
+MOST_VALUES = 50  # of one field; a field with more is an id, or a text
+
+
+@dataclass(frozen=True)
+class SliceComparison:
+    """One metric on the samples of which a field has one value. `few` marks fewer than 20 questions.
+
+    `questions` counts a sample once that was asked several times, `pairs` each time.
+    """
+
+    field: str
+    value: str
+    metric: str
+    unit: str
+    pairs: int
+    baseline: float
+    candidate: float
+    difference: float
+    gain: float  # the difference, positive where the candidate is better
+    interval: tuple[float, float] | None
+    p_value: float
+    p_adjusted: float
+    verdict: Verdict
+    few: bool
+    questions: int
+
+
+def slice_comparisons(
+    pairings: Sequence[Pairing],
+    fields: Sequence[str],
+    samples: Iterable[EvaluationSample],
+    *,
+    alpha: float,
+    seed: int,
+    resamples: int,
+    repeats: int = 1,
+) -> tuple[list[SliceComparison], list[str]]:
+    """Every metric in every slice, the worst first, p-values corrected by Benjamini-Hochberg; and notes.
+
+    Of runs that were pooled, `repeats` is how many there were.
+    """
+    if not fields:
+        return [], []
+    values, notes = _values(samples, fields)
+    tested: list[tuple[str, str, Tested]] = []
+    for name, members in values.items():
+        for value, ids in members.items():
+            parts = [
+                pairing.at([n for n, sample_id in enumerate(pairing.sample_ids) if sample_id in ids])
+                for pairing in pairings
+            ]
+            scored = [part for part in parts if part.scored]
+            tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
+    adjusted = benjamini_hochberg([one.test.p_value for _, _, one in tested])
+    found = [
+        (_slice(name, value, one, p, alpha, repeats), _range(one))
+        for (name, value, one), p in zip(tested, adjusted, strict=True)
+    ]
+    return [one for one, _ in sorted(found, key=lambda each: _worst_first(*each))], notes
+
+
+def field_values(sample: EvaluationSample, name: str) -> list[str]:
+    """What a sample has under "query_type", "labels.query_type" or "metadata.source"; each of a list."""
+    where, _, rest = name.partition(".")
+    homes: list[Mapping[str, Any]] = [sample.labels, sample.metadata]
+    if rest and where in ("labels", "metadata"):
+        homes, name = [getattr(sample, where)], rest
+    for home in homes:
+        if name in home:
+            value = home[name]
+            members = value if isinstance(value, list) else [value]
+            return [str(one) for one in members if isinstance(one, str | int | float | bool)]
+    return []
+
+
+def _values(
+    samples: Iterable[EvaluationSample], fields: Sequence[str]
+) -> tuple[dict[str, dict[str, set[str]]], list[str]]:
+    """The sample ids of each value of each field; those of rare values of a field with very many are left."""
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in fields}
+    for sample in samples:
+        for name in fields:
+            for value in field_values(sample, name):
+                found[name].setdefault(value, set()).add(sample.sample_id)
+    notes = []
+    for name, members in found.items():
+        if not members:
+            raise PlanError(f"no sample has a label or metadata field {name!r} to slice by. Check its name.")
+        if len(members) > MOST_VALUES:
+            kept = Counter({value: len(ids) for value, ids in members.items()}).most_common(MOST_VALUES)
+            notes.append(f"{name} has {len(members)} values; the {MOST_VALUES} most frequent are compared")
+            found[name] = {value: members[value] for value, _ in kept}
+    return found, notes
+
+
+def _slice(
+    name: str, value: str, tested: Tested, p_adjusted: float, alpha: float, repeats: int
+) -> SliceComparison:
+    metric, both = tested.pairing.known, tested.pairing.both.tolist()
+    asked = zip(tested.pairing.sample_ids, both, strict=True)
+    questions = len({question_of(sample_id, repeats) for sample_id, there in asked if there})
+    gain = tested.gain
+    verdict = Verdict.INCONCLUSIVE if tested.pairing.differs() else Verdict.SAME
+    if p_adjusted < alpha and gain:
+        verdict = Verdict.of_gain(gain)
+    interval = tested.interval
+    return SliceComparison(
+        name,
+        value,
+        tested.pairing.a.name,
+        metric.unit,
+        sum(both),
+        tested.value_a,
+        tested.value_b,
+        tested.difference,
+        gain,
+        None if interval is None else (interval.low, interval.high),
+        tested.test.p_value,
+        p_adjusted,
+        verdict,
+        questions < FEW,
+        questions,
+    )
+
+
+def _range(tested: Tested) -> float:
+    """Return the range of a metric, so that changes of metrics with different units can be compared."""
+    low, high = tested.pairing.known.bounds
+    if math.isfinite(high - low) and high > low:
+        return high - low
+    # Seconds have no upper bound: the loss is measured against the larger value.
+    return max(abs(tested.value_a), abs(tested.value_b)) or 1.0
+
+
+def _worst_first(one: SliceComparison, span: float) -> tuple[int, bool, float, float]:
+    """Order: significantly worse, apparently worse, the same, apparently better, significantly better.
+
+    Significant slices are sorted by the size of the loss, as a share of the metric's range, the others by
+    their p-values. Slices of few questions come after the others of their kind.
+    """
+    looks = 2 if one.verdict is Verdict.SAME or not one.gain else 1 if one.gain < 0 else 3
+    kind = {Verdict.WORSE: 0, Verdict.BETTER: 4}.get(one.verdict, looks)
+    # Among apparent gains the most significant comes last: the list runs from the worst to the best.
+    chance = {1: one.p_adjusted, 3: -one.p_adjusted}.get(kind, 0.0)
+    return kind, one.few, chance, one.gain / span

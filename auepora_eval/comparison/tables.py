@@ -1,0 +1,542 @@
+"""Comparisons and rankings as tables, Markdown, LaTeX and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from ..core.display import (
+    TOO_FEW,
+    bounds_text,
+    interval_text,
+    listed,
+    markdown_text,
+    p_cell,
+    p_text,
+    value_text,
+)
+from ..core.table import Table
+from ..core.types import TargetCategory
+from ..core.verdict import Verdict
+from .compare import Comparison, LostSample, MetricComparison
+from .ranking import Ranking, Standing
+from .slices import SliceComparison
+from .words import (
+    compared_names,
+    comparison_in_plain_words,
+    interval_notes,
+    margin_kept,
+    names_apart,
+    verdict_text,
+)
+
+_SIZE_HEADINGS = (
+    "Metric",
+    "Baseline",
+    "Candidate",
+    "Effect",
+    "Won/tied/lost",
+    "Detectable",
+    "If all scored",
+)
+_SLICE_HEADINGS = ("Slice", "Metric", "Size", "Baseline", "Candidate", "Change", "p (BH)", "Verdict")
+_LOST_HEADINGS = ("Sample", "Baseline", "Candidate", "Question", "Baseline gave", "Candidate gave")
+_NONE = "-"
+_DOCUMENTS = 5  # of a regression, by their ids
+
+
+def size_table(comparison: Comparison) -> Table:
+    """Return how large each difference is, and what can be detected."""
+    rows = [
+        (
+            metric.name,
+            interval_text(metric.baseline_interval, metric.unit),
+            interval_text(metric.candidate_interval, metric.unit),
+            _effect(metric),
+            _counts(metric),
+            _detectable(metric),
+            bounds_text(metric.effect.bounds, metric.unit),
+        )
+        for metric in comparison.metrics
+    ]
+    return Table(_SIZE_HEADINGS, rows, numeric=range(1, len(_SIZE_HEADINGS)))
+
+
+def slice_table(slices: Sequence[SliceComparison]) -> Table:
+    """Return the slices: the size is in questions, a star marks few."""
+    rows = [
+        (
+            f"{one.field}={one.value}",
+            one.metric,
+            f"{one.questions}{'*' if one.few else ''}",
+            value_text(one.baseline, one.unit),
+            value_text(one.candidate, one.unit),
+            value_text(one.difference, one.unit, signed=True),
+            p_cell(one.p_adjusted),
+            one.verdict,
+        )
+        for one in slices
+    ]
+    return Table(_SLICE_HEADINGS, rows, numeric=range(2, 7))
+
+
+def slices_in_words(slices: Sequence[SliceComparison]) -> str:
+    """Return where the candidate is significantly worse, and how many slices are small."""
+    lost = [one for one in slices if one.verdict is Verdict.WORSE]
+    worse = [f"{one.metric} where {one.field} is {_text(one.value, 60)}" for one in lost]
+    more = f" and {len(worse) - 5} more" if len(worse) > 5 else ""
+    words = f"Worse in {len(_distinct(lost))} of {len(_distinct(slices))} slices"
+    words += f": {', '.join(worse[:5])}{more}." if worse else "."
+    few = len(_distinct([one for one in slices if one.few]))
+    return f"{words} {few} marked * have fewer than 20 questions." if few else words
+
+
+def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
+    return {(one.field, one.value) for one in slices}
+
+
+def lost_title(lost: Sequence[LostSample]) -> str:
+    """ "Largest regressions on recall@5 (3 of 12 that lost)"."""
+    shown, every = len(lost), lost[0].lost_in_all
+    count = f"{shown:,} of {every:,}" if every > shown else f"all {every:,}"
+    return f"Largest regressions on {lost[0].metric}" + (f" ({count} that lost)" if every else "")
+
+
+def regression_table(lost: Sequence[LostSample]) -> Table:
+    """Return the largest regressions, with what both systems answered."""
+    rows = [
+        (
+            one.sample_id,
+            value_text(one.baseline, one.unit),
+            value_text(one.candidate, one.unit),
+            _text(one.query),
+            _given(one.baseline_answer, one.baseline_documents, one.baseline_error, one),
+            _given(one.candidate_answer, one.candidate_documents, one.candidate_error, one),
+        )
+        for one in lost
+    ]
+    return Table(_LOST_HEADINGS, rows, numeric=(1, 2))
+
+
+def repeat_table(comparison: Comparison) -> Table:
+    """Return how much each system's value varies from one repeat to the next."""
+    rows = [
+        (
+            metric.name,
+            _spread(metric.run_to_run.baseline_sd, metric.unit),
+            _spread(metric.run_to_run.candidate_sd, metric.unit),
+            value_text(metric.effect.change, metric.unit, signed=True),
+        )
+        for metric in comparison.metrics
+        if metric.run_to_run is not None
+    ]
+    return Table(_REPEAT_HEADINGS, rows, numeric=range(1, 4))
+
+
+_REPEAT_HEADINGS = ("Metric", "Baseline, run to run", "Candidate, run to run", "Change")
+
+
+def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -> str:
+    """Everything about a comparison as Markdown."""
+    a, b = compared_names(comparison)
+    parts = [
+        f"### {markdown_text(f'{b} against {a}, sample by sample')}",
+        *map(markdown_text, comparison_in_plain_words(comparison)),
+        comparison_table(comparison).to_markdown(),
+        *(f"Note: {markdown_text(note)}" for note in interval_notes(comparison)),
+        markdown_text(comparison_in_words(comparison)),
+        replace(size_table(comparison), title="How large").to_markdown(),
+    ]
+    if comparison.repeats > 1:
+        parts.append(replace(repeat_table(comparison), title="Run to run").to_markdown())
+    parts += slices_and_regressions(comparison.slices, lost)
+    notes = [*comparison.mismatches, *comparison.notes]
+    notes += [f"{name} is not compared: {reason}" for name, reason in comparison.not_compared.items()]
+    parts += [f"Note: {markdown_text(note)}." for note in notes]
+    return "\n\n".join(parts)
+
+
+def slices_and_regressions(slices: Sequence[SliceComparison], lost: Sequence[LostSample]) -> list[str]:
+    """Where it is worse, and on which samples, as Markdown."""
+    parts = []
+    if slices:
+        parts.append("### Slices, the worst first\n\n" + markdown_text(slices_in_words(slices)))
+        parts.append(slice_table(slices).to_markdown())
+    if lost:
+        parts.append(replace(regression_table(lost), title=lost_title(lost)).to_markdown())
+    return parts
+
+
+def _effect(metric: MetricComparison) -> str:
+    if metric.effect.d is not None:
+        return f"d {metric.effect.d:+.2f}"
+    return _NONE if metric.effect.delta is None else f"δ {metric.effect.delta:+.2f}"
+
+
+def _detectable(metric: MetricComparison) -> str:
+    if metric.power.detectable is None:
+        return TOO_FEW if metric.power.too_few else _NONE
+    return value_text(metric.power.detectable, metric.unit)
+
+
+def _counts(metric: MetricComparison) -> str:
+    counts = f"{metric.effect.wins}/{metric.effect.ties}/{metric.effect.losses}"
+    return counts + (f" ({metric.coverage.unmatched} unpaired)" if metric.coverage.unmatched else "")
+
+
+def _spread(value: float | None, unit: str) -> str:
+    return _NONE if value is None else f"± {value_text(value, unit)}"
+
+
+def _given(answer: str | None, documents: Sequence[str] | None, error: str | None, lost: LostSample) -> str:
+    """The answer or, of a metric that is about documents, these; where the right ones are among them."""
+    if error is not None:
+        return f"failed: {_text(error)}"
+    if not lost.of_documents or documents is None:
+        return _text(answer)
+    places = [place for place, doc_id in enumerate(documents, start=1) if doc_id in lost.right]
+    if not documents:
+        return "no documents"
+    ranks = listed([f"{place}" for place in places]) if places else ""
+    found = f"right documents at {ranks} of {len(documents)}" if places else f"none right of {len(documents)}"
+    shown = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
+    return f"{found}: {', '.join(shown)}{', …' if len(documents) > _DOCUMENTS else ''}"
+
+
+def _text(text: str | None, limit: int = 160) -> str:
+    flat = "(none)" if text is None else " ".join(text.split()) or "(empty)"
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+# Several runs side by side: their ranks, the difference of every pair, and all of it as Markdown.
+
+_PAIR_HEADINGS = ("Metric", "Pair", "Change", "p Holm", "Verdict")
+_LEGEND = (
+    "* best value; #1 (1-2) rank, and the ranks that 95% of resamples give; >a significantly better than "
+    "system a (Holm over all pairs and metrics)"
+)
+_NO_INTERVAL = "#1 (?) a rank without such a range"
+_NO_RANK = "no rank: one run each is not enough for times"
+_NO_RANK_FAILED = "no rank: answers are scored by each other, and some failed"
+
+
+def ranked_names(ranking: Ranking) -> list[str]:
+    """What the runs are called."""
+    return names_apart(ranking.systems, ranking.run_ids)
+
+
+def ranking_table(ranking: Ranking) -> Table:
+    """Return each value with its rank, the ranks it could have, and the letters of the systems it beats."""
+    headings = ("Metric", *(f"{letter(n)} {name}" for n, name in enumerate(ranked_names(ranking))))
+    rows = []
+    for metric in ranking.metrics:
+        cells = [metric.name if metric.higher_is_better else f"{metric.name} ↓"]
+        for one in metric.standings:
+            beats = "".join(letter(other) for other in one.beats)
+            best = "*" if one.best else ""
+            cells.append(
+                f"{value_text(one.value, metric.unit)}{best}{_rank(one)}{' >' + beats if beats else ''}"
+            )
+        rows.append(tuple(cells))
+    return Table(headings, rows, numeric=range(1, len(headings)))
+
+
+def _rank(one: Standing) -> str:
+    """ " #1 (1-2)"; nothing where the data are inconclusive."""
+    if one.rank is None:
+        return ""
+    if one.rank_interval is None:
+        return f" #{one.rank} (?)"
+    low, high = one.rank_interval
+    return f" #{one.rank} ({low}-{high})" if low != high else f" #{one.rank}"
+
+
+def ranking_legend(ranking: Ranking) -> str:
+    """What the signs in the table of ranks mean."""
+    standings = [one for metric in ranking.metrics for one in metric.standings]
+    parts = [_LEGEND]
+    if any(one.rank is not None and one.rank_interval is None for one in standings):
+        parts.append(_NO_INTERVAL)
+    times, others = _unranked(ranking)
+    parts += [_NO_RANK] * bool(times) + [_NO_RANK_FAILED] * bool(others)
+    return "; ".join(parts) + "."
+
+
+def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
+    """The metrics without ranks: times of one run each, and what failures spoil."""
+    found = [metric for metric in ranking.metrics if any(one.rank is None for one in metric.standings)]
+    times = [metric.name for metric in found if metric.target is TargetCategory.LATENCY]
+    return times, [metric.name for metric in found if metric.target is not TargetCategory.LATENCY]
+
+
+def pair_table(ranking: Ranking) -> Table:
+    """Return every pair on every metric on which it differs; "b - a" is b minus a."""
+    names = [metric.name for metric in ranking.metrics]
+    places = [(x, y) for x in range(len(ranking.systems)) for y in range(x + 1, len(ranking.systems))]
+    rows: list[tuple[str, ...]] = []
+    for name in names:
+        for (x, y), pair in zip(places, ranking.pairs, strict=True):
+            rows += [
+                (
+                    name,
+                    f"{letter(y)} - {letter(x)}",
+                    value_text(one.effect.change, one.unit, signed=True),
+                    p_cell(one.test.p_adjusted),
+                    one.verdict,
+                )
+                for one in pair.metrics
+                if one.name == name and one.verdict is not Verdict.SAME
+            ]
+    return Table(_PAIR_HEADINGS, rows, numeric=(2, 3))
+
+
+def ranking_in_words(ranking: Ranking) -> str:
+    """Return which system is best on which metrics, and how sure that is."""
+    names = ranked_names(ranking)
+    others = len(names) - 1
+    sure: dict[str, list[str]] = {}
+    unsure: dict[str, list[str]] = {}
+    shared = []
+    times, spoilt = _unranked(ranking)
+    for metric in ranking.metrics:
+        if metric.name in (*times, *spoilt):
+            continue
+        first = [n for n, one in enumerate(metric.standings) if one.best]
+        if len(first) != 1:
+            shared.append(metric.name)
+            continue
+        beaten = len(metric.standings[first[0]].beats)
+        home = sure if beaten == others else unsure
+        told = (
+            metric.name
+            if beaten in (0, others)
+            else f"{metric.name} (significantly better than {beaten} of {others})"
+        )
+        home.setdefault(names[first[0]], []).append(told)
+    sentences = [f"{name} is better than all others on {listed(on)}." for name, on in sure.items()]
+    for name, on in unsure.items():
+        best = f"{name} has the best value on {listed(on)}"
+        sentences.append(f"{best}, but is not significantly better than all others.")
+    if shared:
+        sentences.append(f"Several share the best value on {listed(shared)}.")
+    if times:
+        sentences.append(f"One run each is not enough to compare {listed(times)}.")
+    if spoilt:
+        sentences.append(f"Failed answers leave open who is best on {listed(spoilt)}.")
+    return " ".join(sentences) or "The runs have no metric in common."
+
+
+def ranking_report(
+    ranking: Ranking,
+    shown: str = "",
+    slices: Sequence[SliceComparison] = (),
+    lost: Sequence[LostSample] = (),
+) -> str:
+    """A ranking as Markdown, with what the signs mean; the slices and regressions are of the pair `shown`."""
+    parts = [
+        ranking_table(ranking).to_markdown(),
+        markdown_text(ranking_legend(ranking)),
+        markdown_text(ranking_in_words(ranking)),
+        replace(pair_table(ranking), title="Pairs").to_markdown(),
+    ]
+    if slices or lost:
+        parts += [markdown_text(shown), *slices_and_regressions(slices, lost)]
+    return "\n\n".join(
+        [*parts, *(f"Note: {markdown_text(n)}." for n in [*ranking.mismatches, *ranking.notes])]
+    )
+
+
+def letter(number: int) -> str:
+    """a, b, c, ... and after z by number."""
+    return chr(ord("a") + number) if number < 26 else f"[{number}]"
+
+
+# Comparisons as JSON, with the significance tests as results files name them.
+
+
+def statistical_analysis(comparison: Comparison) -> dict[str, Any]:
+    """{"significance_tests": {metric: {baseline_mean, current_mean, p_value, significant, effect_size}}}.
+
+    The p-value is the corrected one, and significance is what it says at alpha; it is null where
+    one run each is not enough. Intervals are in the next column.
+    """
+    tests = {}
+    for metric in comparison.metrics:
+        p_value = metric.test.p_adjusted
+        tests[metric.name] = {
+            "baseline_mean": metric.baseline,
+            "current_mean": metric.candidate,
+            "p_value": p_value,
+            "significant": p_value is not None and p_value < comparison.alpha,
+            "effect_size": metric.effect.d,
+        }
+    return {
+        "significance_tests": tests,
+        "confidence_intervals": {
+            **{metric.name: metric.effect.interval for metric in comparison.metrics},
+            "confidence_level": 0.95,
+        },
+    }
+
+
+def ranking_to_dict(ranking: Ranking) -> dict[str, Any]:
+    """A ranking as JSON has it; `beats` names runs by their number, from 0."""
+    metrics = [{**asdict(metric), "target": metric.target.name} for metric in ranking.metrics]
+    return {
+        "run_ids": ranking.run_ids,
+        "systems": ranking.systems,
+        "alpha": ranking.alpha,
+        "metrics": metrics,
+        "pairs": [comparison_to_dict(pair) for pair in ranking.pairs],
+        "notes": ranking.notes,
+        "mismatches": ranking.mismatches,
+    }
+
+
+def comparison_to_latex(comparison: Comparison) -> str:
+    """Return the table of a comparison as LaTeX."""
+    a, b = compared_names(comparison)
+    about = f"Two-sided paired tests, Holm-corrected over metrics, alpha {comparison.alpha:g}."
+    table = comparison_table(comparison, (a, b))
+    return replace(table, title=f"{b} against {a}, sample by sample.", notes=[about]).to_latex()
+
+
+def ranking_to_latex(ranking: Ranking) -> str:
+    """Return the table of a ranking as LaTeX."""
+    return replace(ranking_table(ranking), notes=[ranking_legend(ranking)]).to_latex()
+
+
+# A comparison as a table of Markdown, as a dict and in words.
+
+
+def comparison_to_markdown(comparison: Comparison) -> str:
+    """A Markdown table of a comparison, with the verdict in words below."""
+    table = comparison_table(comparison).to_markdown()
+    notes = [f"Note: {markdown_text(note)}" for note in interval_notes(comparison)]
+    return "\n\n".join([table, markdown_text(comparison_in_words(comparison)), *notes])
+
+
+def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON has it, with the verdict in words: by metric, and in plain ones."""
+    metrics = [_metric_to_dict(metric) for metric in comparison.metrics]
+    words = {
+        "in_words": comparison_in_words(comparison),
+        "in_plain_words": comparison_in_plain_words(comparison),
+        "on_intervals": interval_notes(comparison),
+    }
+    analysis = {"statistical_analysis": statistical_analysis(comparison)}
+    about = {field: getattr(comparison, field) for field in _ABOUT}
+    slices = [asdict(one) for one in comparison.slices]
+    return {**about, "slices": slices, "metrics": metrics, **words, **analysis}
+
+
+def _metric_to_dict(metric: MetricComparison) -> dict[str, object]:
+    """Return one metric as a JSON document has it: every number at one level."""
+    test, effect, margin, power = metric.test, metric.effect, metric.margin, metric.power
+    run_to_run = None if metric.run_to_run is None else asdict(metric.run_to_run)
+    return {
+        "name": metric.name,
+        "target": metric.target.name,
+        "higher_is_better": metric.higher_is_better,
+        "unit": metric.unit,
+        "verdict": metric.verdict,
+        "baseline": metric.baseline,
+        "candidate": metric.candidate,
+        "baseline_interval": metric.baseline_interval,
+        "candidate_interval": metric.candidate_interval,
+        "test": test.method,
+        "p_value": test.p,
+        "p_adjusted": test.p_adjusted,
+        "not_tested": test.not_tested,
+        "clusters": test.clusters,
+        "clusters_worth": test.clusters_worth,
+        "difference": effect.change,
+        "interval": effect.interval,
+        "effect_size": effect.d,
+        "cliffs_delta": effect.delta,
+        "odds_ratio": effect.odds_ratio,
+        "difference_bounds": effect.bounds,
+        "no_spread": effect.no_spread,
+        "wins": effect.wins,
+        "ties": effect.ties,
+        "losses": effect.losses,
+        "pairs": metric.pairs,
+        "margin": margin.size,
+        "margin_p": margin.p,
+        "within_margin": margin.within,
+        "samples_for_margin": margin.samples_needed,
+        **asdict(power),
+        **asdict(metric.coverage),
+        "regressions": [asdict(one) for one in metric.regressions[:_REGRESSIONS]],
+        "questions_lost": metric.questions_lost,
+        "run_to_run": run_to_run,
+    }
+
+
+def comparison_in_words(comparison: Comparison) -> str:
+    """Which system is better, on what, and where the data are inconclusive."""
+    a, b = compared_names(comparison)
+    sentences = []
+    for verdict in (Verdict.BETTER, Verdict.WORSE):
+        found = [
+            f"{m.name} ({value_text(m.effect.change, m.unit, signed=True)}, {p_text(m.test.p_adjusted)})"
+            f"{_MARGINS.get(margin_kept(m), '')}"
+            for m in comparison.with_verdict(verdict)
+        ]
+        if found:
+            sentences.append(f"{b} is {verdict} than {a} on {listed(found)}.")
+    no_worse = [
+        f"{m.name} ({value_text(m.margin.size, m.unit)})" for m in comparison.with_verdict(Verdict.NO_WORSE)
+    ]
+    if no_worse:
+        sentences.append(f"{b} is no worse than {a}, within the margin, on {listed(no_worse)}.")
+    unclear = [f"{m.name}{_samples_text(m)}" for m in comparison.with_verdict(Verdict.INCONCLUSIVE)]
+    if unclear:
+        sentences.append(f"Inconclusive on {listed(unclear)}.")
+    same = [m.name for m in comparison.with_verdict(Verdict.SAME)]
+    if same:
+        sentences.append(f"No sample differs on {listed(same)}.")
+    return " ".join(sentences) or "The runs have no metric in common."
+
+
+_MARGINS = {"yes": ", though by less than the margin", "no": ", which is more than the margin"}
+
+
+_REGRESSIONS = 5  # of each metric in a JSON document
+_ABOUT = (
+    *("baseline_id", "candidate_id", "baseline_system", "candidate_system", "alpha"),
+    *("not_compared", "notes", "mismatches", "repeats"),
+)
+
+
+def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline", "Candidate")) -> Table:
+    """Return each metric's values, change, interval, p-value and verdict."""
+    headings = ("Metric", *names, "Change", "95% interval", "p Holm", "Verdict")
+    rows = [
+        (
+            metric.name,
+            value_text(metric.baseline, metric.unit) + _failed_note(metric.coverage.failed_baseline),
+            value_text(metric.candidate, metric.unit) + _failed_note(metric.coverage.failed_candidate),
+            value_text(metric.effect.change, metric.unit, signed=True),
+            interval_text(metric.effect.interval, metric.unit, signed=True),
+            p_cell(metric.test.p_adjusted),
+            verdict_text(metric),
+        )
+        for metric in comparison.metrics
+    ]
+    return Table(headings, rows, numeric=range(1, 6))
+
+
+def _samples_text(metric: MetricComparison) -> str:
+    if metric.margin.samples_needed is not None and metric.margin.samples_needed > 1_000_000:
+        return " (over a million samples would rule the margin out)"
+    if metric.margin.samples_needed is not None:
+        return f" (about {metric.margin.samples_needed:,} samples would rule the margin out)"
+    if (needed := metric.power.samples_needed) is None:
+        return ""
+    return " (over a million samples would)" if needed > 1_000_000 else f" (about {needed:,} samples would)"
+
+
+def _failed_note(count: int) -> str:
+    return f" ({count} failed)" if count else ""

@@ -1,0 +1,523 @@
+"""What a comparison means, for someone who has to decide and does not know the metrics' names.
+
+A sentence for each thing that a system can be better or worse at: significant differences first, then what is
+inconclusive, and how many more questions it would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.display import bounds_text, listed, p_text, value_text
+from ..core.types import Target, TargetCategory
+from ..core.verdict import Verdict
+from .compare import Comparison, MetricComparison
+from .pairing import failed_calls
+
+if TYPE_CHECKING:
+    from ..core.types import EvaluationRun
+
+
+class _Topic(NamedTuple):
+    """What metrics of some targets are about, and what a system does that is better or worse at it."""
+
+    name: str
+    better: str
+    worse: str
+
+
+_FINDING = _Topic(
+    "finding the right documents",
+    "is better at finding the right documents",
+    "is worse at finding the right documents",
+)
+_TOPICS: dict[Target, _Topic] = {
+    TargetCategory.RETRIEVAL_RELEVANCE: _FINDING,
+    TargetCategory.RETRIEVAL_ACCURACY: _FINDING,
+    TargetCategory.GENERATION_CORRECTNESS: _Topic(
+        "correctness", "gives better answers", "gives worse answers"
+    ),
+    TargetCategory.GENERATION_FAITHFULNESS: _Topic(
+        "faithfulness", "is more faithful to its documents", "is less faithful to its documents"
+    ),
+    TargetCategory.GENERATION_RELEVANCE: _Topic(
+        "answer relevance", "gives more relevant answers", "gives less relevant answers"
+    ),
+    TargetCategory.LATENCY: _Topic(
+        "speed", "answers faster or more reliably", "answers more slowly or less reliably"
+    ),
+    TargetCategory.NEGATIVE_REJECTION: _Topic(
+        "declining unanswerable questions",
+        "is better at declining unanswerable questions",
+        "is worse at declining unanswerable questions",
+    ),
+    TargetCategory.NOISE_ROBUSTNESS: _Topic(
+        "noise robustness", "is more robust to noise", "is less robust to noise"
+    ),
+    TargetCategory.COUNTERFACTUAL_ROBUSTNESS: _Topic(
+        "counterfactual robustness", "is more robust to false documents", "is less robust to false documents"
+    ),
+    TargetCategory.DIVERSITY: _Topic("diversity", "is more diverse", "is less diverse"),
+}
+_SIGNIFICANT = {Verdict.BETTER, Verdict.WORSE}
+_FAR = 10_000  # more questions than anyone will write
+
+# Metrics whose value can be said without their name; `k` is what follows the @.
+_SAID: dict[str, str] = {
+    "recall": "of the right documents, {now} in 100 are among the first {k} instead of {before}",
+    "hit": "for {now} in 100 questions a right document is among the first {k} instead of {before}",
+    "precision": "of the first {k} documents {now} in 100 are right ones instead of {before}",
+    "contains_answer": "{now} in 100 answers contain the right one instead of {before}",
+    "exact_match": "{now} in 100 answers are exactly the right one instead of {before}",
+    "grounding_overlap": "{now} in 100 words of an answer are in its documents instead of {before}",
+    "rejection_rate": "of 100 questions without an answer it declines {now} instead of {before}",
+    "over_refusal_rate": "of 100 questions that have an answer it declines {now} instead of {before}",
+    "fake_adoption_rate": "of 100 false documents it falls for {now} instead of {before}",
+}
+_SAID_OF_THE_FIRST = {  # where k is 1
+    "recall": "of the right documents, {now} in 100 come first instead of {before}",
+    "hit": "for {now} in 100 questions the first document is a right one instead of {before}",
+    "precision": "for {now} in 100 questions the first document is a right one instead of {before}",
+}
+_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average instead of {before}"}
+
+_FIRST_MARGIN = {
+    "": "",
+    "yes": ", though by less than the margin",
+    "no": ", which is more than the margin",
+    "perhaps": ", perhaps more than the margin",
+}
+_OTHER_MARGINS = {
+    "": "",
+    "yes": " (by less than its margin)",
+    "no": " (by more than its margin)",
+    "perhaps": " (perhaps by more than its margin)",
+}
+
+
+def _topic(target: Target) -> _Topic:
+    """Return what the metrics of a target are about; a target that a user named is its own topic."""
+    name = target.name
+    return _TOPICS.get(target) or _Topic(name, f"is better at {name}", f"is worse at {name}")
+
+
+Grouped = dict[_Topic, list[MetricComparison]]
+
+
+def comparison_in_plain_words(comparison: Comparison) -> list[str]:
+    """The verdict, a sentence or two a topic: better, worse, no worse, inconclusive, the same."""
+    if not comparison.metrics:
+        return ["The runs have no metric in common."]
+    topics: Grouped = {}
+    every = (*_TOPICS.values(), *(_topic(metric.target) for metric in comparison.metrics))
+    for topic in dict.fromkeys(every):
+        members = [metric for metric in comparison.metrics if _topic(metric.target) == topic]
+        if members:
+            topics[topic] = members
+    sure = [
+        sentence
+        for verdicts in ({Verdict.BETTER}, _SIGNIFICANT, {Verdict.WORSE})
+        for topic, members in topics.items()
+        if verdicts == {metric.verdict for metric in members} & _SIGNIFICANT
+        for sentence in _sure(comparison, topic, members)
+    ]
+    if sure and not comparison.with_verdict(Verdict.WORSE):
+        sure.append("Nothing is significantly worse.")
+    sure += failures_in_words(comparison)
+    unsure = [*_unclear(comparison, topics), *_margins_left_open(topics), *_untested(comparison)]
+    return [*sure, *_no_worse(comparison), *unsure, *_same(topics)]
+
+
+def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricComparison]) -> list[str]:
+    """What is better, and what is worse, beyond chance; of a topic that has both, both."""
+    sentences = []
+    for verdict, what in ((Verdict.BETTER, topic.better), (Verdict.WORSE, topic.worse)):
+        found = [metric for metric in members if metric.verdict == verdict]
+        if not found:
+            continue
+        first = _most_telling(found)
+        others = [f"{one.name}{_OTHER_MARGINS[margin_kept(one)]}" for one in found if one is not first]
+        if first.unit == "s":
+            what = what.partition(" or ")[0]  # a time is about speed alone
+        too = f" {listed(others)} {'say' if len(others) > 1 else 'says'} so too." if others else ""
+        sentences.append(
+            f"{compared_names(comparison)[1]} {what}: {_said(first)}{_FIRST_MARGIN[margin_kept(first)]}. "
+            f"That is more than chance explains ({p_text(first.test.p_adjusted)}).{too}"
+        )
+    return sentences
+
+
+def _no_worse(comparison: Comparison) -> list[str]:
+    found = [
+        f"{metric.name} ({value_text(metric.margin.size, metric.unit)})"
+        for metric in comparison.with_verdict(Verdict.NO_WORSE)
+    ]
+    return [f"No worse than the margin allows: {listed(found)}."] if found else []
+
+
+def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
+    """Return the topics without a significant difference, and how many more questions they need."""
+    needed: dict[str, int | None] = {}
+    in_all: dict[str, int] = {}
+    nearest: dict[str, MetricComparison] = {}
+    for topic, members in topics.items():
+        verdicts = {metric.verdict for metric in members}
+        if Verdict.INCONCLUSIVE not in verdicts or verdicts & _SIGNIFICANT:
+            continue
+        unclear = [m for m in members if m.verdict is Verdict.INCONCLUSIVE and m.test.p_adjusted is not None]
+        if not unclear:
+            continue
+        # The first that needs no explanation, and not the one that looks best: that would be picking.
+        best = min(unclear, key=lambda metric: _template(metric) is None)
+        # Another metric of the topic may be no worse: then only these are inconclusive.
+        names = listed([metric.name for metric in unclear])
+        name = f"{topic.name} ({names})" if Verdict.NO_WORSE in verdicts else topic.name
+        nearest[name] = best
+        if best.margin.samples_needed is None:
+            needed[name] = _more_questions(best, comparison.repeats)
+        else:
+            named = unclear if Verdict.NO_WORSE in verdicts else [best]
+            in_all[name] = max(metric.margin.samples_needed or 0 for metric in named)
+    if not nearest:
+        return []
+    more = f"{_telling(needed)}{_ruling_out(in_all, len(nearest))}"
+    if len(nearest) == 1:
+        ((name, metric),) = nearest.items()
+        if _is_even(metric):
+            return [f"Inconclusive on {name}: on balance {_said(metric)}, but {_both_ways(metric)}.{more}"]
+        return [f"Inconclusive on {name}: {_said(metric)}, which may be chance.{more}"]
+    return [f"Inconclusive on {listed(list(nearest))}: the differences may be chance.{more}"]
+
+
+def _both_ways(metric: MetricComparison) -> str:
+    """ "40 gained and 40 lost; a difference of up to 0.1710 either way cannot be ruled out" """
+    gone = f"{metric.effect.wins:,} gained and {metric.effect.losses:,} lost"
+    if metric.effect.interval is None:
+        return gone
+    most = value_text(max(map(abs, metric.effect.interval)), metric.unit)
+    return f"{gone}; a difference of up to {most} either way cannot be ruled out"
+
+
+def _margins_left_open(topics: Grouped) -> list[str]:
+    """Where other metrics of a topic are sure, those that may have lost their margin all the same."""
+    found = [
+        metric.name
+        for members in topics.values()
+        if {metric.verdict for metric in members} & _SIGNIFICANT
+        for metric in members
+        if metric.verdict is Verdict.INCONCLUSIVE
+        and metric.margin.size is not None
+        and not metric.test.not_tested
+    ]
+    return [f"A loss of the margin cannot be ruled out in {listed(found)}."] if found else []
+
+
+def _untested(comparison: Comparison) -> list[str]:
+    """Return sentences on times of one run each, and on what could not be tested, with the reason."""
+    found = [
+        one
+        for one in comparison.metrics
+        if one.test.p_adjusted is None and one.verdict is Verdict.INCONCLUSIVE
+    ]
+    times = [one for one in found if one.target is TargetCategory.LATENCY]
+    told = [
+        f"Inconclusive on {_topic(one.target).name}: {_said(one)}, but {one.test.not_tested}."
+        for one in found
+        if one.target is not TargetCategory.LATENCY
+    ]
+    if times:
+        told.append(
+            f"Inconclusive on speed: {_said(times[0])}. The difference may come from the machine: there is "
+            "only one run of each system."
+        )
+    return told
+
+
+def _telling(needed: Mapping[str, int | None]) -> str:
+    """Return " About 200 more questions would settle speed, 2,000 would settle correctness. ..."."""
+    known = sorted((more, name) for name, more in needed.items() if more is not None)
+    near = [(more, name if len(needed) > 1 else "it") for more, name in known if more <= _FAR]
+    if not known:
+        return ""
+    if not near:
+        return f" Settling it would take more than {_FAR:,} more questions."
+    fewest, name = near[0]
+    others = "".join(f", {more:,} would settle {name}" for more, name in near[1:])
+    rest = f" The others need more than {_FAR:,}." if len(near) < len(known) else ""
+    return f" About {fewest:,} more questions would settle {name}{others}.{rest}"
+
+
+def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
+    """ " About 149 questions in all would rule out a loss of the margin, if there is no difference." """
+    if not in_all:
+        return ""
+    if min(in_all.values()) > _FAR:
+        return f" It would take more than {_FAR:,} questions to rule out a loss of the margin."
+    nearest_first = sorted(in_all, key=lambda name: in_all[name])
+    counts = [
+        f"{in_all[name]:,}" if in_all[name] <= _FAR else f"more than {_FAR:,}" for name in nearest_first
+    ]
+    if topics > 1:
+        counts = [f"{count} in {name}" for count, name in zip(counts, nearest_first, strict=True)]
+    first = counts[0].replace(" in ", " questions in all would rule out a loss of the margin in ", 1)
+    if topics == 1:
+        first = f"{counts[0]} questions in all would rule out a loss of the margin"
+    return f" About {', '.join([first, *counts[1:]])}, if there is no difference."
+
+
+def _more_questions(metric: MetricComparison, repeats: int) -> int | None:
+    """Return how many more would settle it, to two digits, if the difference is as observed."""
+    if metric.power.samples_needed is None:
+        return None
+    more = max(10, metric.power.samples_needed - metric.pairs // repeats)
+    step = int(10 ** max(1, len(str(more)) - 2))
+    return math.ceil(more / step) * step
+
+
+def _same(topics: Grouped) -> list[str]:
+    same = [
+        t.name for t, members in topics.items() if {metric.verdict for metric in members} == {Verdict.SAME}
+    ]
+    return [f"No change in {listed(same)}."] if same else []
+
+
+def _most_telling(metrics: Sequence[MetricComparison]) -> MetricComparison:
+    """One that can be said without its name if there is one, and of those the surest; no loss that is allowed
+    stands for one that is not."""
+    return min(
+        metrics,
+        key=lambda metric: (
+            margin_kept(metric) == "yes",
+            _template(metric) is None,
+            metric.test.p_adjusted or 0.0,
+        ),
+    )
+
+
+def _template(metric: MetricComparison) -> str | None:
+    family, _, k = metric.name.partition("[")[0].partition("@")
+    if k == "1" and family in _SAID_OF_THE_FIRST:
+        return _SAID_OF_THE_FIRST[family]
+    return (_SAID_IN_SECONDS if metric.unit == "s" else _SAID).get(family)
+
+
+def _said(metric: MetricComparison) -> str:
+    template, known = "{name} is {now} instead of {before}", _template(metric)
+    if known is None or metric.unit == "s":
+        template = known or template
+        now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
+    else:
+        template = f"{known} ({{name}})"
+        now, before = _of_100(metric.candidate, metric.baseline)
+    if _is_even(metric):
+        template = template.replace(" instead of {before}", ", as before")
+    return template.format(name=metric.name, now=now, before=before, k=metric.name.partition("@")[2])
+
+
+def _is_even(metric: MetricComparison) -> bool:
+    """Whether what some samples gained, others lost, to the last digit."""
+    return math.isclose(metric.candidate, metric.baseline, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def _of_100(now: float, before: float) -> tuple[str, str]:
+    digits = next((d for d in range(7) if f"{100 * now:.{d}f}" != f"{100 * before:.{d}f}"), 0)
+    return f"{100 * now:.{digits}f}", f"{100 * before:.{digits}f}"
+
+
+def _told_apart(now: float, before: float, unit: str) -> tuple[str, str]:
+    if unit == "s":
+        return value_text(now, unit), value_text(before, unit)
+    digits = next((d for d in range(2, 9) if f"{now:.{d}f}" != f"{before:.{d}f}"), 2)
+    return f"{now:.{digits}f}", f"{before:.{digits}f}"
+
+
+# What failed calls do to a comparison, in words: how many there were, and which verdicts rest on them.
+
+
+def failures_in_words(comparison: Comparison) -> list[str]:
+    """ "10 of 60 calls of new failed; each counts as wrong. The verdict on ... rests on that." """
+    scored = [one for one in comparison.metrics if one.target is not TargetCategory.LATENCY]
+    coverages = [(one.name, one.coverage) for one in scored]
+    a, b = compared_names(comparison)
+    counted = [
+        failed_calls(b, [(each.failed_candidate, each.calls_candidate, name) for name, each in coverages]),
+        failed_calls(a, [(each.failed_baseline, each.calls_baseline, name) for name, each in coverages]),
+    ]
+    told = [one for one in counted if one]
+    if not told:
+        return []
+    return [f"{listed(told)}; each counts as wrong.{_resting(scored)}"]
+
+
+def _resting(metrics: list[MetricComparison]) -> str:
+    """The verdicts that would not be sure, had what failed been answered."""
+    tested = [one for one in metrics if one.verdict.is_significant and one.effect.bounds is not None]
+    found = [one for one in tested if one.effect.bounds and one.effect.bounds[0] <= 0 <= one.effect.bounds[1]]
+    if not found:
+        return ""
+    if len(found) > 1:
+        return f" The verdicts on {listed([one.name for one in found])} rest on that."
+    bounds = bounds_text(found[0].effect.bounds, found[0].unit)
+    return (
+        f" The verdict on {found[0].name} rests on that: "
+        f"had they been answered, the difference could be anything from {bounds}."
+    )
+
+
+# The verdict on a metric as a table shows it: a loss within the margin is marked.
+
+
+def margin_kept(metric: MetricComparison) -> str:
+    """Return whether a significantly worse metric lost less than its margin: "yes", "no" or "perhaps".
+
+    "" for any other metric, and where there is no margin.
+    """
+    if metric.verdict != "worse" or metric.margin.within is None:
+        return ""
+    if metric.margin.within:
+        return "yes"
+    beyond = metric.margin.size is not None and abs(metric.effect.change) >= metric.margin.size
+    return "no" if beyond else "perhaps"
+
+
+def verdict_text(metric: MetricComparison) -> str:
+    """ "better", "worse", "worse, within margin", "no worse", "inconclusive" or "same"."""
+    return f"{metric.verdict}{', within margin' if margin_kept(metric) == 'yes' else ''}"
+
+
+# Where an interval alone would mislead: a word on why the verdict is another, or why none is shown.
+
+_SURE = 0.95
+
+
+def interval_notes(comparison: Comparison) -> list[str]:
+    """Sentences for the metrics whose interval and verdict seem to disagree, or have no interval."""
+    inconclusive = comparison.with_verdict(Verdict.INCONCLUSIVE)
+    limits = [(one, one.effect.interval) for one in inconclusive if one.effect.interval is not None]
+    unclear = [one for one, (low, high) in limits if low > 0 or high < 0]
+    by_holm = [metric for metric in unclear if _below(metric.test.p, comparison.alpha)]
+    rest = [metric for metric in unclear if metric.test.p is not None and metric not in by_holm]
+    # The interval is of 95% whatever alpha is: a test that agrees with it can still be stricter.
+    by_alpha = [metric for metric in rest if _below(metric.test.p, 1 - _SURE)]
+    by_test = [metric for metric in rest if metric not in by_alpha]
+    notes = []
+    if by_holm:
+        tests = sum(metric.test.p_adjusted is not None for metric in comparison.metrics)
+        told = [
+            f"{one.name} ({p_text(one.test.p)}, with Holm {p_text(one.test.p_adjusted)})" for one in by_holm
+        ]
+        notes.append(
+            f"{listed(told)}: the interval leaves out 0, but {tests} metrics were compared, and with that "
+            "many tests one may do so by chance."
+        )
+    if by_alpha:
+        told = [f"{one.name} ({p_text(one.test.p)})" for one in by_alpha]
+        notes.append(
+            f"{listed(told)}: the interval, which is of 95%, leaves out 0, but alpha asks for p below "
+            f"{comparison.alpha:g}."
+        )
+    for unit in ("samples", "clusters"):
+        found = [one for one in by_test if (one.test.clusters is None) == (unit == "samples")]
+        if found:
+            told = [f"{one.name} ({p_text(one.test.p)})" for one in found]
+            notes.append(
+                f"{listed(told)}: the interval leaves out 0, but too few {unit} differ for the test to be "
+                "sure."
+            )
+    return notes + [_alike_note(metric) for metric in comparison.metrics if _all_alike(metric)]
+
+
+def _alike_note(metric: MetricComparison) -> str:
+    others = 1 - (1 - _SURE) ** (1 / metric.pairs)  # the exact form of the rule of three
+    change = value_text(metric.effect.change, metric.unit)
+    too_few = ""
+    if metric.verdict is Verdict.INCONCLUSIVE and metric.test.p is not None:
+        too_few = f", and so few cannot make the test sure ({p_text(metric.test.p)})"
+    return (
+        f"{metric.name}: all {metric.pairs} samples differ by {change}, "
+        f"which gives no interval; up to {100 * others:.0f} in 100 other samples could behave otherwise"
+        f"{too_few}."
+    )
+
+
+def _all_alike(metric: MetricComparison) -> bool:
+    effect = metric.effect
+    return effect.no_spread and bool(effect.change) and metric.pairs in (effect.wins, effect.losses)
+
+
+def _below(p: float | None, alpha: float) -> bool:
+    return p is not None and p < alpha
+
+
+# What runs are called where they stand side by side: never two by the same letters.
+
+LONGEST = 60  # letters of a name in a sentence
+
+
+def compared_names(comparison: Comparison) -> tuple[str, str]:
+    """Baseline and candidate: their systems, or the ids of the runs where both are of one system."""
+    a, b = names_apart(
+        [comparison.baseline_system, comparison.candidate_system],
+        [comparison.baseline_id, comparison.candidate_id],
+    )
+    return a, b
+
+
+def names_of_runs(runs: Sequence[EvaluationRun]) -> list[str]:
+    """The same for any number of runs."""
+    return names_apart([run.system_name for run in runs], [run.evaluation_id for run in runs])
+
+
+def names_apart(systems: Sequence[str], run_ids: Sequence[str]) -> list[str]:
+    """The systems' names, or the runs' ids if two names are the same, or these with their number.
+
+    >>> names_apart(["rag", "rag"], ["monday", "tuesday"])
+    ['monday', 'tuesday']
+    """
+    for names in ([_flat(name) for name in systems], [_flat(name) for name in run_ids]):
+        if len(set(names)) == len(names):
+            return shortened(names, LONGEST)
+    return [f"{name} ({number})" for number, name in enumerate(shortened(names, LONGEST), start=1)]
+
+
+def shortened(names: Sequence[str], width: int) -> list[str]:
+    """Names cut to a width where they still differ; where they would not, to the least that they need.
+
+    >>> shortened(["bm25_clapnq_lastturn", "bm25_clapnq_rewrite"], 8)
+    ['bm25…urn', 'bm25…ite']
+    """
+    different = len(set(names))
+    for letters in range(width, max((len(name) for name in names), default=0)):
+        for cut in _cuts(names, letters):
+            short = [name if len(name) <= letters else cut(name) for name in names]
+            if len(set(short)) == different:
+                return short
+        if different < len(names):  # no cut can make them distinct
+            return [_head(name, letters) for name in names]
+    return list(names)
+
+
+def _cuts(names: Sequence[str], letters: int) -> Iterator[Callable[[str], str]]:
+    """Ways to cut a name, the most usual first: its end, its middle, all but where the names part."""
+    yield lambda name: _head(name, letters)
+    tail = (letters - 1) // 2
+    yield lambda name: f"{name[: letters - 1 - tail]}…{name[len(name) - tail :]}"
+    start = max(0, _shared(names) - 1)
+    yield lambda name: f"…{name[start : start + letters - 2]}…"
+
+
+def _shared(names: Sequence[str]) -> int:
+    """How many letters all names begin with."""
+    columns = enumerate(zip(*names, strict=False))
+    return next((place for place, letters in columns if len(set(letters)) > 1), min(map(len, names)))
+
+
+def _head(name: str, letters: int) -> str:
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+def _flat(name: str) -> str:
+    """On one line, and nothing that a terminal or a page would act on."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())

@@ -1,0 +1,1 @@
+"""Calling a system: policy, limits, attempts, executors."""

@@ -1,0 +1,579 @@
+"""How a system is called: on many samples by an executor, and on one sample with retries and checks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, Protocol, TypedDict, TypeGuard, TypeVar
+
+import msgspec
+
+from ...errors import DataError, RunStoppedError
+from ..dataset import plain
+from ..rag_interface import RAGSystemProtocol, as_outputs
+from ..redaction import without_secrets
+from ..types import (
+    END_TO_END,
+    PAIR,
+    STORED_OUTPUT,
+    TIMES_LEFT_OUT,
+    TRUE_LABEL,
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    split_timings,
+)
+from .policy import CallPolicy, Gate, Limits, kind_of
+
+Item = TypeVar("Item")
+
+MOST_LEFT_BEHIND = 512
+_CLEAN_UP_SECONDS = 0.5  # for a cancelled coroutine; after that it is left behind
+
+
+class Executor(Protocol):
+    """Calls a function on each item.
+
+    Yields (place, result) as the results arrive, in any order. The result of a call that raised or timed
+    out is its exception. The function may return an awaitable. The items may be an endless iterator:
+    only a window of them is taken before the first results are yielded. A call that raises RunStoppedError
+    ends the map: no further item is taken, the calls under way are finished and yielded, then the error is
+    raised. Closing the generator stops at once.
+    """
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]: ...
+
+
+class SerialExecutor:
+    """Calls one after the other, in this thread."""
+
+    concurrency = 1
+
+    def __init__(self, *, timeout: float | None = None) -> None:
+        self.timeout = timeout
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        for place, item in enumerate(items):
+            result = outcome(call, item, self.timeout)
+            if isinstance(result, RunStoppedError):
+                raise result
+            yield place, result
+
+
+def executor_name(executor: Any) -> str:
+    """Return the name of an executor's class, also if it is wrapped in one that warms it up."""
+    while (inner := getattr(executor, "executor", None)) is not None:
+        executor = inner
+    return type(executor).__name__
+
+
+def window(concurrency: int) -> int:
+    """Return how many items may be under way: enough that no worker waits for the consumer of results."""
+    return 2 * concurrency + 8
+
+
+def through_a_window(
+    items: Iterable[Item],
+    size: int | Callable[[], int],
+    send: Callable[[int, Item], None],
+    receive: Callable[[], tuple[int, Any]],
+) -> Iterator[tuple[int, Any]]:
+    """Send items and yield the results, with at most `size` items under way."""
+    limit = size if callable(size) else lambda: size
+    source = enumerate(items)
+    under_way = 0
+    more = True
+    stopped: RunStoppedError | None = None
+    while True:
+        while more and under_way < limit():
+            pair = next(source, None)
+            if pair is None:
+                more = False
+            else:
+                send(*pair)
+                under_way += 1
+        if not under_way:
+            break
+        place, result = receive()
+        under_way -= 1
+        if isinstance(result, RunStoppedError):
+            stopped, more = stopped or result, False
+        else:
+            yield place, result
+    if stopped is not None:
+        raise stopped
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Return whether a call is to be awaited: a coroutine function, or an object with `is_async`."""
+    return inspect.iscoroutinefunction(call) or getattr(call, "is_async", False) is True
+
+
+def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
+    """Return the result of one call, awaited if need be, or the exception that it ended with."""
+
+    def run() -> Any:
+        result = call(item)
+        return awaited(result) if inspect.isawaitable(result) else result
+
+    try:
+        return run() if timeout is None else within(timeout, run)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
+        return error
+
+
+def awaited(awaitable: Awaitable[Any]) -> Any:
+    """Return the result of an awaitable, waited for in this thread."""
+
+    async def wait() -> Any:
+        return await awaitable
+
+    return asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
+
+
+@cache
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return one event loop in its own thread: it works in notebooks, and clients keep their connections."""
+    loop = asyncio.new_event_loop()
+    # The thread's frame keeps the tasks alive: at its exit, the interpreter would throw an exception into
+    # each task that is left behind, and one that swallows everything would run for ever.
+    arguments = (loop, _left_behind.tasks)
+    threading.Thread(target=_run_loop, args=arguments, name="auepora-loop", daemon=True).start()
+    return loop
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop, kept: set[asyncio.Task[Any]]) -> None:
+    loop.run_forever()
+
+
+class _LeftBehind:
+    """Counts the threads and tasks that still work on calls which have timed out."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self.tasks: set[asyncio.Task[Any]] = set()  # a loop alone does not keep them
+
+    def add(self, change: int) -> None:
+        with self._lock:
+            self._count += change
+
+    def add_task(self, task: asyncio.Task[Any]) -> None:
+        self.add(1)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(lambda _: self.add(-1))
+
+    def __int__(self) -> int:
+        return self._count
+
+
+_left_behind = _LeftBehind()
+
+
+def threads_left_behind() -> int:
+    """Return the number of hung calls whose threads, or tasks, still exist."""
+    return int(_left_behind)
+
+
+def _check_hanging_calls() -> None:
+    if threads_left_behind() >= MOST_LEFT_BEHIND:
+        raise RunStoppedError(
+            f"stopped: {MOST_LEFT_BEHIND} calls hang and have not come back; each holds a thread or a task. "
+            "Give the system a timeout of its own, or use the executor `processes`, which ends them."
+        )
+
+
+def within(seconds: float, function: Callable[[], Any]) -> Any:
+    """Call a function in a thread that can be left behind: a hung call must not block the run."""
+    _check_hanging_calls()
+    lock = threading.Lock()
+    box: list[tuple[bool, Any]] = []
+    abandoned = False
+
+    def work() -> None:
+        try:
+            result = (True, function())
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread below
+            result = (False, error)
+        with lock:
+            box.append(result)
+            if abandoned:
+                _left_behind.add(-1)
+
+    thread = threading.Thread(target=work, name="auepora-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    with lock:
+        if not box:
+            abandoned = True
+            _left_behind.add(1)
+            raise TimeoutError(f"no answer within {seconds:g} s")
+    succeeded, value = box[0]
+    if succeeded:
+        return value
+    raise value
+
+
+async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> Any:
+    """Do the same for a coroutine: after the timeout it is cancelled, and left behind if it does not end."""
+    _check_hanging_calls()
+    task = asyncio.ensure_future(_settled(start))
+    try:
+        await asyncio.wait([task], timeout=seconds)
+        is_late = not task.done()
+        if is_late:
+            task.cancel()
+            await asyncio.wait([task], timeout=_CLEAN_UP_SECONDS)
+    finally:
+        if not task.done():
+            task.cancel()
+            _left_behind.add_task(task)
+    if is_late:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    if task.cancelled():
+        raise asyncio.CancelledError
+    value, error = task.result()
+    if error is not None:
+        raise error
+    return value
+
+
+async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    # A task that ends with SystemExit would end the loop, and the error of one left behind is never read.
+    try:
+        return await start(), None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again by the caller
+        return None, error
+
+
+# The call of a system on one sample: timed, retried, checked, and with its failures recorded.
+
+
+class NoTimeWarning(UserWarning):
+    """A system reports a duration of its calls that is not a time."""
+
+
+class SystemCall:
+    """Calls a system on a sample and returns its output, or one with the error.
+
+    Raises only RunStoppedError, when the policy allows no further call. An object rather than a function, so
+    that it can be sent to another process if the system can.
+    """
+
+    def __init__(self, system: RAGSystemProtocol, top_k: int, policy: CallPolicy | None = None) -> None:
+        self.system, self.top_k, self.policy = system, top_k, policy or CallPolicy()
+        self.limits = Limits(self.policy)
+        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+        # A system that talks to an endpoint keeps the time of each attempt itself.
+        self._timeout = None if getattr(system, "keeps_time", False) is True else self.policy.timeout
+        self._odd_time_warnings = iter((True,))  # one; `next` gives it to the first thread that asks
+
+    def __call__(self, sample: EvaluationSample) -> Any:
+        attempts = self._attempts(sample)
+        return attempts if self.is_async else _finished(attempts)
+
+    def __reduce__(self) -> Any:
+        # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
+        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None, breaker_after=None)
+        sent = replace(sent, clock=replace(sent.clock, on_wait=None))
+        return SystemCall, (self.system, self.top_k, sent), {"_odd_time_warnings": iter(())}
+
+    def shared_by(self, workers: int) -> SystemCall:
+        """Return the call for one of several processes, with its share of the pace."""
+        paces = ("requests_per_minute", "tokens_per_minute")
+        shares = {name: getattr(self.policy, name) for name in paces}
+        cut = {name: value / workers for name, value in shares.items() if value is not None}
+        return SystemCall(self.system, self.top_k, replace(self.policy, **cut))
+
+    def made_elsewhere(self, result: Any) -> None:
+        """Count a call that another process made; RunStoppedError comes from `limits.check`."""
+        if not isinstance(result, SystemOutputs):
+            self.limits.failed(type(result).__name__, calls=1)
+        elif result.error is not None:
+            message = f"{result.error.type}: {result.error.message}"
+            self.limits.failed(message, calls=attempts_of(result))
+        else:
+            self.limits.answered(result, calls=attempts_of(result))
+            self._warn_of_odd_time(result)
+
+    async def _attempts(self, sample: EvaluationSample) -> SystemOutputs:
+        """Make the attempts that the policy allows. Only an async system is ever awaited."""
+        trial = _Trial(sample, self.limits)
+        gate = self.limits.gate
+        while True:
+            ticket = await self._admitted(gate) if gate else 0
+            error: BaseException | None = None
+            start = perf_counter()
+            try:
+                if (pause := self.limits.reserve()) > 0:
+                    await self._pause(pause)
+                    start = perf_counter()
+                raw = await self._called_async(sample) if self.is_async else self._called(sample)
+                output = checked_output(raw, perf_counter() - start)
+            except RunStoppedError:
+                raise
+            except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
+                error = caught
+            finally:
+                if gate:
+                    gate.leave(ticket, error)
+            if error is None:
+                self._warn_of_odd_time(output)
+                return trial.answered(output)
+            wait = trial.failed(error, perf_counter() - start)
+            if wait is None:
+                return trial.given_up(error, perf_counter() - start)
+            await self._pause(wait)
+
+    def _warn_of_odd_time(self, output: SystemOutputs) -> None:
+        """Warn, once, that a reported end_to_end is not a time and was replaced by our own measurement."""
+        odd = output.extra.get(TIMES_LEFT_OUT)
+        if isinstance(odd, dict) and END_TO_END in odd and next(self._odd_time_warnings, False):
+            warnings.warn(
+                f"The system reports {odd[END_TO_END]!s:.40} seconds as end_to_end, which cannot be a time. "
+                "The time measured around the call is used instead, in every output with times_left_out in "
+                "its `extra`.",
+                NoTimeWarning,
+                stacklevel=3,
+            )
+
+    async def _admitted(self, gate: Gate) -> int:
+        ticket = gate.enter()
+        return await asyncio.wrap_future(ticket) if self.is_async else ticket.result()
+
+    async def _pause(self, seconds: float) -> None:
+        if self.is_async:
+            await self.limits.pause_async(seconds)
+        else:
+            self.limits.pause(seconds)
+
+    def _called(self, sample: EvaluationSample) -> Any:
+        def run() -> Any:
+            raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+            return awaited(raw) if inspect.isawaitable(raw) else raw
+
+        return run() if self._timeout is None else within(self._timeout, run)
+
+    async def _called_async(self, sample: EvaluationSample) -> Any:
+        run: Any = self.system.run
+        if self._timeout is None:
+            return await run(as_shown(sample), top_k=self.top_k)
+        return await within_async(self._timeout, lambda: run(as_shown(sample), top_k=self.top_k))
+
+
+def _finished(call: Coroutine[Any, Any, SystemOutputs]) -> SystemOutputs:
+    """Run a coroutine that awaits nothing: this needs no event loop."""
+    try:
+        call.send(None)
+    except StopIteration as ended:
+        output: SystemOutputs = ended.value
+        return output
+    raise RuntimeError("a call that should have blocked has waited instead")
+
+
+class _Trial:
+    """The attempts at one sample."""
+
+    def __init__(self, sample: EvaluationSample, limits: Limits) -> None:
+        self._sample, self._limits = sample, limits
+        self._records: list[AttemptRecord] = []
+
+    def answered(self, output: SystemOutputs) -> SystemOutputs:
+        self._limits.answered(output)
+        if not self._records:
+            return output
+        return replace(output, extra={**output.extra, ATTEMPTS: self._records})
+
+    def failed(self, error: BaseException, seconds: float) -> float | None:
+        """Record a failed attempt. Return the seconds until the next one, or None if it was the last.
+
+        RunStoppedError if a stop was requested before the next one: the sample has no outcome yet.
+        """
+        record: AttemptRecord = {
+            "sample": self._sample.sample_id,
+            "attempt": len(self._records) + 1,
+            "kind": kind_of(error),
+            "type": type(error).__name__,
+            "message": _message(error),
+            "seconds": seconds,
+        }
+        if self._limits.policy.names(error):
+            record["named"] = True  # the user says that it may pass, also when the run is resumed
+        self._records.append(record)
+        attempt = len(self._records)
+        if not self._limits.policy.tries_again(error, attempt):
+            return None
+        if self._limits.halted:
+            raise self._limits.refusal()
+        if self._limits.stopped:
+            return None
+        return self._limits.policy.wait(error, attempt)
+
+    def given_up(self, error: BaseException, seconds: float) -> SystemOutputs:
+        """Return the output of a sample that failed for good."""
+        output = failed_output(error, seconds)
+        self._limits.failed(f"{type(error).__name__}: {_message(error)[:200]}")
+        return replace(output, extra={ATTEMPTS: self._records})
+
+
+def _message(error: BaseException) -> str:
+    text = str(error).encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be written
+    return " ".join(without_secrets(text).split())[:2000]
+
+
+def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:
+    """Return an empty output with the error. It has no timings: crashing is not answering fast."""
+    if isinstance(error, BaseException):
+        failure = Failure(type(error).__name__, _message(error), seconds)
+    else:
+        failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}", seconds)
+    return SystemOutputs([], Response(""), error=failure)
+
+
+def checked_output(raw: Any, seconds: float) -> SystemOutputs:
+    """Return the output of a system with ranks and times checked; raise DataError if it cannot be stored."""
+    output = as_outputs(raw)
+    if not isinstance(output.response, Response) or not isinstance(output.response.text, str):
+        raise DataError("the answer", f"is not text but {output.response!r:.60}.")
+    hits = [_checked_hit(hit) for hit in output.retrieved]
+    if len({hit.rank for hit in hits}) < len(hits):
+        ranks = [hit.rank for hit in hits[:10]]
+        raise DataError(
+            "retrieved", f"two documents have the same rank: {ranks}.", fix="Number them 1, 2, 3, ..."
+        )
+    for name, value in output.timings.items():
+        is_number = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+        if not is_number:
+            raise DataError(f"timings[{name!r}]", f"is not a number of seconds: {value!r:.60}.")
+    # A copy: the system may return the same object again.
+    times, odd = split_timings({END_TO_END: seconds, **output.timings})
+    times.setdefault(END_TO_END, seconds)
+    own = _without_reserved_names(output.extra)
+    checked = replace(
+        output,
+        retrieved=sorted(hits, key=lambda hit: hit.rank),
+        timings=times,
+        extra={**own, **odd} if odd else own,
+    )
+    try:
+        _encoder.encode(checked)
+    except (UnicodeEncodeError, RecursionError, OverflowError, TypeError, ValueError) as error:
+        # What JSON cannot hold (a lone surrogate, a list that contains itself) fails its sample, not the run.
+        raise DataError("the output", f"cannot be written as JSON: {error!s:.100}.") from error
+    return checked
+
+
+def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
+    doc, rank = hit.doc, hit.rank
+    if not isinstance(doc.doc_id, str) or not isinstance(doc.text, str):
+        raise DataError("retrieved", f"the document {doc.doc_id!r:.60} needs strings as id and as text.")
+    if type(rank) is not int:
+        if isinstance(rank, bool) or not isinstance(rank, Integral):
+            raise DataError(
+                "retrieved", f"the rank {rank!r:.60} is not a whole number.", fix="Use 1, 2, 3, ..."
+            )
+        rank = int(rank)
+    score = float(hit.score)
+    if type(hit) is RetrievedDocument:  # `replace` takes ten times as long, and this is done for every hit
+        return RetrievedDocument(doc, score, rank)
+    return replace(hit, rank=rank, score=score)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=plain)
+
+# What a system gets of a labelled sample: its question, never its label or anything that reveals it. The true
+# label, the notes, the rubric and the hint are for the score and for people. A detector that got them would
+# only show that it can read.
+
+_HARMLESS_LABELS = ("scenario", "risk_tier", PAIR)
+
+
+def without_answers(
+    sample: EvaluationSample, *, stored: bool = True, sample_id: str | None = None
+) -> EvaluationSample:
+    """Return a copy without the true label, notes, rubric, hint, or reference; with `sample_id` if not None.
+
+    The stored answer stays, unless `stored` is False: it is what a detector judges.
+    """
+    answer = sample.metadata.get(STORED_OUTPUT) if stored else None
+    return replace(
+        sample,
+        sample_id=sample.sample_id if sample_id is None else sample_id,
+        labels={name: sample.labels[name] for name in _HARMLESS_LABELS if name in sample.labels},
+        metadata={} if answer is None else {STORED_OUTPUT: answer},
+        reference_answer=None,
+    )
+
+
+def as_shown(sample: EvaluationSample) -> EvaluationSample:
+    """Return the sample as a system gets it: without answers if it has a true label."""
+    return without_answers(sample) if TRUE_LABEL in sample.labels else sample
+
+
+# What a run records in an output about its call, under names that a system cannot set.
+
+ATTEMPTS, CACHED = "attempts", "cached"
+_RESERVED = frozenset({ATTEMPTS, CACHED})
+
+
+class AttemptRecord(TypedDict, total=False):
+    """A failed attempt, as outputs store it."""
+
+    sample: str
+    attempt: int
+    kind: str
+    type: str
+    message: str
+    seconds: float
+    named: bool  # `retry_on` has its class
+
+
+def _without_reserved_names(extra: dict[str, Any]) -> dict[str, Any]:
+    """Return the `extra` of a system; `system_` is put before names that are reserved for the run.
+
+    >>> _without_reserved_names({"cached": 0, "model": "m"})
+    {'model': 'm', 'system_cached': 0}
+    """
+    if not isinstance(extra, dict) or _RESERVED.isdisjoint(extra):
+        return extra
+    kept = {name: value for name, value in extra.items() if name not in _RESERVED}
+    for name in sorted(_RESERVED & extra.keys()):
+        free = f"system_{name}"
+        while free in kept:
+            free = f"system_{free}"
+        kept[free] = extra[name]
+    return kept
+
+
+def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:
+    """Return the records of failed attempts. Old journals may have a list of the system under this name."""
+    records = extra.get(ATTEMPTS)
+    if not isinstance(records, list):
+        return []
+    return [record for record in records if isinstance(record, dict) and _is_attempt(record)]
+
+
+def _is_attempt(record: Mapping[str, object]) -> TypeGuard[AttemptRecord]:
+    return isinstance(record.get("kind"), str) and isinstance(record.get("attempt"), int)
+
+
+def attempts_of(output: SystemOutputs) -> int:
+    """Return how many calls an output took, by its own records."""
+    return len(failed_attempts(output.extra)) + (output.error is None)
+
+
+def is_from_cache(output: SystemOutputs) -> bool:
+    """Return whether an answer was made by another run."""
+    return output.extra.get(CACHED) is True

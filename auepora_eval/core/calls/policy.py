@@ -1,0 +1,662 @@
+"""The call policy: what happens to calls that hang or fail, how many may be made, and how fast.
+
+policy = CallPolicy(timeout=30, retries=4, requests_per_minute=600, max_cost=5.0, price_input=0.001)
+AueporaEvaluator(system, plan, executor=ThreadExecutor(concurrency=16), policy=policy)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import queue
+import random
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from ...errors import CallError, DataError, RunStoppedError
+from ..types import SystemOutputs
+from .resources import reported_count
+
+T = TypeVar("T")
+# The kinds of failure that another attempt may fix.
+PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
+PUSHED_BACK = ("rate_limited", "timeout")
+
+
+@dataclass(frozen=True)
+class CallClock:
+    """Time and chance, so that a test need not wait for either.
+
+    Without a sleep of its own, waits are real, and end when the run is to stop. `on_wait` gets each wait.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] | None = None
+    sleep_async: Callable[[float], Awaitable[None]] | None = None
+    chance: Callable[[], float] = random.random
+    on_wait: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True)
+class CallPolicy:
+    """How a system is called on one sample, and when the run is to stop. Seconds, US dollars.
+
+    `timeout` is for each attempt. A failure whose kind (or whose exception's class) is in `retry_on` is
+    retried up to `retries` times, after a random wait of up to `backoff`, twice that, and so on, or after the
+    time that the server requests; and again when the run is resumed. `retry_on=(*PASSING, "ModelLoading")`
+    adds a class. A DataError is never retried: the same call gives the same error.
+
+    `max_calls` (attempts), `max_tokens` and `max_cost` end the run when they are spent. Tokens are those
+    that outputs report (`input_tokens`, `output_tokens`, `total_tokens` in `extra`). Where they do not, there
+    is a warning and the run continues. `breaker_after` ends it after this many consecutive failed samples.
+    `adaptive` is the initial number of concurrent calls: it is halved when the endpoint pushes back, and
+    grows again while it answers (executors threads and async).
+    """
+
+    timeout: float | None = None
+    retries: int = 0
+    backoff: float = 0.5
+    longest_wait: float = 30.0
+    longest_retry_after: float = 120.0
+    retry_on: tuple[str, ...] = PASSING
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    price_input: float | None = None
+    price_output: float | None = None
+    breaker_after: int | None = None
+    adaptive: int | None = None
+    clock: CallClock = field(default_factory=CallClock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positive = ("timeout", "requests_per_minute", "tokens_per_minute", "breaker_after", "adaptive")
+        for name in positive:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise DataError(name, f"must be a positive number, not {value}.")
+        for name in ("retries", "backoff", "longest_wait", "max_calls", "max_tokens", "max_cost"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise DataError(name, f"must not be negative: {value}.")
+        if self.max_cost is not None and self.price_input is None and self.price_output is None:
+            raise DataError("max_cost", "needs prices.", fix="Give price_input and price_output.")
+
+    def tries_again(self, error: BaseException, attempt: int) -> bool:
+        """Return whether another attempt follows the one with this number (1, 2, ...)."""
+        if attempt > self.retries or isinstance(error, DataError | RunStoppedError):
+            return False
+        if isinstance(error, CallError) and error.lasting:
+            return False
+        return kind_of(error) in self.retry_on or self.names(error)
+
+    def names(self, error: BaseException) -> bool:
+        """Return whether `retry_on` has the class of an error, or one of its base classes."""
+        if isinstance(error, DataError | RunStoppedError):
+            return False
+        return any(kind.__name__ in self.retry_on for kind in type(error).__mro__)
+
+    def wait(self, error: BaseException, attempt: int) -> float:
+        """Return the seconds until the next attempt: full jitter, or what the server requests."""
+        requested = requested_pause(error)
+        if requested is not None:
+            return min(requested, self.longest_retry_after) + self.clock.chance() * self.backoff
+        longest: float = min(self.longest_wait, self.backoff * 2.0 ** min(attempt - 1, 30))
+        return self.clock.chance() * longest
+
+    def retried(self, call: Callable[[], T]) -> tuple[T, int]:
+        """Return the value of a call and the number of attempts; raise the last error if all of them failed.
+
+        For single calls outside a run: no budget, pace or breaker counts them.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return call(), attempt
+            except Exception as error:
+                if not self.tries_again(error, attempt):
+                    if isinstance(error, CallError):
+                        error.attempts = attempt
+                    raise
+                pause = self.wait(error, attempt)
+            (self.clock.sleep or time.sleep)(pause)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return what kind of failure an exception is, as error records name it.
+
+    >>> kind_of(TimeoutError()), kind_of(ConnectionResetError()), kind_of(KeyError())
+    ('timeout', 'connection', 'system_exception')
+    """
+    if isinstance(error, CallError):
+        return error.kind
+    if isinstance(error, DataError):
+        return "data"
+    return _foreign_kind(error) or "system_exception"
+
+
+# Errors of other HTTP clients (requests, httpx, ...), recognised by their names and attributes: no client is
+# imported. How a 429 or another status of our own endpoints is classified is in models/http.py (`_refusal`).
+
+# Classes by their names, or by their package and name where the name alone is ambiguous.
+_TIMEOUTS = frozenset(
+    "Timeout TimeoutException TimeoutError APITimeoutError ConnectTimeoutError ReadTimeoutError".split()
+)
+_CONNECTIONS = frozenset(
+    """ConnectionError APIConnectionError NetworkError RemoteProtocolError NewConnectionError
+    ChunkedEncodingError ClientConnectionError ClientPayloadError urllib3.ProtocolError http.IncompleteRead
+    ssl.SSLError socket.gaierror""".split()
+)
+_UNTRUSTED = frozenset({"ssl.SSLCertVerificationError"})
+_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
+
+
+def _foreign_kind(error: BaseException, *, depth: int = 4) -> str | None:
+    """Return what kind of failure the exception of a client is; None if it cannot be recognised."""
+    status = _status(error)
+    if status is not None:
+        if status in (408, 429):
+            return "rate_limited" if status == 429 else "timeout"
+        return "http_5xx" if status >= 500 else "http_4xx"
+    names = {name for kind in type(error).__mro__ for name in _names(kind)}
+    if names & _UNTRUSTED or "CERTIFICATE_VERIFY_FAILED" in _text(error):
+        return "tls"
+    if isinstance(error, TimeoutError) or names & _TIMEOUTS:
+        return "timeout"
+    unreachable = isinstance(error, OSError) and error.errno in _UNREACHABLE
+    if isinstance(error, ConnectionError) or unreachable or names & _CONNECTIONS:
+        return "connection"
+    reason = _attribute(error, "reason")  # urllib's URLError wraps another error
+    return _foreign_kind(reason, depth=depth - 1) if isinstance(reason, BaseException) and depth else None
+
+
+def requested_pause(error: BaseException) -> float | None:
+    """Return the seconds that a server requested to wait, if the exception has them."""
+    value = _attribute(error, "retry_after")
+    if value is None:
+        for headers in (_attribute(_attribute(error, "response"), "headers"), _attribute(error, "headers")):
+            get = _attribute(headers, "get")
+            if callable(get):
+                value = get("Retry-After") or get("retry-after")  # a plain dict has it in one spelling
+                break
+    return None if value is None or isinstance(value, bool) else retry_after(str(value), time.time())
+
+
+def retry_after(value: str | None, now: float) -> float | None:
+    """Return the seconds that a Retry-After header requests, as a number or a date; None if it is neither.
+
+    >>> retry_after("7", 0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 45.0), retry_after("soon", 0)
+    (7.0, 15.0, None)
+    """
+    from email.utils import parsedate_to_datetime
+
+    text = (value or "").strip()
+    try:
+        seconds = float(text) if text[:1].isdigit() else parsedate_to_datetime(text).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, seconds) if seconds < float("inf") else None
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status of an error, by the attribute names that clients use."""
+    if not isinstance(error, Exception):
+        return None  # SystemExit has a `code` too, which is not a status
+    for thing in (error, _attribute(error, "response")):
+        for name in ("status_code", "status", "code"):
+            status = _attribute(thing, name)
+            if isinstance(status, int) and 400 <= status < 600:
+                return int(status)
+    return None
+
+
+def _names(kind: type) -> tuple[str, str]:
+    return kind.__name__, f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - a property of a foreign exception may raise anything
+        return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - its own code runs here
+        return ""
+
+
+# The state of a policy during a run: pace, budget, breaker, and how many calls are made at a time.
+
+
+class Limits:
+    """The state of a policy during a run. Safe to use from several threads."""
+
+    def __init__(self, policy: CallPolicy) -> None:
+        self.policy = policy
+        self.gate = Gate(policy.adaptive) if policy.adaptive else None
+        self.spent = Spent()
+        self.before: Mapping[str, float] = {}  # spent by earlier sessions: max_calls, max_tokens, max_cost
+        self.on_warm_up: Callable[[Spent], None] | None = None  # gets the cost, which no output reports
+        self.on_halt: list[Callable[[], None]] = []  # may run in a signal handler
+        self.stopped = ""  # why no further call may be made
+        self.halted = False  # a stop was requested: samples without an outcome are left for another session
+        self._warm_up_calls = 0
+        self._warms_up = False
+        self._lock = threading.Lock()
+        self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
+        self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
+        self._failures_in_a_row = 0
+        self._budget = ""  # the same as `stopped`, if a budget is spent
+        self._alarm = Alarm()
+
+    def halt(self) -> None:
+        """Allow no further call, on request. For signal handlers: it takes no lock."""
+        self.halted = True
+        self.stopped = self.stopped or "somebody asked for it"
+        self._alarm.ring()
+        for react in self.on_halt:
+            react()
+
+    def pause(self, seconds: float) -> None:
+        """Wait before a call; raise RunStoppedError as soon as the call is not to be made any more."""
+        clock = self.policy.clock
+        if clock.on_wait is not None:
+            clock.on_wait(seconds)
+        (clock.sleep or self._alarm.wait)(seconds)
+        self._check_alarm()
+
+    async def pause_async(self, seconds: float) -> None:
+        """Do the same in a task."""
+        clock = self.policy.clock
+        if clock.on_wait is not None:
+            clock.on_wait(seconds)
+        await (clock.sleep_async or self._alarm.wait_async)(seconds)
+        self._check_alarm()
+
+    def reserve(self) -> float:
+        """Count a call and return the seconds until it may be made; RunStoppedError if it may not."""
+        with self._lock:
+            self._check_budget()
+            self.spent.calls += 1
+            if not self._paced:
+                return 0.0
+            now = self.policy.clock.now()
+            return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self._usual_tokens()))
+
+    def check(self, under_way: int = 0) -> None:
+        """Raise RunStoppedError if no call may be made beside those under way, which are not counted yet."""
+        most = self.policy.max_calls
+        with self._lock:
+            self._check_budget()
+            if most is not None and under_way and self._calls_made() + under_way >= most:
+                raise _refusal(self._calls_are_spent(most))
+
+    def answered(self, output: SystemOutputs, *, calls: int = 0) -> None:
+        """Count a sample that was answered, and the calls that another process made for it."""
+        with self._lock:
+            self.spent.calls += calls
+            self._failures_in_a_row = 0
+            usual = self._usual_tokens() if self._paced else 0.0
+            tokens = self.spent.add(output, self.policy)
+            if self._paced:
+                self._tokens.correct(tokens - usual)
+
+    def failed(self, message: str, *, calls: int = 0) -> None:
+        """Count a sample that failed for good."""
+        with self._lock:
+            self.spent.calls += calls
+            if self._warms_up:
+                return  # a model that was still loading is not down
+            self._failures_in_a_row += 1
+            limit = self.policy.breaker_after
+            if limit is not None and self._failures_in_a_row >= limit:
+                last = message.rstrip(". ")
+                self.stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
+                self._alarm.ring()
+
+    def refusal(self) -> RunStoppedError:
+        """Return the error of a call that may not be made."""
+        return _refusal(self.stopped)
+
+    def _check_budget(self) -> None:
+        if not self.stopped:
+            self.stopped = self._budget = self._spent_budget()
+        if self.stopped:
+            raise self.refusal()
+
+    def _spent_budget(self) -> str:
+        """Return which budget is spent; empty if none is."""
+        policy, before = self.policy, self.before.get
+        if policy.max_calls is not None and self._calls_made() >= policy.max_calls:
+            return self._calls_are_spent(policy.max_calls)
+        used = self.spent.tokens + before("max_tokens", 0)
+        if policy.max_tokens is not None and used >= policy.max_tokens:
+            return f"{used:,.10g} tokens were used, of a budget of {policy.max_tokens:,}"
+        cost = self.spent.cost(policy) + before("max_cost", 0.0)
+        if policy.max_cost is not None and cost >= policy.max_cost:
+            return f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
+        return ""
+
+    def _check_alarm(self) -> None:
+        # A budget that is spent during the wait does not matter: this call is counted already.
+        if self._alarm.rang:
+            raise self.refusal()
+
+    def _calls_made(self) -> int:
+        return int(self.spent.calls + self.before.get("max_calls", 0))
+
+    def _calls_are_spent(self, most: int) -> str:
+        made = self._calls_made()
+        warm = f", {self._warm_up_calls:,} of them by the warm-up" if self._warm_up_calls else ""
+        more = f" ({made:,} were made)" if made > most else ""
+        return f"the budget of {most:,} calls is used up{warm}{more}"
+
+    def _usual_tokens(self) -> float:
+        """Return the mean tokens of a call so far: those of the next one are not known before it is made."""
+        return self.spent.tokens / self.spent.reporting if self.spent.reporting else 0.0
+
+    @contextmanager
+    def warming_up(self) -> Iterator[None]:
+        """Count the cost of the calls within the block, but not their failures."""
+        before = replace(self.spent)
+        self._warms_up = True
+        try:
+            yield
+        finally:
+            self._warms_up = False
+            spent = self.spent.less(before)
+            self._warm_up_calls += spent.calls
+            if self.on_warm_up is not None and (spent.calls or spent.tokens):
+                self.on_warm_up(spent)
+
+    def warn_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
+        """Yield the results. Warn, at once and at the end, of answers that a limit cannot count."""
+        is_warned = False
+        stop: RunStoppedError | None = None
+        try:
+            for result in results:
+                if self.spent.uncounted and not is_warned:
+                    is_warned = True
+                    self._warn(self.spent.in_words(self.policy))
+                yield result
+        except RunStoppedError as error:
+            stop = error
+        if self.spent.uncounted > 1:
+            counts = f"{self.spent.uncounted:,} of {self.spent.answers:,} answers"
+            self._warn(f"{counts} could not be counted in full for {_limits(self.policy)}.")
+        if stop is None:
+            return
+        with self._lock:
+            if self._budget:  # calls that were under way have added to it since
+                self.stopped = self._budget = self._spent_budget()
+                stop = self.refusal()
+        raise stop
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(message, UncountedUsageWarning, stacklevel=4)
+
+
+def _refusal(reason: str) -> RunStoppedError:
+    return RunStoppedError(f"stopped: {reason}. Finished samples are kept.")
+
+
+class Pace:
+    """A rate per minute, spread evenly: each call waits for its turn, so that no minute has more."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds_each = 60.0 / per_minute if per_minute else 0.0
+        self._free_at = float("-inf")
+
+    def reserve(self, now: float, amount: float) -> float:
+        """Return the seconds until the caller's turn."""
+        if not self._seconds_each:
+            return 0.0
+        start = max(now, self._free_at)
+        self._free_at = start + amount * self._seconds_each
+        return start - now
+
+    def correct(self, difference: float) -> None:
+        """Add what was used beyond the reserved amount, or less."""
+        self._free_at += difference * self._seconds_each
+
+
+class Gate:
+    """Limits the concurrent calls: fewer when the endpoint pushes back, more while it answers."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._size = float(most)
+        self._inside = 0
+        self._epoch = 0
+        self._waiting: deque[Future[int]] = deque()
+        self._lock = threading.Lock()
+        self.lowest = most
+
+    @property
+    def size(self) -> int:
+        """Return how many calls may be inside now."""
+        return int(self._size)
+
+    def enter(self) -> Future[int]:
+        """Return a future that is done when the call may be made; its result goes back to `leave`."""
+        ticket: Future[int] = Future()
+        with self._lock:
+            self._waiting.append(ticket)
+            admitted = self._admitted()
+        _open(admitted)
+        return ticket
+
+    def leave(self, epoch: int, error: BaseException | None) -> None:
+        """Admit the next call. An error that means "too many" halves the size."""
+        with self._lock:
+            self._inside -= 1
+            if error is None:
+                self._size = min(self._most, self._size + 1 / self._size)
+            elif kind_of(error) in PUSHED_BACK and epoch == self._epoch:
+                # Once for all calls that were inside when it happened: they were too many together.
+                self._size = max(1.0, self._size / 2)
+                self._epoch += 1
+                self.lowest = min(self.lowest, self.size)
+            admitted = self._admitted()
+        _open(admitted)
+
+    def _admitted(self) -> list[tuple[Future[int], int]]:
+        admitted = []
+        while self._waiting and self._inside < self.size:
+            ticket = self._waiting.popleft()
+            if ticket.set_running_or_notify_cancel():  # False: its caller has stopped waiting
+                self._inside += 1
+                admitted.append((ticket, self._epoch))
+        return admitted
+
+
+def _open(admitted: list[tuple[Future[int], int]]) -> None:
+    # Outside the lock: the callback of a waiting call may run at once, in this thread.
+    for ticket, epoch in admitted:
+        ticket.set_result(epoch)
+
+
+# The cost of calls, by the counts in their outputs: the sums that budgets are checked against.
+
+_NOTHING = "reports no tokens"
+
+
+class UncountedUsageWarning(UserWarning):
+    """A limit on tokens or money is set, and calls do not report what they used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens that one output reports; None where it does not."""
+
+    sent: float | None = None
+    written: float | None = None
+    total: float | None = None
+
+    @classmethod
+    def of(cls, output: SystemOutputs) -> Tokens:
+        """Return the counts in the `extra` of an output, or in the metadata of its response."""
+        if not output.extra and not output.response.metadata:
+            return cls()
+        names = ("input_tokens", "output_tokens", "total_tokens")
+        return cls(*(reported_count(output, name) for name in names))
+
+    def known(self) -> tuple[float, str]:
+        """Return the reported tokens, and what is lacking, in words."""
+        parts = (self.sent or 0) + (self.written or 0)
+        if self.total is not None:  # some servers count reasoning tokens only in the total
+            return max(self.total, parts), ""
+        if self.sent is not None and self.written is not None:
+            return parts, ""
+        if self.sent is not None:
+            return self.sent, "reports only input_tokens"
+        return (0, _NOTHING) if self.written is None else (self.written, "reports only output_tokens")
+
+    def priced(self, policy: CallPolicy) -> tuple[float, float, str]:
+        """Return the tokens to pay for at either price, and what is lacking, in words."""
+        sent, written, price = self.sent, self.written, policy.price_input
+        if sent is None and written is None:
+            if self.total is None:
+                return 0, 0, _NOTHING
+            if price is None or price != policy.price_output:
+                return 0, 0, "reports only total_tokens, and the two prices differ"
+            return self.total, 0, ""
+        if self.total is not None:  # the missing count is the rest
+            sent = max(0, self.total - (written or 0)) if sent is None else sent
+            written = max(0, self.total - sent) if written is None else written
+        lacking = _lacking("input_tokens", sent, price)
+        return sent or 0, written or 0, lacking or _lacking("output_tokens", written, policy.price_output)
+
+
+def _lacking(name: str, count: float | None, price: float | None) -> str:
+    if count is None:
+        return f"does not report {name}" if price else ""
+    return f"has {name}, which have no price" if count and price is None else ""
+
+
+@dataclass
+class Spent:
+    """Calls and tokens, as far as outputs report them, and what those cost."""
+
+    calls: int = 0
+    tokens: float = 0
+    input_tokens: float = 0  # to pay for at either price
+    output_tokens: float = 0
+    answers: int = 0
+    reporting: int = 0  # answers that report any tokens
+    uncounted: int = 0  # answers that a limit of the policy could not count in full
+    lacking: str = ""  # of the first of those, in words
+
+    def add(self, output: SystemOutputs, policy: CallPolicy) -> float:
+        """Count an answer and return the tokens that it reports."""
+        reported = Tokens.of(output)
+        tokens, lacks_tokens = reported.known()
+        sent, written, lacks_cost = reported.priced(policy)
+        self.tokens += tokens
+        self.input_tokens += sent
+        self.output_tokens += written
+        self.answers += 1
+        self.reporting += lacks_tokens != _NOTHING
+        lacking = lacks_tokens if policy.max_tokens is not None or policy.tokens_per_minute else ""
+        if policy.max_cost is not None:
+            lacking = lacking or lacks_cost
+        if lacking:
+            self.uncounted += 1
+            self.lacking = self.lacking or lacking
+        return tokens
+
+    def cost(self, policy: CallPolicy) -> float:
+        """Return the cost in US dollars. Prices are per 1,000 tokens."""
+        sent = self.input_tokens * (policy.price_input or 0.0)
+        return (sent + self.output_tokens * (policy.price_output or 0.0)) / 1000
+
+    def sums(self) -> dict[str, float]:
+        """Return the counts by name."""
+        return {name: getattr(self, name) for name in ("calls", "tokens", "input_tokens", "output_tokens")}
+
+    def less(self, before: Spent) -> Spent:
+        """Return what was spent since `before`."""
+        earlier = before.sums()
+        return Spent(**{name: value - earlier[name] for name, value in self.sums().items()})  # type: ignore[arg-type]
+
+    def add_sums(self, sums: Mapping[str, object]) -> None:
+        """Add the counts of a record; a value that is not a number is ignored."""
+        for name in self.sums():
+            value = sums.get(name)
+            if isinstance(value, int | float) and 0 <= value < float("inf"):
+                setattr(self, name, getattr(self, name) + value)
+
+    def in_words(self, policy: CallPolicy) -> str:
+        """Return the warning about the first answer that a limit cannot count."""
+        how = "" if self.lacking == _NOTHING else " exactly"
+        return (
+            f"An answer {self.lacking}, so {_limits(policy)} cannot be enforced{how}. The run continues. To "
+            "limit it in any case, set --budget-calls (max_calls)."
+        )
+
+
+def _limits(policy: CallPolicy) -> str:
+    """Return the limits that depend on reported tokens, by their flags and names."""
+    caps = {
+        "--budget-tokens (max_tokens)": policy.max_tokens,
+        "--budget-cost (max_cost)": policy.max_cost,
+        "--tpm (tokens_per_minute)": policy.tokens_per_minute,
+    }
+    return " and ".join(name for name, value in caps.items() if value is not None)
+
+
+class Alarm:
+    """Ends waits early, once and for all, when the run is to stop.
+
+    Ringing takes no lock, so that a signal handler may do it, even during a wait of its own thread.
+    """
+
+    def __init__(self) -> None:
+        self.rang = False
+        self._wakes: set[Callable[[], None]] = set()
+
+    def ring(self) -> None:
+        """End all waits, also those that are yet to start."""
+        self.rang = True
+        for wake in list(self._wakes):
+            wake()
+
+    def wait(self, seconds: float) -> None:
+        """Wait in this thread."""
+        woken: queue.SimpleQueue[None] = queue.SimpleQueue()  # its `put` may interrupt its own `get`
+        with self._waking(lambda: woken.put(None)), suppress(queue.Empty):
+            if not self.rang:
+                woken.get(timeout=seconds)
+
+    async def wait_async(self, seconds: float) -> None:
+        """Wait in this task."""
+        loop = asyncio.get_running_loop()
+        woken = asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed: no task waits there
+                loop.call_soon_threadsafe(woken.set)
+
+        with self._waking(wake), suppress(TimeoutError):
+            if not self.rang:
+                await asyncio.wait_for(woken.wait(), seconds)
+
+    @contextmanager
+    def _waking(self, wake: Callable[[], None]) -> Iterator[None]:
+        # Before `rang` is read: a ring in between would be missed.
+        self._wakes.add(wake)
+        try:
+            yield
+        finally:
+            self._wakes.discard(wake)

@@ -1,0 +1,194 @@
+"""Show values and texts: numbers as text, and text from models and files made safe for its place.
+
+The places are a terminal, Markdown, LaTeX and HTML.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+# Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
+_UNSAFE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def terminal_text(text: object) -> str:
+    """Return text that a terminal can only show, never obey."""
+    return _UNSAFE.sub("", str(text).replace("\r\n", "\n")).encode("utf-8", "replace").decode("utf-8")
+
+
+def terminal_line(text: object, limit: int = 300) -> str:
+    """Return the same text on one line, cut to `limit` characters."""
+    flat = " ".join(terminal_text(text).split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+# Markdown. GitHub and others turn much into links and mentions that no escape prevents: names after an @,
+# addresses, issue numbers, commit hashes, entities that spell one of these. Inside code nothing is linked. So
+# a word that is not certainly plain is shown as code, together with its neighbours that are not plain either.
+
+# Characters without effect in Markdown once stars and underscores are escaped: letters, numbers, punctuation;
+# an @ inside a metric's name, the brackets of an interval, a colon after a word or in a time, "<0.001".
+_PLAIN = re.compile(
+    r"(?:[^\x00-\x7f]|[\w.,;!?()%+=/'\"*>-]"
+    r"|(?<=\w)@(?=\w+(?![\w@-])(?!\.\w))"
+    r"|(?<=[\w)\]'\"%]):(?=$|[)'\",])|(?<=\d):(?=\d)"
+    r"|\[(?=[-+\d])|(?<=\d)\](?=$|[,.;)])"
+    r"|<(?=\d|$))*"
+)
+# Plain characters that become a link nevertheless: addresses, commits, issues (GH-12) and advisories.
+_LINKS = re.compile(
+    r"www\.|ghsa-|(?<![a-z])(?:gh|cve)-\d|(?<!\w)[0-9a-f]{7,64}(?!\w)|(?<!\w)[!%](?=\w)", re.IGNORECASE
+)
+_LINE_START = re.compile(r"^([#>=]|[-+](?!\d)|\d+(?=[.)](?:\s|$)))")
+_EMPHASIS = re.compile(r"\*|(?<![^\W_])_|_(?![^\W_])")
+_JOINERS = "\u200c\u200d"  # join letters in Persian and Hindi, and emoji: invisible, but needed
+
+
+def markdown_text(text: str) -> str:
+    """Return a sentence for Markdown in which names from files link nowhere and mention nobody."""
+    return _LINE_START.sub(_escape_line_start, markdown_cell(text))
+
+
+def markdown_cell(text: str) -> str:
+    """Return the same for anywhere but the start of a line, where a heading or a list could begin."""
+    flat = " ".join(visible_text(text).split())
+    # A bar ends a table cell even inside code, so it is escaped and stays outside of code.
+    return "\\|".join(_markdown_words(part) for part in flat.split("|"))
+
+
+def visible_text(text: str) -> str:
+    """Return text without control characters and without those that change the reading direction."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" or letter in _JOINERS else " " * letter.isspace()
+        for letter in text
+    )
+
+
+def _escape_line_start(match: re.Match[str]) -> str:
+    start = match[1]
+    # "1." begins a list: the backslash belongs between the number and its dot.
+    return f"{start}\\" if start.isdigit() else f"\\{start}"
+
+
+def _markdown_words(text: str) -> str:
+    groups = groupby(text.split(" "), key=_is_plain)
+    return " ".join(_escaped(" ".join(words)) if plain else _code(" ".join(words)) for plain, words in groups)
+
+
+def _is_plain(word: str) -> bool:
+    return _PLAIN.fullmatch(word) is not None and _LINKS.search(word) is None
+
+
+def _escaped(text: str) -> str:
+    return _EMPHASIS.sub(r"\\\g<0>", text.replace("<", "&lt;"))
+
+
+def _code(text: str) -> str:
+    """Return text in more backticks than it has in a row; punctuation after it stays outside."""
+    inner = text.rstrip(",.;:") or text
+    fence = "`" * (1 + max(map(len, re.findall("`+", inner)), default=0))
+    edge = " " if inner.startswith("`") or inner.endswith("`") else ""
+    return f"{fence}{edge}{inner}{edge}{fence}{text.removeprefix(inner)}"
+
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "µ": r"\textmu{}",
+    "↓": r"$\downarrow$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def latex_text(text: str) -> str:
+    """Return text that LaTeX prints as it is, on one line.
+
+    >>> latex_text("recall@5_top & more")
+    'recall@5\\\\_top \\\\& more'
+    """
+    flat = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return "".join(_LATEX_SPECIAL.get(sign, sign) for sign in flat)
+
+
+def html_text(text: str) -> str:
+    """Return text that a page can only show, in the direction in which it was written."""
+    import html
+
+    return html.escape(visible_text(text))
+
+
+# Numbers, intervals and lists as the text of a cell or a sentence.
+
+NOT_MEASURED = "n/a"
+TOO_FEW = "too few"  # samples to detect any change
+
+
+def number_or_null(value: float) -> float | None:
+    """Return a value for JSON, which has neither NaN nor infinity: None if nothing was measured."""
+    return value if math.isfinite(value) else None
+
+
+def value_text(value: float | None, unit: str = "", *, signed: bool = False) -> str:
+    """Return a value with four decimals, a time with its unit, "n/a" if nothing was measured."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    # A difference shows its sign even if it is positive.
+    sign = "+" if signed else ""
+    if unit != "s":
+        return f"{value:{sign}.4f}"
+    name, factor = _time_unit(value)
+    return f"{value * factor:{sign}.3g} {name}"
+
+
+def interval_text(interval: Sequence[float] | None, unit: str = "", *, signed: bool = False) -> str:
+    """Return the limits with one decimal less than a value has: they are not more precise than that.
+
+    An interval without width is shown as "-": samples that are all alike say nothing about others.
+    """
+    if not interval or interval[0] == interval[-1]:
+        return "-"
+    sign = "+" if signed else ""
+    if unit != "s":
+        return f"[{', '.join(f'{limit:{sign}.3f}' for limit in interval)}]"
+    # Both limits have the unit of the larger one.
+    name, factor = _time_unit(max(interval, key=abs))
+    return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {name}"
+
+
+def _time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit in which a time is easiest to read, and how many of it make a second."""
+    units = (("s", 1.0), ("ms", 1e3))
+    return next(((unit, factor) for unit, factor in units if abs(seconds) * factor >= 1), ("µs", 1e6))
+
+
+def bounds_text(bounds: Sequence[float | None] | None, unit: str = "") -> str:
+    """Return the range of the value if the failures had been scored, from the lowest to the highest."""
+    if not bounds:
+        return "-"
+    return " to ".join("unbounded" if bound is None else value_text(bound, unit) for bound in bounds)
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def p_text(p: float | None) -> str:
+    """Return "p = 0.012", for a sentence."""
+    if p is None or math.isnan(p):
+        return "no p"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def p_cell(p: float | None) -> str:
+    """Return the p-value for a column of its own; "-" if there was no test."""
+    if p is None or math.isnan(p):
+        return "-"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,243 @@
+"""One table for everything that is shown as rows and columns, with a renderer for each place it is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+
+from .display import html_text, latex_text, markdown_cell, markdown_text, terminal_line
+
+Row = Sequence[str]
+
+DEFAULT_WIDTH = 80  # columns, where the width of the terminal is unknown
+_ROOMY = 100  # columns from which two spaces separate the cells of a row
+_NOTE_LIMIT = 2000  # characters
+# ANSI escape sequences; used only where the output is a terminal.
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows of text, with a title above and notes below.
+
+    A row with a single cell is a heading for the rows after it. The columns in `numeric`, counted from 0,
+    are aligned to the right. Cells may contain anything, such as model output: each renderer escapes them.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Row]
+    title: str = ""
+    notes: Sequence[str] = field(default=())
+    numeric: Container[int] = ()
+
+    def __str__(self) -> str:
+        return self.to_terminal(terminal_width())
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_terminal(self, width: int = DEFAULT_WIDTH, *, bold: bool = False) -> str:
+        """Return the table as plain text; only its last column is wrapped, between words.
+
+        If the other columns do not fit, the cells of a row are printed below each other: nothing is cut off.
+        """
+        table = _with_terminal_text(self)
+        lines = _wrapped(table.title, width) if table.title else []
+        lines += _aligned(table, width, bold=bold) if _least_width(table) <= width else _stacked(table, width)
+        for note in table.notes:
+            lines += _wrapped(note, width)
+        return "\n".join(lines)
+
+    def only(self, places: Sequence[int]) -> Table:
+        """Return the table with some of its columns."""
+        return replace(
+            self,
+            headings=[self.headings[place] for place in places],
+            rows=[[row[place] for place in places] for row in self.rows],
+            numeric=[new for new, place in enumerate(places) if place in self.numeric],
+        )
+
+    def fits(self, width: int) -> bool:
+        """Whether a terminal of this width can show the rows as columns."""
+        return _least_width(_with_terminal_text(self)) <= width
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table; the title is a heading, each note a paragraph."""
+        lines = [
+            _markdown_row(self.headings),
+            "|" + "|".join("-" * (len(h) + 2) for h in self.headings) + "|",
+        ]
+        lines += [_markdown_row(_padded(self, row)) for row in self.rows]
+        parts = [f"### {markdown_text(self.title)}"] if self.title else []
+        return "\n\n".join([*parts, "\n".join(lines), *map(markdown_text, self.notes)])
+
+    def to_latex(self) -> str:
+        """Return a LaTeX table in the style of booktabs; title and notes are its caption."""
+        alignment = "".join("r" if place in self.numeric else "l" for place in range(len(self.headings)))
+        lines = [
+            "% needs \\usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{{alignment}}}",
+            r"\toprule",
+            _latex_row(self.headings),
+            r"\midrule",
+            *(_latex_row(_padded(self, row)) for row in self.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+        caption = " ".join(latex_text(text) for text in (self.title, *self.notes) if text)
+        return "\n".join([*lines, *([rf"\caption{{{caption}}}"] if caption else []), r"\end{table}"])
+
+    def to_json(self) -> str:
+        """Return one JSON document: title, headings, rows and notes."""
+        document = {
+            "title": self.title,
+            "headings": list(self.headings),
+            "rows": [list(row) for row in self.rows],
+            "notes": list(self.notes),
+        }
+        return json.dumps(document, ensure_ascii=False, indent=2)
+
+    def to_html(self) -> str:
+        """Return an HTML table without styles of its own, except for the alignment of numbers."""
+        caption = f"<caption>{html_text(self.title)}</caption>" if self.title else ""
+        head = "".join(_html_cell("th", heading, place, self) for place, heading in enumerate(self.headings))
+        body = "\n".join(_html_row(self, row) for row in self.rows)
+        table = f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+        return "\n".join([table, *(f"<p>{html_text(note)}</p>" for note in self.notes)])
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal, or DEFAULT_WIDTH if there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+
+
+def columns(text: str) -> int:
+    """Return how many terminal columns a text takes: a Chinese character two, a combining accent none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
+        for letter in text
+    )
+
+
+def _with_terminal_text(table: Table) -> Table:
+    """Return the table with every text on one line and safe for a terminal."""
+    return Table(
+        headings=[terminal_line(heading) for heading in table.headings],
+        rows=[[terminal_line(cell) for cell in row] for row in table.rows],
+        title=terminal_line(table.title),
+        notes=[terminal_line(note, _NOTE_LIMIT) for note in table.notes],
+        numeric=table.numeric,
+    )
+
+
+def _widths(table: Table) -> list[int]:
+    """Return the width of each column, were nothing wrapped; headings of groups may be wider."""
+    rows = [table.headings, *(row for row in table.rows if not _is_group(table, row))]
+    return [max(columns(row[place]) for row in rows) for place in range(len(table.headings))]
+
+
+def _least_width(table: Table) -> int:
+    """Return the width below which the rows do not fit: only the last column can be wrapped."""
+    rows = [table.headings, *(row for row in table.rows if not _is_group(table, row))]
+    # A word is never broken, so the longest one decides.
+    longest_word = max(columns(word) for row in rows for word in (row[-1] or " ").split(" "))
+    fixed = _widths(table)[:-1]
+    return sum(fixed) + longest_word + len(fixed)
+
+
+def _is_group(table: Table, row: Row) -> bool:
+    """Whether a row is a heading for the rows after it."""
+    return len(row) == 1 < len(table.headings)
+
+
+def _padded(table: Table, row: Row) -> list[str]:
+    return [*row, *[""] * (len(table.headings) - len(row))]
+
+
+def _aligned(table: Table, width: int, *, bold: bool) -> list[str]:
+    """Return the rows as aligned columns below their headings and a line."""
+    gap = "  " if width >= _ROOMY else " "
+    widths = _widths(table)
+    # The headings of groups widen the first column, as far as there is space.
+    group_width = max((columns(row[0]) for row in table.rows if _is_group(table, row)), default=0)
+    spare = width - _least_width(table) - (len(gap) - 1) * len(widths)
+    widths[0] += max(0, min(group_width - widths[0], spare))
+    indent = sum(widths[:-1]) + len(gap) * (len(widths) - 1)
+    # In a roomy table one column stays free at the right edge.
+    widths[-1] = min(widths[-1], width - indent - (len(gap) - 1))
+
+    def lines_of(row: Row) -> list[str]:
+        if _is_group(table, row):
+            return _wrapped(row[0], width)
+        *first, last = row
+        start = "".join(_aligned_cell(table, place, cell, widths) + gap for place, cell in enumerate(first))
+        pieces = [_aligned_cell(table, len(first), piece, widths) for piece in _wrapped(last, widths[-1])]
+        return [((" " * indent if number else start) + piece).rstrip() for number, piece in enumerate(pieces)]
+
+    lines = [_emphasised(line, bold=bold) for line in lines_of(table.headings)]
+    lines.append("─" * (indent + widths[-1] + len(gap) - 1))
+    for row in table.rows:
+        lines += [_emphasised(line, bold=bold and _is_group(table, row)) for line in lines_of(row)]
+    return lines
+
+
+def _aligned_cell(table: Table, place: int, cell: str, widths: Sequence[int]) -> str:
+    space = " " * (widths[place] - columns(cell))
+    return space + cell if place in table.numeric else cell + space
+
+
+def _emphasised(line: str, *, bold: bool) -> str:
+    return f"{_BOLD}{line}{_PLAIN}" if bold else line
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text, broken between words; at least one line."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if columns(longer) <= width or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _stacked(table: Table, width: int) -> list[str]:
+    """Return the cells of each row below each other, for a terminal that is too narrow for columns."""
+    import textwrap
+
+    lines: list[str] = []
+    for row in table.rows:
+        lines += textwrap.wrap(row[0], width, break_on_hyphens=False) or [""]
+        for heading, cell in zip(table.headings[1:], row[1:], strict=False):
+            text = f"{heading}: {cell}"
+            lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
+    return lines
+
+
+def _markdown_row(cells: Row) -> str:
+    return "| " + " | ".join(map(markdown_cell, cells)) + " |"
+
+
+def _latex_row(cells: Row) -> str:
+    return " & ".join(map(latex_text, cells)) + r" \\"
+
+
+def _html_row(table: Table, row: Row) -> str:
+    if _is_group(table, row):
+        return f'<tr><th colspan="{len(table.headings)}">{html_text(row[0])}</th></tr>'
+    return f"<tr>{''.join(_html_cell('td', cell, place, table) for place, cell in enumerate(row))}</tr>"
+
+
+def _html_cell(tag: str, cell: str, place: int, table: Table) -> str:
+    style = ' style="text-align:right"' if place in table.numeric else ""
+    return f"<{tag}{style}>{html_text(cell)}</{tag}>"

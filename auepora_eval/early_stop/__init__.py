@@ -1,0 +1,1 @@
+"""Stopping a run early, as soon as the result is clear."""

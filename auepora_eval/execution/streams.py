@@ -1,0 +1,71 @@
+"""Streams whose reader may go away: the exit code of `auepora gate ... | head` is that of the gate."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+
+class Lasting:
+    """A stream that drops what is written after its reader has gone away.
+
+    A command that stopped there would not reach its verdict, nor store anything.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        # Asked now: a terminal that was closed does not say any more that it is one.
+        self._is_terminal = stream.isatty()
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self._drop_or_raise(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._drop_or_raise(error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _drop_or_raise(self, error: OSError) -> None:
+        closed = self._is_terminal and error.errno == errno.EIO  # a terminal that was closed; else a bad disk
+        if not closed and not isinstance(error, BrokenPipeError):
+            raise error
+        self._drop()
+
+    def _drop(self) -> None:
+        """Connect the stream to the null device, which also takes its buffer."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, self._stream.fileno())
+        except OSError:  # a stream without a file of its own
+            self._stream = Path(os.devnull).open("w")  # noqa: SIM115 - for the life of the process
+        finally:
+            os.close(nowhere)
+
+
+@contextmanager
+def lasting_streams() -> Iterator[None]:
+    """Let the readers of stdout and stderr go away within the block."""
+    before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    lasting = {name: cast(TextIO, Lasting(stream)) for name, stream in before.items()}
+    for name, stream in lasting.items():
+        setattr(sys, name, stream)
+    try:
+        yield
+    finally:
+        for name, stream in lasting.items():
+            if getattr(sys, name) is stream:  # echo sets it to None if nothing can be written to it
+                stream.flush()
+                setattr(sys, name, before[name])

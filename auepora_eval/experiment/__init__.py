@@ -1,0 +1,1 @@
+"""A/B experiments: assignment, tests, verdict, report."""

@@ -1,0 +1,371 @@
+"""An experiment: variants are ordinary runs, stored as `<experiment>-<variant>`, and then tested together.
+
+systems = {"small": small_chunks, "large": large_chunks}
+outcome = run_experiment(load_experiment("chunks.config.yaml"), dataset, systems, storage)
+outcome.verdict.winner, outcome.verdict.reason
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..comparison.paired_tests import is_of_time
+from ..comparison.unpaired import RunScores, scores_by_run
+from ..core.dataset import EvaluationDataset, canonical_json
+from ..core.plan import EvaluationPlan, Survey
+from ..core.runner import AueporaEvaluator, OnOutput, name_of
+from ..core.scoring import Tally
+from ..core.settings import BUDGETS
+from ..core.types import EvaluationRun
+from ..errors import StorageError, UnknownNameError
+from ..io.config.experiment import SPLIT, Experiment, Variant, load_experiment
+from ..io.datasets.predictions import MISSING_PREDICTION
+from ..metrics.parse import parse_metric
+from ..runs.evaluation import (
+    OutputCache,
+    PredictionRecord,
+    Predictions,
+    predictions_at,
+    score_predictions,
+)
+from ..runs.journal.journal import HEADER, read_header, stored_places
+from ..runs.store.state import RUN_FILES, read_results
+from ..runs.store.storage import EvaluationResultsStorage
+from .assignment import AssignedSamples, RatioCheck, ratio_check
+from .decision import Decision, PairTest, decide, pair_tests
+
+Source = AueporaEvaluator | Predictions
+# Settings that change no answer; the fingerprint of the dataset covers the samples.
+_OF_NO_ANSWER = ("cache", "out", "limit")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found. `every_side` has what each metric says of each variant, failures counted."""
+
+    experiment: Experiment
+    runs: Mapping[str, EvaluationRun]
+    primary: str
+    tests: Sequence[PairTest]
+    every_side: Mapping[str, Mapping[str, RunScores]]
+    tallies: Mapping[str, Tally]
+    ratio: RatioCheck | None
+    verdict: Decision
+
+    @property
+    def sides(self) -> Mapping[str, RunScores]:
+        """What the primary metric says of each variant."""
+        return self.every_side[self.primary]
+
+    def is_measured(self, metric: str) -> bool:
+        """Whether a metric measured anything at all in some variant."""
+        return any(side.measured for side in self.every_side[metric].values())
+
+    def value(self, metric: str, variant: str) -> float | None:
+        """A variant's value, failed answers counted as the worst; None where no variant has any."""
+        value = self.every_side[metric][variant].value
+        return value if self.is_measured(metric) and math.isfinite(value) else None
+
+    def interval(self, metric: str, variant: str) -> tuple[float, float] | None:
+        """The 95% interval of a variant's value, failed answers counted as the worst."""
+        side, run = self.every_side[metric][variant], self.runs[variant]
+        # The stored interval leaves failures out; without any, it is the same and needs no resamples.
+        interval = side.interval(run.seed) if side.failed else run.result(metric).interval
+        return None if interval is None else (float(interval[0]), float(interval[1]))
+
+    def unpredicted(self, variant: str) -> int:
+        """How many samples the variant's file of predictions has no line for."""
+        return _unpredicted(self.tallies[variant])
+
+
+def read_experiment(path: str | Path, experiment_id: str | None = None) -> Experiment:
+    """Read the experiment of a file and check its metrics; all errors are reported together."""
+    return load_experiment(path, experiment_id, wrong_metric=_wrong_metric, wrong_rail=_wrong_rail)
+
+
+def experiment_plan(experiment: Experiment) -> EvaluationPlan:
+    """The metrics of an experiment: the primary one, the secondary ones, and those of the guardrails."""
+    rails = (rail.metric for rail in experiment.guard_rails)
+    names = (experiment.primary_metric, *experiment.secondary_metrics, *rails)
+    metrics = [parse_metric(name) for name in names]
+    # By name: a guardrail may be on a metric that is primary or secondary as well.
+    return EvaluationPlan(list({metric.name: metric for metric in metrics}.values()))
+
+
+def run_id(experiment: Experiment, variant: Variant) -> str:
+    """The id under which the run of a variant is stored."""
+    return f"{experiment.experiment_id}-{variant.variant_id}"
+
+
+def samples_of(experiment: Experiment, variant: Variant, dataset: EvaluationDataset) -> EvaluationDataset:
+    """The samples that a variant is asked: all of them, or its share."""
+    if experiment.assignment != SPLIT:
+        return dataset
+    return AssignedSamples(dataset, experiment.experiment_id, variant.variant_id, experiment.shares)
+
+
+def run_experiment(
+    experiment: Experiment,
+    dataset: EvaluationDataset,
+    systems: Mapping[str, Any],
+    storage: EvaluationResultsStorage,
+    *,
+    top_k: int = 5,
+    seed: int = 0,
+    resume: bool = False,
+    force: bool = False,
+) -> Outcome:
+    """Run every variant, by its id in `systems`, and decide. With `resume`, stored answers are kept."""
+    plan = experiment_plan(experiment)
+    for variant in experiment.variants:
+        source = AueporaEvaluator(systems[variant.variant_id], plan, top_k=top_k, seed=seed)
+        run_variant(experiment, variant, source, dataset, storage, resume=resume, force=force)
+    return analyse_experiment(experiment, storage, seed=seed)
+
+
+def run_variant(
+    experiment: Experiment,
+    variant: Variant,
+    source: Source,
+    dataset: EvaluationDataset,
+    storage: EvaluationResultsStorage,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    retry_failed: bool = False,
+    force: bool = False,
+    on_output: OnOutput | None = None,
+    cache: OutputCache | None = None,
+) -> bool:
+    """Run one variant, or resume it; return False if no system had to be called.
+
+    With `resume`, predictions are read once more, and metrics that a finished run lacks are scored on its
+    stored outputs; with `retry_failed` its failures are tried again. Samples that came to the dataset since
+    are asked if there is a `cache`, which has the answers to the others.
+    """
+    name, about = run_id(experiment, variant), {"experiment": identity(experiment, variant)}
+    samples = samples_of(experiment, variant, dataset)
+    plan = experiment_plan(experiment)
+    survey = Survey.of(samples, plan)
+    state = stored_state(storage, name, about["experiment"], survey.sha256, plan)
+    calls = isinstance(source, AueporaEvaluator)
+    if not force:
+        check_same_variant(state, name, answers_known=cache is not None or not calls)
+    if state is not State.NOTHING and not resume and not force:
+        what = "exists already. Resume it (--resume), or start again (--force)."
+        raise StorageError(f"{storage.run_folder(name)} {what}")
+    mends = (
+        retry_failed and state is State.FINISHED and not storage.state(name).is_complete(retry_failed=True)
+    )
+    if resume and state is State.FINISHED and calls and not mends:
+        return False
+    again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS, State.OTHER_SAMPLES))
+    if isinstance(source, AueporaEvaluator):
+        source.configuration = {**source.configuration, **about}
+        if on_output is not None:
+            source.on_output = on_output
+        if resume and state is State.LACKS_METRICS:
+            score_again(source, samples, plan, storage, name)
+            return False
+        storage.evaluate(
+            source,
+            samples,
+            evaluation_id=name,
+            resume=resume and (state is State.STARTED or mends),
+            retry_failed=retry_failed,
+            force=again,
+            cache=cache,
+            survey=survey,
+        )
+        return True
+    plan.validate_counts(survey.counts, survey.size)
+    # Against the whole dataset: a file of predictions may cover the samples of all variants.
+    source.check_known_samples(Survey.of(dataset).ids)
+    record = PredictionRecord(
+        storage.state(name),
+        samples,
+        source,
+        system_name=variant.variant_id,
+        force=again,
+        on_output=on_output,
+    )
+    score_predictions(record, plan, top_k=source.longest or 5, seed=seed, configuration=about)
+    return True
+
+
+def identity(experiment: Experiment, variant: Variant) -> dict[str, object]:
+    """What a run must have in common with the variant that it is to be one of."""
+    settings = {**experiment.plan, **variant.settings}
+    settings_of_run: dict[str, object] = {
+        "experiment_id": experiment.experiment_id,
+        "variant_id": variant.variant_id,
+        "settings": {key: value for key, value in settings.items() if key not in _OF_NO_ANSWER},
+        "arguments": dict(variant.arguments),
+        "assignment": experiment.assignment,
+    }
+    if experiment.assignment == SPLIT:
+        # Other shares would assign other samples to the variant.
+        settings_of_run["shares"] = experiment.shares
+    # Through JSON, so that it equals what is read from a file: tuples become lists there.
+    return dict(msgspec.json.decode(canonical_json(settings_of_run)))
+
+
+def analyse_experiment(
+    experiment: Experiment, storage: EvaluationResultsStorage, *, seed: int = 0
+) -> Outcome:
+    """The verdict on variants that were all run."""
+    names = {metric.name for metric in experiment_plan(experiment).metrics}
+    runs = {}
+    for variant in experiment.variants:
+        run = storage.load_scores(run_id(experiment, variant))
+        # Whatever else was scored would cost power.
+        results = [result for result in run.results if result.name in names]
+        runs[variant.variant_id] = replace(run, results=results)
+    primary = parse_metric(experiment.primary_metric).name
+    scored = [result.name for result in next(iter(runs.values())).results]
+    sides = {name: scores_by_run(runs, name, lost_reason=f"{MISSING_PREDICTION}:") for name in scored}
+    tests = pair_tests(experiment, runs, primary, sides, seed=seed)
+    tallies = {one.variant_id: storage.load_tally(run_id(experiment, one)) for one in experiment.variants}
+    ratio = None
+    if experiment.assignment == SPLIT:
+        # A sample without a prediction was lost on the way; it is not a failed answer.
+        units = {name: side.units - _lost(side, tallies[name]) for name, side in sides[primary].items()}
+        ratio = ratio_check(units, experiment.shares)
+    found = decide(experiment, runs, tests, primary, sides, ratio)
+    return Outcome(experiment, runs, primary, tests, sides, tallies, ratio, found)
+
+
+def _lost(side: RunScores, tally: Tally) -> int:
+    """Return how many were lost. A rate of failures scores lost samples too, so the calls are counted."""
+    return _unpredicted(tally) if side.metric.scores_failures and side.clusters is None else side.lost
+
+
+def _unpredicted(tally: Tally) -> int:
+    return sum(count for (kind, _), count in tally.failures.items() if kind == MISSING_PREDICTION)
+
+
+def _wrong_metric(name: str) -> str:
+    try:
+        parse_metric(name)
+    except UnknownNameError as error:
+        text = str(error)
+        return text if text.endswith(("?", ".")) else f"{text}."
+    return ""
+
+
+def _wrong_rail(name: str, kind: str) -> str:
+    """A rail that keeps a winner from being better, or that nothing can keep to."""
+    if _wrong_metric(name):
+        return ""  # reported already
+    metric = parse_metric(name)
+    if kind == "max_increase" and metric.higher_is_better:
+        return f"more {metric.name} is better: an increase needs no limit. Use min, or margin for a loss."
+    if kind == "margin" and is_of_time(metric):
+        return f"{metric.name} is of times: one run each cannot rule out a loss. Use max or max_increase."
+    return ""
+
+
+# The stored state of a variant's run, and whether it can be resumed.
+
+
+class OtherVariantError(StorageError):
+    """A stored run cannot be resumed: it has another variant, other settings or other samples."""
+
+
+class State(Enum):
+    """How far a variant's run is, and what has changed since."""
+
+    NOTHING = "nothing is there"
+    STARTED = "it was started"
+    FINISHED = "it is finished"
+    LACKS_METRICS = "it is finished, but for metrics that came to the plan since"
+    OTHER_SAMPLES = "it was on other samples"
+    OTHER_SETTINGS = "it was run with other settings"
+
+
+def stored_state(
+    storage: EvaluationResultsStorage,
+    name: str,
+    identity: Mapping[str, Any],
+    sha256: str,
+    plan: EvaluationPlan,
+) -> State:
+    """Return the stored state of a run id; OtherVariantError if the run is not of this variant."""
+    folder = storage.run_folder(name)
+    if storage.state(name).has_results:
+        results = read_results(storage.find(name))
+        configuration, metadata = _mapping(results.get("configuration")), _mapping(results.get("metadata"))
+        on, metrics = metadata.get("dataset_sha256"), configuration.get("metrics") or ()
+        state = State.FINISHED
+        if any(metric.name not in metrics for metric in plan.metrics):
+            state = State.LACKS_METRICS
+    elif (folder / HEADER).is_file():
+        header = read_header(folder)
+        configuration, on, state = (
+            _mapping(header.get("configuration")),
+            header.get("dataset_sha256"),
+            State.STARTED,
+        )
+    else:
+        return State.NOTHING
+    before = _mapping(configuration.get("experiment"))
+    if any(before.get(key) != identity[key] for key in ("experiment_id", "variant_id")):
+        whose = (
+            f"of variant {before['variant_id']!r:.80} of {before['experiment_id']!r:.80}"
+            if before
+            else "of its own"
+        )
+        raise OtherVariantError(f"{name} is a run {whose}. Choose another experiment_id or variant_id.")
+    if _without_budgets(before) != _without_budgets(identity):
+        return State.OTHER_SETTINGS
+    return state if on == sha256 else State.OTHER_SAMPLES
+
+
+def check_same_variant(state: State, name: str, *, answers_known: bool) -> None:
+    """Raise OtherVariantError if resuming would mix two runs, or repeat calls that were paid for."""
+    if state is State.OTHER_SETTINGS:
+        what = f"{name} was started with other settings."
+        raise OtherVariantError(f"{what} Restore those to resume it, or start again with --force.")
+    if state is State.OTHER_SAMPLES and not answers_known:
+        raise OtherVariantError(
+            f"{name} was started on other samples. Restore those to resume it, or start again with --force. "
+            "With 'cache: FOLDER' in the file from the start, only new samples are asked."
+        )
+
+
+def score_again(
+    evaluator: AueporaEvaluator,
+    samples: EvaluationDataset,
+    plan: EvaluationPlan,
+    storage: EvaluationResultsStorage,
+    name: str,
+) -> None:
+    """Score the stored outputs of a finished run with the plan of today; the system is not called."""
+    folder = storage.run_folder(name)
+    outputs = stored_places(folder) or predictions_at(folder / RUN_FILES[1])
+    system_name = name_of(evaluator.system)
+    record = PredictionRecord(storage.state(name), samples, outputs, system_name=system_name, force=True)
+    score_predictions(
+        record,
+        plan,
+        top_k=evaluator.top_k,
+        seed=evaluator.seed,
+        configuration=evaluator.settings(),
+    )
+
+
+def _without_budgets(identity: Mapping[str, Any]) -> dict[str, object]:
+    """What decides answers: a budget that is spent may be raised, and the run goes on."""
+    settings = _mapping(identity.get("settings"))
+    return {**identity, "settings": {key: value for key, value in settings.items() if key not in BUDGETS}}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

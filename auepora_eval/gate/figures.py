@@ -1,0 +1,167 @@
+"""The numbers of a run that a gate can ask about: its metrics, and what its calls took.
+
+What the calls took goes by its name in a results file: `latency_stats.p95` (milliseconds), `memory_mb.peak`,
+`cpu_percent.mean`, `total_tokens`, `total_requests`, `estimated_cost_usd`, `total_evaluation_time_seconds`.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..core.scores import as_columns
+from ..core.scoring import Tally
+from ..core.types import EvaluationRun, MetricResult, TargetCategory
+from ..errors import AueporaError, DataError, did_you_mean
+from ..io.results.document import latency_stats
+from ..metrics.parse import parse_metric
+from ..runs.store.state import read_results
+from ..runs.store.storage import EvaluationResultsStorage, query_rows
+from .rules import Limits
+
+_API = ("total_tokens", "total_requests", "estimated_cost_usd", "input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of a run: its 95% interval, and its range had all that failed scored lowest, and highest."""
+
+    name: str
+    value: float
+    interval: Limits | None = None
+    unit: str = ""
+    higher_is_better: bool = False
+    if_failed: tuple[float | None, float | None] | None = None
+    scored: int | None = None
+    failed: int = 0
+    of_time: bool = False  # seconds, what is done in a second, or answers in time
+    counted: str = ""  # how failed answers are counted in the value, where they are
+
+
+@dataclass(frozen=True)
+class GatedRun:
+    """A run with what became of its calls, where that is known."""
+
+    run: EvaluationRun
+    tally: Tally | None = None
+    api_usage: Mapping[str, Any] | None = None
+    typed: str = ""  # how a user named the run, where one did
+    flags: str = ""  # what a command needs besides to find it, " --out DIR"
+    path: Path | None = None  # where it is stored, if it is read from there
+    _figures: dict[str, Figure] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, run: EvaluationRun | GatedRun) -> GatedRun:
+        """A run that is in memory; its outputs show what became of the calls."""
+        if isinstance(run, GatedRun):
+            return run
+        if not run.outputs:
+            return cls(run)
+        tally = Tally().add(run.outputs)
+        return cls(run, tally, tally.usage.as_dict(run.configuration))
+
+    @classmethod
+    def stored(cls, storage: EvaluationResultsStorage, name: str, flags: str = "") -> GatedRun:
+        """A stored run, by its id or path."""
+        path = storage.find(name)
+        run = storage.load_scores(path)  # this also checks that the document is what it should be
+        results = read_results(path)
+        usage = results.get("performance_metrics", {}).get("api_usage")
+        return cls(
+            run, query_rows(results, path).tally(), usage, typed=name, flags=flags, path=path.resolve()
+        )
+
+    def is_the_same_as(self, other: GatedRun) -> bool:
+        """Whether both are one run, given or read twice; another run that is equal is not the same."""
+        return self.run is other.run or (self.path is not None and self.path == other.path)
+
+    @property
+    def evaluation_id(self) -> str:
+        return self.run.evaluation_id
+
+    @property
+    def named(self) -> str:
+        """The run as a command takes it."""
+        return shlex.quote((self.typed or self.evaluation_id)[:200])
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Every figure by its name."""
+        if not self._figures:
+            self._figures.update({figure.name: figure for figure in self._each()})
+        return self._figures
+
+    def find(self, name: str) -> Figure | None:
+        """A figure by its name, or by another way to write the name of a metric (mean_latency)."""
+        found = self.figures().get(name)
+        return found if found is not None else self.figures().get(canonical(name))
+
+    def near(self, name: str) -> str:
+        """What to do about a name that is not there."""
+        metric = _metric_name(name)
+        if metric is not None:
+            return f"Score it: auepora rescore {self.named} --metrics {metric}{self.flags}"
+        known = list(self.figures())
+        more = ", ..." if len(known) > 12 else ""
+        return did_you_mean(name, known, f"The run has {', '.join(known[:12])}{more}.")
+
+    def _each(self) -> Iterator[Figure]:
+        yield from (metric_figure(result) for result in self.run.results)
+        usage = self.run.resource_usage
+        for part, unit in (("memory_mb", "MB"), ("cpu_percent", "%")):
+            yield from _numbers(usage.get(part) if isinstance(usage, Mapping) else None, part, unit)
+        if self.tally is not None:
+            yield from _numbers(latency_stats(self.tally.seconds), "latency_stats", "ms")
+        if isinstance(self.api_usage, Mapping):
+            yield from _numbers({name: self.api_usage.get(name) for name in _API})
+        if self.run.seconds:
+            yield Figure("total_evaluation_time_seconds", self.run.seconds, unit="s")
+
+
+def metric_figure(result: MetricResult) -> Figure:
+    """Return a metric's value with its interval, its range with failures scored, and its coverage."""
+    for name, limits in (("confidence_interval", result.interval), ("bounds_if_failed", result.if_failed)):
+        value = result.details.get(name)
+        if value is not None and limits is None:
+            what = f"its {name} is {value!r:.60}, which no run writes."
+            raise DataError(result.name[:200], what, fix="Was the file edited? auepora verify RUN checks it.")
+    coverage = as_columns(result.scores).coverage() if len(result.scores) else result.coverage
+    # By the stored bounds, because the metric need not be registered: times have no upper bound.
+    is_time = result.bounds == (0.0, None) or result.name.startswith("slo_share")
+    return Figure(
+        result.name,
+        result.value,
+        result.interval,
+        "s" if result.unit == "s" else "",
+        result.higher_is_better,
+        result.if_failed,
+        coverage.scored if len(result.scores) or result.reports_coverage else None,
+        coverage.failed,
+        result.target is TargetCategory.LATENCY and is_time,
+    )
+
+
+def canonical(name: str) -> str:
+    """The name that a run keeps a metric under: mean_latency is mean_latency[end_to_end]."""
+    return _metric_name(name) or name
+
+
+def _metric_name(name: str) -> str | None:
+    """Return the same, or None for a name that is not a metric."""
+    try:
+        return parse_metric(name).name
+    except (AueporaError, ValueError):
+        return None
+
+
+def _numbers(record: Any, under: str = "", unit: str = "") -> Iterator[Figure]:
+    """The numbers of a part of a results file; one that was not measured is NaN."""
+    if not isinstance(record, Mapping):
+        return
+    for key, value in record.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        name = f"{under}.{key}" if under else str(key)
+        yield Figure(name, float(value) if number else math.nan, unit=unit)

@@ -1,0 +1,556 @@
+"""Ask a language model for tasks: the calls, the form of the replies, and the checks of each task."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from ...core.calls.policy import CallPolicy
+from ...core.dataset import canonical_json
+from ...errors import CallError, PlanError
+from ...models.chat import ChatModel, Prompt, Reply, as_material, fence_of, load_prompt, parse_strictly
+from ...models.http import BadReplyError
+from ...text.content_words import content_words, numbers, without_marks
+from ...text.sentences import sentences
+from ...text.tokens import words
+from ..passages import Chunk, CutDocument
+
+# Replies and their checks.
+
+# The least share of a task's content words that must be in its source. An answer quotes its source, while
+# citations are the furthest from it, because they join several passages.
+LEAST_SUPPORT = {"qa": 0.75, "summaries": 0.7, "citations": 0.6}
+# Characters of a text or quote: longer ones are a model that repeats itself.
+_LONGEST = 6_000
+_MARK = re.compile(r"\[(\d{1,3})\]")
+_MARK_AFTER_STOP = re.compile(r"([.!?])\s*((?:\[\d{1,3}\]\s*)+)(?=\s|$)")
+# [1, 2] and [1-3], which the metrics do not read.
+_OTHER_MARK = re.compile(r"\[\d+\s*[,;–-]\s*\d+")
+_SPEAKS_OF_THE_TEXT = re.compile(
+    r"\b(?:the|this|that|these|those|above|following|given|provided)\s+"
+    r"(?:passage|text|document|excerpt|article|context|material)s?\b|\bpassages?\s+\d",
+    re.IGNORECASE,
+)
+
+
+class QaTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A question, its answer, and the quote with the answer."""
+
+    question: str
+    answer: str
+    passage: int
+    evidence: str
+
+
+class Quote(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A quote from a passage."""
+
+    passage: int
+    quote: str
+
+
+class SummaryTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A reference summary and the sentences it is based on."""
+
+    instruction: str
+    summary: str
+    evidence: list[Quote]
+
+
+class CitationTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """An answer with citation marks, and the sentences they refer to."""
+
+    instruction: str
+    answer: str
+    evidence: list[Quote]
+
+
+class RejectedError(ValueError):
+    """A rejected task: the reason for the report, and the message to the model."""
+
+    def __init__(self, reason: str, what: str) -> None:
+        self.reason = reason
+        super().__init__(what)
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """A quoted span, document.text[start:end], with the number and the id of its passage in the call."""
+
+    passage: int
+    chunk: str
+    start: int
+    end: int
+
+
+class AcceptedTask(msgspec.Struct, frozen=True):
+    """An accepted task: instruction, reference, the spans it is based on, and the share of words in them."""
+
+    instruction: str
+    response: str
+    support: float
+    evidence: list[Evidence]
+    warnings: list[str]
+
+
+class RejectedTask(msgspec.Struct, frozen=True):
+    """A rejected task: the reason for the report, the message to the model, and the task as JSON."""
+
+    reason: str
+    what: str
+    task: str
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The error that ended a call."""
+
+    type: str
+    message: str
+    status: int | None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The result of one call, a line of the journal offline_tasks.jsonl."""
+
+    document: str
+    task_type: str
+    endpoint: str
+    model: str
+    prompt: str
+    prompt_sha256: str
+    response: str | None
+    parsed: list[AcceptedTask]
+    rejects: list[RejectedTask]
+    run_id: str
+    selected_chunks: list[str]
+    status: str  # "success", "skipped" if no task was accepted, or "error"
+    error: Failure | None
+    calls: int
+    attempts: int
+    validation_warnings: list[str]
+    tokens: dict[str, float | None]
+    cost: float | None
+    seconds: float
+    key: str
+    made_with: dict[str, object]
+
+
+def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
+    """Return the task if its evidence is in the source and its answer in the evidence."""
+    _check_text("question", task.question, least=8)
+    _check_text("answer", task.answer, least=1)
+    if not task.question.rstrip().endswith(("?", "？")):
+        raise RejectedError("no question mark", "the question does not end with a question mark")
+    if _SPEAKS_OF_THE_TEXT.search(task.question):
+        raise RejectedError(
+            "speaks of the text", "the question speaks of the passage or text instead of its subject"
+        )
+    asked = set(content_words(task.question, stemmed=True))
+    answered = set(content_words(task.answer, stemmed=True))
+    if not answered:
+        raise RejectedError(
+            "answer not checkable", "the answer has no word or number that could be looked up"
+        )
+    if answered <= asked:
+        raise RejectedError("answer in question", "the question already says the answer")
+    evidence, warnings = _locate_quotes([Quote(task.passage, task.evidence)], chunks)
+    if len(words(task.evidence)) < 4:
+        raise RejectedError("evidence too short", "the evidence is shorter than four words")
+    chunk = chunks[evidence[0].passage - 1]
+    around = f"{chunk.title} {chunk.section} {chunk.text}"
+    if asked and not asked & set(words(around, stemmed=True)):
+        raise RejectedError("question off topic", "no word of the question is in the passage")
+    share = _check_support("qa", "answer", task.answer, f"{chunk.title} {chunk.section} {task.evidence}")
+    return AcceptedTask(task.question.strip(), task.answer.strip(), share, evidence, warnings)
+
+
+def checked_summary(task: SummaryTask, chunks: Sequence[Chunk]) -> AcceptedTask:
+    """Return the task if its quotes are in the source and the summary is a shorter version of them."""
+    _check_text("instruction", task.instruction, least=8)
+    _check_text("summary", task.summary, least=20)
+    source = " ".join(chunk.text for chunk in chunks)
+    length, whole = len(words(task.summary)), len(words(source))
+    if length < 8 or length > max(40, whole // 2):
+        raise RejectedError("summary length", f"the summary has {length} words, the passages have {whole}")
+    evidence, warnings = _locate_quotes(task.evidence, chunks)
+    share = _check_support("summaries", "summary", task.summary, source)
+    return AcceptedTask(task.instruction.strip(), task.summary.strip(), share, evidence, warnings)
+
+
+def checked_citations(task: CitationTask, chunks: Sequence[Chunk]) -> AcceptedTask:
+    """Return the task if every sentence cites a passage of the call that is quoted and supports it."""
+    _check_text("instruction", task.instruction, least=8)
+    _check_text("answer", task.answer, least=8)
+    if _OTHER_MARK.search(task.answer):
+        raise RejectedError(
+            "mark form", "citations are written one by one, as [1][2], not as [1, 2] or [1-2]"
+        )
+    answer = _MARK_AFTER_STOP.sub(
+        lambda match: f" {''.join(match[2].split())}{match[1]}", task.answer
+    ).strip()
+    evidence, warnings = _locate_quotes(task.evidence, chunks)
+    quoted = {span.passage for span in evidence}
+    shares = []
+    for sentence in sentences(answer):
+        cited = [int(number) for number in _MARK.findall(sentence)]
+        if not cited:
+            raise RejectedError("uncited sentence", f"a sentence cites nothing: {sentence[:80]!r}")
+        for number in cited:
+            if not 1 <= number <= len(chunks):
+                raise RejectedError("mark out of range", f"there is no passage [{number}]")
+            if number not in quoted:
+                raise RejectedError(
+                    "mark without quote", f"passage {number} is cited but not quoted in evidence"
+                )
+        source = " ".join(chunks[number - 1].text for number in cited)
+        shares.append(_check_support("citations", "answer", without_marks(sentence), source))
+    return AcceptedTask(task.instruction.strip(), answer, min(shares), evidence, warnings)
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """A type of task: the form of its replies, and the check of each. Its prompt is generate_NAME.md."""
+
+    reply: type[msgspec.Struct]
+    check: Callable[..., AcceptedTask]
+
+
+def _reply_of(name: str, task: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    return msgspec.defstruct(name, [("tasks", list[task])], forbid_unknown_fields=True)  # type: ignore[valid-type]
+
+
+KINDS: dict[str, TaskKind] = {
+    "qa": TaskKind(_reply_of("QaReply", QaTask), checked_qa),
+    "summaries": TaskKind(_reply_of("SummaryReply", SummaryTask), checked_summary),
+    "citations": TaskKind(_reply_of("CitationReply", CitationTask), checked_citations),
+}
+
+
+def find_quote(quote: str, text: str) -> tuple[int, int] | None:
+    """Return the span of a quote in a text, ignoring white space between words, or None.
+
+    >>> find_quote("north  pier", "at the north\\npier")
+    (7, 17)
+    """
+    parts = quote.split()
+    if not parts or len(quote) > _LONGEST:
+        return None
+    match = re.search(r"\s+".join(map(re.escape, parts)), text)
+    return match.span() if match else None
+
+
+def _locate_quotes(quotes: Iterable[Quote], chunks: Sequence[Chunk]) -> tuple[list[Evidence], list[str]]:
+    """Return the spans of quotes in their passages, and a warning for each that is in another passage."""
+    evidence: list[Evidence] = []
+    warnings: list[str] = []
+    for quote in quotes:
+        # The passage that the model named comes first; sort is stable.
+        numbered = sorted(enumerate(chunks, start=1), key=lambda item: item[0] != quote.passage)
+        spans = ((number, chunk, find_quote(quote.quote, chunk.text)) for number, chunk in numbered)
+        number, chunk, span = next((place for place in spans if place[2]), (0, None, None))
+        if chunk is None or span is None:
+            raise RejectedError(
+                "evidence not found",
+                f"the evidence is not in the passages letter by letter: {quote.quote[:80]!r}",
+            )
+        evidence.append(Evidence(number, chunk.id, chunk.start + span[0], chunk.start + span[1]))
+        if number != quote.passage:
+            warnings.append(f"the evidence is in passage {number}, not {quote.passage}")
+    if not evidence:
+        raise RejectedError("no evidence", "no evidence is quoted")
+    return evidence, warnings
+
+
+def _check_support(task_type: str, what: str, claim: str, source: str) -> float:
+    """Return the share of a claim's content words in the source; reject too few, or another number."""
+    foreign = [number for number in numbers(claim) if number not in set(numbers(source))]
+    if foreign:
+        raise RejectedError(
+            "number not in source", f"the {what} has a number that its source lacks: {foreign[0]}"
+        )
+    said = content_words(claim, stemmed=True)
+    known = set(words(source, stemmed=True))
+    share = sum(word in known for word in said) / len(said) if said else 0.0
+    if share < LEAST_SUPPORT[task_type]:
+        missing = [word for word in said if word not in known][:5]
+        raise RejectedError(
+            "not supported",
+            f"the {what} uses words that its source does not: {', '.join(missing) or 'all of them'}",
+        )
+    return round(share, 3)
+
+
+def _check_text(what: str, text: str, *, least: int) -> None:
+    if not least <= len(text.strip()) <= _LONGEST:
+        raise RejectedError(f"{what} length", f"the {what} is too short or too long")
+    if not text.replace("\n", " ").replace("\t", " ").isprintable():
+        raise RejectedError("unprintable", f"the {what} holds control characters")
+
+
+# Calls.
+
+# A reply may have thousands of tasks; this many more than wanted are checked.
+_MORE_TASKS = 20
+# Characters of a reply that are sent back and kept: it may be megabytes long.
+_LONGEST_ECHO, _LONGEST_KEPT = 8_000, 200_000
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices in US dollars per 1,000 tokens."""
+
+    input: float
+    output: float
+
+    def cost(self, tokens: dict[str, float | None]) -> float | None:
+        """Return the US dollars for these tokens, None if a count is unknown."""
+        prompt, completion = tokens["prompt"], tokens["completion"]
+        if prompt is None or completion is None:
+            return None
+        return float(prompt * self.input + completion * self.output) / 1000
+
+
+class Budget:
+    """The number of calls that may still be made, shared by all threads."""
+
+    def __init__(self, calls: int | None) -> None:
+        self._left, self._lock = calls, threading.Lock()
+
+    def take(self) -> bool:
+        """Take one call. Return False if none is left."""
+        with self._lock:
+            if self._left is None:
+                return True
+            self._left -= 1
+            return self._left >= 0
+
+    def end(self) -> None:
+        """Allow no further call."""
+        with self._lock:
+            self._left = 0
+
+
+class Asking:
+    """Makes the calls of a generation. They share a model, a budget and the settings."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        wanted: Wanted,
+        prices: Prices | None,
+        budget: Budget,
+        policy: CallPolicy,
+        documents: Sequence[CutDocument],
+    ) -> None:
+        self.model, self.wanted, self.prices = model, wanted, prices
+        self.budget, self.policy = budget, policy
+        self.prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
+        self.made_with = self._made_with(documents)
+        self._run_id = hashlib.sha256(canonical_json(self.made_with)).hexdigest()[:16]
+
+    def _made_with(self, documents: Sequence[CutDocument]) -> dict[str, object]:
+        """Return the settings that decide the answers. A journal can be resumed only with the same ones.
+
+        The endpoint is not part of it: a local server may come back on another port.
+        """
+        corpus = hashlib.sha256()
+        for document in documents:
+            for chunk in document.chunks:
+                corpus.update(canonical_json(chunk))
+        return {
+            **{name: value for name, value in self.model.identity.items() if name != "endpoint"},
+            "prompts": {name: prompt.sha256 for name, prompt in self.prompts.items()},
+            "corpus": corpus.hexdigest(),
+            "wanted": asdict(self.wanted),
+        }
+
+    def answer(self, call: Call) -> Answer | None:
+        """Ask until enough tasks are accepted. Return None if the budget is spent before a result."""
+        prompt = self.prompts[call.task_type]
+        messages = _messages(prompt, call)
+        schema = msgspec.json.schema(KINDS[call.task_type].reply)
+        talk = _Conversation(call, list(messages))
+        try:
+            while len(talk.replies) <= self.wanted.parse_retries and talk.missing and self.budget.take():
+                reply, attempts = self.policy.retried(
+                    lambda: self.model.complete(talk.messages, response_schema=schema)
+                )
+                talk.attempts += attempts
+                talk.add_reply(reply)
+        except CallError as error:
+            talk.error = error
+            talk.attempts += error.attempts
+        is_final = len(talk.replies) > self.wanted.parse_retries or talk.error
+        if not talk.accepted and not is_final:
+            return None  # the call is left for the next session
+        return self._answer(call, prompt, messages, talk)
+
+    def _answer(
+        self, call: Call, prompt: Prompt, messages: list[dict[str, str]], talk: _Conversation
+    ) -> Answer:
+        tokens = {
+            "prompt": known_sum(reply.prompt_tokens for reply in talk.replies),
+            "completion": known_sum(reply.completion_tokens for reply in talk.replies),
+        }
+        error = talk.error
+        # After a failure, tasks that were accepted before are kept.
+        status = "error" if error else "skipped"
+        return Answer(
+            document=call.chunks[0].document,
+            task_type=call.task_type,
+            endpoint=self.model.identity["endpoint"],
+            model=talk.replies[-1].model if talk.replies else self.model.model,
+            prompt="\n\n".join(message["content"] for message in messages),
+            prompt_sha256=prompt.sha256,
+            response=talk.replies[-1].text[:_LONGEST_KEPT] if talk.replies else None,
+            parsed=talk.accepted,
+            rejects=talk.rejects,
+            run_id=self._run_id,
+            selected_chunks=[chunk.id for chunk in call.chunks],
+            status="success" if talk.accepted else status,
+            error=Failure(error.kind, str(error), error.status) if error else None,
+            calls=len(talk.replies) + bool(error),
+            attempts=talk.attempts,
+            validation_warnings=[text for task in talk.accepted for text in task.warnings],
+            tokens=tokens,
+            cost=self.prices.cost(tokens) if self.prices else None,
+            seconds=round(sum(reply.seconds for reply in talk.replies), 3),
+            key=call.key,
+            made_with=self.made_with,
+        )
+
+
+@dataclass
+class _Conversation:
+    """One call and its result so far."""
+
+    call: Call
+    messages: list[dict[str, str]]
+    replies: list[Reply] = field(default_factory=list)
+    accepted: list[AcceptedTask] = field(default_factory=list)
+    rejects: list[RejectedTask] = field(default_factory=list)
+    error: CallError | None = None
+    attempts: int = 0
+
+    @property
+    def missing(self) -> int:
+        return self.call.count - len(self.accepted)
+
+    def add_reply(self, reply: Reply) -> None:
+        """Keep the good tasks of a reply, and explain the problems of the others in the next message."""
+        self.replies.append(reply)
+        before = len(self.rejects)
+        tasks = []
+        try:
+            tasks = parse_strictly(reply.text, KINDS[self.call.task_type].reply).tasks  # type: ignore[attr-defined]
+        except BadReplyError as error:
+            cut = " (it was cut off: be shorter)" if reply.finish_reason == "length" else ""
+            self._reject("not the form asked for", f"{error}{cut}", reply.text)
+        for task in tasks[: self.call.count + _MORE_TASKS]:
+            try:
+                self.accepted.append(self._checked(task))
+            except RejectedError as error:
+                self._reject(error.reason, str(error), msgspec.json.encode(task).decode())
+        problems = [f"- {reject.what}" for reject in self.rejects[before:]] or ["- there were too few tasks"]
+        again = "Not all of that can be used:\n" + "\n".join(problems)
+        self.messages += [
+            {"role": "assistant", "content": reply.text[:_LONGEST_ECHO]},
+            {
+                "role": "user",
+                "content": f"{again}\nReply again, with {self.missing} further tasks, in the same form.",
+            },
+        ]
+
+    def _checked(self, task: QaTask | SummaryTask | CitationTask) -> AcceptedTask:
+        if not self.missing:
+            raise RejectedError("more than asked for", "there were more tasks than asked for")
+        passed = KINDS[self.call.task_type].check(task, self.call.chunks)
+        if any(passed.instruction == other.instruction for other in self.accepted):
+            raise RejectedError("repeated", "a task was there already")
+        return passed
+
+    def _reject(self, reason: str, what: str, task: str) -> None:
+        self.rejects.append(RejectedTask(reason, what[:300], task[:2000]))
+
+
+def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
+    passages = as_material(
+        [
+            {"passage": number, "title": chunk.title, "section": chunk.section, "text": chunk.text}
+            for number, chunk in enumerate(call.chunks, start=1)
+        ]
+    )
+    return prompt.filled(fence=fence_of(passages), passages=passages, count=str(call.count))
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum, or None if a value is unknown or there are none."""
+    amounts = list(values)
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
+
+
+# The plan: which passages each call has, and how many tasks it asks for.
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The number of tasks of each type per document, and the passages per call."""
+
+    per_document: dict[str, int] = field(default_factory=lambda: {"qa": 4, "summaries": 1, "citations": 1})
+    chunks_a_call: int = 6
+    characters_a_call: int = 9_600
+    parse_retries: int = 2
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.per_document if name not in KINDS]
+        if unknown:
+            raise PlanError(f"there is no task type {unknown[0]!r}. There are {', '.join(KINDS)}.")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: which tasks, how many, about which passages. Equal calls have equal keys."""
+
+    task_type: str
+    count: int
+    chunks: list[Chunk]
+    document_index: int
+
+    @cached_property
+    def key(self) -> str:
+        """Return the hash of what the model is asked, by which a journal finds the answer."""
+        shown = [[chunk.id, chunk.start, chunk.title, chunk.section, chunk.text] for chunk in self.chunks]
+        return hashlib.sha256(canonical_json([self.task_type, self.count, shown])).hexdigest()
+
+
+def planned_calls(documents: Sequence[CutDocument], wanted: Wanted) -> list[Call]:
+    """Return the calls to make: groups of neighbouring passages, spread over each document."""
+    calls = []
+    for index, document in enumerate(documents):
+        groups = _groups(document.chunks, wanted)
+        for task_type, count in wanted.per_document.items():
+            used = min(len(groups), count)
+            for turn in range(used):
+                chunks = groups[turn * len(groups) // used]
+                share = count // used + (turn < count % used)
+                calls.append(Call(task_type, share, chunks, index))
+    return calls
+
+
+def _groups(chunks: Sequence[Chunk], wanted: Wanted) -> list[list[Chunk]]:
+    """Return neighbouring passages, as many as one call may have."""
+    groups: list[list[Chunk]] = []
+    space = 0
+    for chunk in chunks:
+        if not groups or len(groups[-1]) == wanted.chunks_a_call or len(chunk.text) > space:
+            groups.append([])
+            space = wanted.characters_a_call
+        groups[-1].append(chunk)
+        space -= len(chunk.text)
+    return groups

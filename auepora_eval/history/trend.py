@@ -1,0 +1,391 @@
+"""A metric over the stored runs, in the order of time, with the places where it changed.
+
+Runs are joined into a line only if they can be compared: the same samples, the same system with the same
+settings, and a metric that was computed alike. Everything else is a separate line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..comparison.pairing import FilledRows, clusters_of_rows, failed_places, filled_by
+from ..core.dataset import canonical_json
+from ..core.metrics_base import SampleMetric
+from ..core.scores import Scores, as_columns, shared_or_none
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, TargetCategory
+from ..core.verdict import Verdict
+from ..errors import DataError, StorageError, UnknownNameError
+from ..metrics.parse import parse_metric
+from ..runs.store.storage import EvaluationResultsStorage
+from ..stats.change_points import ChangePoint, changes_of_errors, changes_of_samples, changes_of_values
+
+if TYPE_CHECKING:
+    from ..core.scores import Rows
+
+_NOT_RUNS = ("ab_test", "benchmark")
+_Z95 = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True)
+class TrendChange:
+    """From the run at `place` on, values are others: the means before and after it, up to the next change."""
+
+    place: int
+    evaluation_id: str
+    before: float
+    after: float
+    p_value: float
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class TrendLine:
+    """Runs that can be compared, oldest first."""
+
+    dataset: str
+    version: str
+    dataset_sha256: str
+    system: str
+    settings: Mapping[str, Any]
+    signature: Mapping[str, Any]
+    unit: str
+    higher_is_better: bool
+    points: tuple[TrendPoint, ...]
+    changes: tuple[TrendChange, ...]
+    method: str
+
+    def verdict(self, change: TrendChange) -> Verdict:
+        """Return whether a change is for the better; failures that are not counted leave a gain open."""
+        gain = change.difference if self.higher_is_better else -change.difference
+        after = self.points[change.place :]
+        if gain > 0 and any(point.has_uncounted_failures for point in after):
+            return Verdict.INCONCLUSIVE
+        return Verdict.of_gain(gain)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The lines of a metric, those of most runs first; `left_out` says why a file is in none.
+
+    `metrics` are the names of all that the runs have.
+    """
+
+    metric: str
+    alpha: float
+    lines: tuple[TrendLine, ...]
+    left_out: Mapping[str, str]
+    metrics: tuple[str, ...] = ()
+
+
+def metric_trend(
+    storage: EvaluationResultsStorage,
+    name: str,
+    *,
+    alpha: float = 0.05,
+    across_systems: bool = False,
+    seed: int = 0,
+) -> Trend:
+    """The trend of a metric over all stored runs; with `across_systems` whatever the system is called."""
+    metric = _known(name)
+    name = name if metric is None else metric.name
+    groups: dict[tuple[str | bytes, ...], list[Measured]] = {}
+    left_out: dict[str, str] = {}
+    names: dict[str, None] = {}
+    for head in storage.list_results():
+        if head.get("evaluation_type") in _NOT_RUNS:
+            continue
+        path = Path(head["file_path"])
+        try:
+            run = storage.load_scores(path)
+        except (DataError, StorageError) as error:
+            left_out[path.name] = str(error)
+            continue
+        # Collected for the message if no run has the metric.
+        names |= dict.fromkeys(result.name for result in run.results)
+        found = point_of_run(run, name, metric, seed)
+        if found is None:
+            left_out[path.name] = f"has no {name}"
+            continue
+        system = "" if across_systems else found.point.system
+        alike = canonical_json([found.signature, found.settings])
+        groups.setdefault((system, found.sha256, alike), []).append(found)
+    lines = [_line(group, metric, str(key[0]), alpha, seed) for key, group in groups.items()]
+    lines.sort(
+        key=lambda line: (
+            -len(line.points),
+            line.dataset,
+            line.system,
+            line.dataset_sha256,
+            line.points[0].timestamp,
+        )
+    )
+    return Trend(name, alpha, tuple(lines), left_out, tuple(names))
+
+
+def _known(name: str) -> SampleMetric | None:
+    """The metric of that name; a metric of the user's that is stored under it need not be registered."""
+    try:
+        return parse_metric(name)
+    except UnknownNameError:
+        return None
+
+
+def _line(
+    group: list[Measured], metric: SampleMetric | None, system: str, alpha: float, seed: int
+) -> TrendLine:
+    group = sorted(group, key=lambda one: (one.point.timestamp, one.point.evaluation_id))
+    if metric is not None:
+        group = with_failures_beside(group, metric, seed)
+    # Runs without a value stay on the line as gaps; changes are searched among the others.
+    places = [place for place, one in enumerate(group) if math.isfinite(one.point.value)]
+    method, marks = _changes([group[place] for place in places], metric, alpha, seed)
+    moved = [ChangePoint(places[mark.place], mark.p_value) for mark in marks]
+    first = group[0]
+    return TrendLine(
+        dataset=first.dataset,
+        version=first.version,
+        dataset_sha256=first.sha256,
+        system=system or "all systems",
+        settings=first.settings,
+        signature=first.signature,
+        unit=first.unit,
+        higher_is_better=first.higher_is_better,
+        points=tuple(one.point for one in group),
+        changes=_in_values([one.point for one in group], moved),
+        method=method,
+    )
+
+
+def _changes(
+    group: Sequence[Measured], metric: SampleMetric | None, alpha: float, seed: int
+) -> tuple[str, list[ChangePoint]]:
+    """How changes are looked for, and those that there are."""
+    values = [one.point.value for one in group]
+    columns = [one.rows for one in group if one.rows is not None]
+    if len(group) < 2:
+        return "one run", []
+    if len(columns) == len(group) and len({len(column) for column in columns}) == 1:
+        clusters = None if group[0].clusters is None else shared_or_none(group[0].clusters)
+        scores = np.stack(columns, axis=1)
+        return "the same samples, shuffled", changes_of_samples(
+            scores, clusters=clusters, alpha=alpha, seed=seed
+        )
+    if metric is None or metric.target is TargetCategory.LATENCY:
+        # How fast a machine is changes from day to day: each run is one number, and wavers as a whole.
+        return "run by run, Student's t", changes_of_values(values, alpha=alpha)
+    errors = [
+        (one.point.interval[1] - one.point.interval[0]) / (2 * _Z95) if one.point.interval else math.nan
+        for one in group
+    ]
+    if not all(map(math.isfinite, errors)):
+        return "not looked for: a run has no interval", []
+    return "by the intervals, normal", changes_of_errors(values, errors, alpha=alpha)
+
+
+def _in_values(points: Sequence[TrendPoint], marks: Sequence[ChangePoint]) -> tuple[TrendChange, ...]:
+    edges = [0, *(mark.place for mark in marks), len(points)]
+    means = [_mean(points[start:end]) for start, end in pairwise(edges)]
+    return tuple(
+        TrendChange(mark.place, points[mark.place].evaluation_id, means[n], means[n + 1], mark.p_value)
+        for n, mark in enumerate(marks)
+    )
+
+
+def _mean(points: Sequence[TrendPoint]) -> float:
+    known = [point.value for point in points if math.isfinite(point.value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+# One run of a trend: what a stored run, or the results file of another tool, says of a metric.
+
+# What a variant of an experiment may set that makes no other system of it.
+_HOW_IT_IS_CALLED = frozenset(
+    ("dataset", "format", "limit", "metrics", "system", "outputs", "executor", "concurrency", "timeout")
+)
+
+
+@dataclass(frozen=True)
+class TrendPoint:
+    """One run: its value, with the interval; NaN where nothing was scored.
+
+    Failed calls count as the worst of the metric, as in a comparison with the run before it, where it has a
+    worst value; `value_answered` is that of the calls which did not fail.
+    """
+
+    evaluation_id: str
+    timestamp: str
+    system: str
+    value: float
+    interval: tuple[float, float] | None
+    samples: int | None
+    failed: int | None
+    value_answered: float = math.nan
+    failures_counted: bool = False
+
+    @property
+    def has_uncounted_failures(self) -> bool:
+        """Whether the value is of the answered calls only, and others failed."""
+        return bool(self.failed) and not self.failures_counted and math.isfinite(self.value)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run as far as a trend needs it: the texts are let go."""
+
+    point: TrendPoint
+    dataset: str
+    version: str
+    sha256: str
+    signature: Mapping[str, Any]
+    unit: str
+    higher_is_better: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rows: Rows | None = None
+    clusters: list[Hashable] | None = None
+    # For a metric that is not a mean: the scores by id, and the samples that failed.
+    scores: Scores | None = None
+    failed: Mapping[str, EvaluationSample] = field(default_factory=dict)
+
+
+def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, seed: int) -> Measured | None:
+    """A stored run; None if it does not have the metric."""
+    result = next((one for one in run.results if one.name == name), None)
+    if result is None:
+        return None
+    coverage = result.coverage
+    counted, rows, clusters, kept = result, None, None, None
+    samples: dict[str, EvaluationSample] = {}
+    if metric is not None and result.scores:
+        samples = {sample.sample_id: sample for sample in run.samples}
+        scores = as_columns(result.scores)
+        # In the order of ids, runs of the same samples agree in every row.
+        scores = scores.at(sorted(range(len(scores)), key=lambda place: scores.sample_ids[place]))
+        if _is_mean(metric):
+            filled = FilledRows(metric, scores, samples)
+            if coverage.failed and coverage.scored:  # where nothing was answered, nothing was measured
+                counted = _with_failures(metric, scores, filled, seed) or result
+            rows = np.where(filled.there, filled.rows[:, 0], math.nan)
+            clusters = clusters_of_rows(scores, samples)
+        else:
+            kept = scores
+            ids = {scores.sample_ids[place] for place in failed_places(scores)}
+            samples = {name: sample for name, sample in samples.items() if name in ids}
+    point = TrendPoint(
+        run.evaluation_id,
+        run.started_at,
+        run.system_name,
+        counted.value,
+        counted.interval,
+        coverage.scored if result.reports_coverage else None,
+        coverage.failed,
+        result.value,
+        counted is not result,
+    )
+    return Measured(
+        point,
+        dataset=run.dataset_name,
+        version=str(run.snapshot.get("version") or ""),
+        sha256=run.dataset_fingerprint,
+        signature=result.signature,
+        unit=result.unit,
+        higher_is_better=result.higher_is_better,
+        settings=settings_of(run),
+        rows=rows,
+        clusters=clusters,
+        scores=kept,
+        failed=samples if kept is not None else {},
+    )
+
+
+def with_failures_beside(group: Sequence[Measured], metric: SampleMetric, seed: int) -> list[Measured]:
+    """The runs of a line, oldest first, with what failed counted, where the metric is not a mean.
+
+    As in a comparison: a failed answer weighs as the run before it answered the same sample, or the next
+    run before that; where none did, as the runs after it, and else as the mean of its own run.
+    """
+    lent = _lent([one.scores for one in group])
+    found = []
+    for one, beside in zip(group, lent, strict=True):
+        counted = None
+        if one.scores is not None and one.failed and one.point.samples:
+            filled = filled_by(metric, one.scores, one.failed, beside)
+            counted = _with_failures(metric, one.scores, filled, seed)
+        if counted is None:
+            found.append(one)
+            continue
+        point = replace(one.point, value=counted.value, interval=counted.interval, failures_counted=True)
+        found.append(replace(one, point=point))
+    return found
+
+
+def _lent(runs: Sequence[Scores | None]) -> list[dict[int, Rows]]:
+    """What each run's failed answers stand beside, by place: rows of the last run that has an answer."""
+    failed = [[] if scores is None else failed_places(scores) for scores in runs]
+    wanted = {
+        scores.sample_ids[place]
+        for scores, places in zip(runs, failed, strict=True)
+        if scores is not None
+        for place in places
+    }
+    lent: list[dict[int, Rows]] = [{} for _ in runs]
+    # First forwards: setdefault keeps the earlier answer, and later runs only fill what is left.
+    for order in (range(len(runs)), reversed(range(len(runs)))) if wanted else ():
+        last: dict[str, Rows] = {}
+        for number in order:
+            scores = runs[number]
+            if scores is None:
+                continue
+            for place in failed[number]:
+                if scores.sample_ids[place] in last:
+                    lent[number].setdefault(place, last[scores.sample_ids[place]])
+            for place, name in enumerate(scores.sample_ids):
+                if name in wanted and math.isfinite(scores.values[place]):
+                    parts = () if scores.parts is None else scores.parts[place]
+                    last[name] = np.asarray([scores.values[place], *parts])
+    return lent
+
+
+def settings_of(run: EvaluationRun) -> dict[str, object]:
+    """What makes one system two, though it has one name: top_k, a prompt, what an experiment made it with."""
+    told = run.configuration.get("experiment")
+    experiment: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    found: dict[str, object] = {"top_k": run.top_k}
+    found |= {key: run.configuration[key] for key in ("prompt", "http") if run.configuration.get(key)}
+    for part in ("settings", "arguments"):
+        entries = experiment.get(part)
+        if isinstance(entries, dict):
+            found |= {key: value for key, value in entries.items() if key not in _HOW_IT_IS_CALLED}
+    return found
+
+
+def _with_failures(
+    metric: SampleMetric, scores: Scores, filled: FilledRows, seed: int
+) -> MetricResult | None:
+    """The result with failed calls at their worst; None if the metric has no worst value."""
+    # Every note is still without a value: no failure could be filled in.
+    if len(scores) - int(filled.there.sum()) == len(scores.notes):
+        return None
+    rows = filled.rows
+    whole = Scores(
+        scores.sample_ids,
+        np.where(filled.there, rows[:, 0], math.nan),
+        parts=rows[:, 1:] if rows.shape[1] > 1 else None,
+        notes={place: note for place, note in scores.notes.items() if not filled.there[place]},
+    )
+    whole.clusters = scores.clusters
+    return metric.summarise(whole, seed=seed)
+
+
+def _is_mean(metric: SampleMetric) -> bool:
+    return type(metric).aggregate is SampleMetric.aggregate and metric.target is not TargetCategory.LATENCY

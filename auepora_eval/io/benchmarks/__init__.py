@@ -1,0 +1,1 @@
+"""Benchmark files: JSON, Parquet, HDF5."""

@@ -1,0 +1,1 @@
+"""The files of a build: raw tasks, splits, manifest."""

@@ -1,0 +1,521 @@
+"""A task in its two forms: raw, as a generator writes it, and as the record of a split that it becomes.
+
+Raw tasks have one of two shapes: nested, with `rag: {prompt, contexts, sources, citations, retrieved}`, or
+flat, with these fields at the top. A task that cannot become a record is a `TaskError` with a reason.
+
+Every field of a line is decoded, so that no split holds a value that its own reader rejects, such as a number
+that no float can hold. Fields that no split has are kept in the metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Generic, NoReturn, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ...errors import AueporaError, DataError
+from ..json.records import wrong_record
+from ..json.text import MAX_DEPTH, may_be_huge
+from ..jsonl import parse_line
+
+# The record of a split. The fields have the order in which they are written.
+
+QA, SUMMARIES, CITATIONS = "qa", "summaries", "citations"
+SPLIT_NAMES = (QA, SUMMARIES, CITATIONS)
+Entry = dict[str, object]  # a retrieved chunk or a citation, with whatever fields the generator wrote
+
+
+class QaRecord(msgspec.Struct):
+    """A question with its reference answer; statements to be cited (`citations`) have this form too."""
+
+    task_id: str
+    task_type: str
+    question: str
+    reference_answer: str
+    rag_prompt: str
+    contexts: list[str]
+    sources: list[str]
+    retrieved: list[Entry]
+    citations: list[Entry]
+    answer_citations: list[Entry] = []
+    metadata: dict[str, Any] = {}
+
+
+class SummaryRecord(msgspec.Struct):
+    """An instruction to summarise, with its reference summary."""
+
+    task_id: str
+    task_type: str
+    instruction: str
+    reference_summary: str
+    rag_prompt: str
+    contexts: list[str]
+    sources: list[str]
+    retrieved: list[Entry]
+    citations: list[Entry]
+    metadata: dict[str, Any] = {}
+
+
+SplitRecord = QaRecord | SummaryRecord
+
+
+def is_split_record(record: Mapping[str, object]) -> bool:
+    """Return whether a record has the fields that the builder writes."""
+    return "task_id" in record and (
+        {"question", "reference_answer"} <= record.keys()
+        or {"instruction", "reference_summary"} <= record.keys()
+    )
+
+
+def is_raw_record(record: Mapping[str, object]) -> bool:
+    """Return whether a record has the fields that a generator writes."""
+    if "task_id" not in record or is_split_record(record):
+        return False
+    asks = bool({"instruction", "question", "prompt"} & record.keys())
+    answers = bool({"expected_response", "answer", "response"} & record.keys())
+    return isinstance(record.get("rag"), dict) or (asks and answers)
+
+
+def read_split_record(record: Mapping[str, object], where: str, task_type: str | None = None) -> SplitRecord:
+    """Return the record of a split; DataError names the first field that is missing or wrong.
+
+    With `task_type` the record must have that type, as all records of one split do.
+    """
+    written = record.get("task_type")
+    kind: type[SplitRecord] = SummaryRecord if (written or task_type) == SUMMARIES else QaRecord
+    if task_type is not None and isinstance(written, str) and written not in ("", task_type):
+        what = f"{written!r:.40} is among records of the type {task_type!r:.40}."
+        raise DataError(f"{where}: $.task_type", what, fix="A split holds one type: build it again.")
+    try:
+        read = msgspec.convert(record, kind)
+    except msgspec.ValidationError as error:
+        path, what, _ = wrong_record(error)
+        raise DataError(f"{where}: {path}", what, fix="Build the split again.") from error
+    if len(read.contexts) != len(read.sources):
+        what = f"there are {len(read.contexts)} contexts but {len(read.sources)} sources."
+        raise DataError(f"{where}: $.sources", what, fix="Give each context its source.")
+    for field in ("task_id", "task_type", *question_and_reference(kind)):
+        if not getattr(read, field).strip():
+            fix = "Fill it in, or leave the record out."
+            raise DataError(f"{where}: $.{field}", "the text is empty.", fix=fix)
+    return read
+
+
+def question_and_reference(kind: type[SplitRecord]) -> tuple[str, str]:
+    """Return the names of the two fields that each kind of record calls differently."""
+    if kind is SummaryRecord:
+        return "instruction", "reference_summary"
+    return "question", "reference_answer"
+
+
+# At most six digits: a longer number is not the number of a context.
+_MARKER = re.compile(r"\[([0-9]{1,6}(?:\s*,\s*[0-9]{1,6})*)\]")
+
+
+def cited_numbers(text: str) -> list[int]:
+    """Return the numbers of the contexts that a text cites, each once, in the order of their first mention.
+
+    >>> cited_numbers("It is so [2], as others found [1, 3][2].")
+    [2, 1, 3]
+    """
+    numbers = ",".join(_MARKER.findall(text)) if "[" in text else ""
+    return list(dict.fromkeys(map(int, numbers.split(",")))) if numbers else []
+
+
+# The raw task.
+
+UNKNOWN_TYPE = "unknown"
+# Reasons and notes under which tasks are counted in the manifest.
+MARKERS_OF_NOTHING = "markers_of_nothing"
+MISMATCH = "contexts_sources_mismatch"
+_Entry = TypeVar("_Entry")
+
+
+class TaskError(AueporaError, ValueError):
+    """A task that cannot become a record: the reason, by which such tasks are counted, and the message."""
+
+    def __init__(self, reason: str, what: str) -> None:
+        self.reason, self.what = reason, what
+        super().__init__(what)
+
+
+_Plain = str | int | float | bool | UnsetType | None
+
+
+class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A retrieved chunk or a citation of the usual fields. A struct is decoded faster than a dict."""
+
+    id: _Plain = UNSET
+    text: _Plain = UNSET
+    source_path: _Plain = UNSET
+    page: _Plain = UNSET
+    section_title: _Plain = UNSET
+    token_start: _Plain = UNSET
+    token_end: _Plain = UNSET
+    score: _Plain = UNSET
+    similarity_score: _Plain = UNSET
+    reranker_score: _Plain = UNSET
+    excerpt: _Plain = UNSET
+    rendered_context: _Plain = UNSET
+    ordinal: _Plain = UNSET
+    document: _Plain = UNSET
+    start: _Plain = UNSET
+    end: _Plain = UNSET
+    counterfactual_of: _Plain = UNSET
+
+    def get(self, name: str) -> object:
+        """Return a field; None if it is absent."""
+        value = getattr(self, name)
+        return None if value is UNSET else value
+
+
+_Entries = Sequence[_Chunk] | Sequence[Entry]
+# For map(), without a call in Python for each chunk.
+_GETTERS = {name: attrgetter(name) for name in ("score", "ordinal")}
+
+
+def _values(entries: _Entries, name: str) -> list[object]:
+    """Return a field of each entry; None, or UNSET, where it is absent."""
+    if entries and type(entries[0]) is _Chunk:
+        return list(map(_GETTERS[name], entries))
+    return [entry.get(name) for entry in entries]
+
+
+class _Rag(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=True):
+    prompt: str | None = None
+    contexts: list[str] | None = None
+    sources: list[str] | None = None
+    scores: Any = None
+    retrieved: list[_Entry] | None = None
+    citations: list[_Entry] | None = None
+
+
+class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=True):
+    """A line of `offline_dataset.jsonl`. Other fields are kept in the metadata, by the slow path."""
+
+    task_id: str | None = None
+    task_type: str | None = None
+    instruction: str | None = None
+    question: str | None = None
+    prompt: str | None = None
+    expected_response: str | None = None
+    answer: str | None = None
+    response: str | None = None
+    reference_answer: str | None = None
+    reference_summary: str | None = None
+    rag: _Rag[_Entry] | None = None
+    rag_prompt: str | None = None
+    contexts: list[str] | None = None
+    sources: list[str] | None = None
+    retrieved: list[_Entry] | None = None
+    citations: list[_Entry] | None = None
+    answer_citations: list[_Entry] | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        """The task's type; `unknown` if it has none."""
+        if self.task_type in SPLIT_NAMES:
+            return self.task_type
+        return (self.task_type or "").strip() or UNKNOWN_TYPE
+
+
+Task = RawTask[_Chunk] | RawTask[Entry]
+_decode = msgspec.json.Decoder(RawTask[_Chunk]).decode
+_decode_others = msgspec.json.Decoder(RawTask[Entry]).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_NO_RAG: _Rag[Any] = _Rag()
+
+
+def read_task(line: bytes | memoryview, where: str, *, may_hold_huge: bool = True) -> Task:
+    """Return the task on a line; TaskError if the line is not a task, or could do harm.
+
+    `may_hold_huge` is False if the caller has ruled out numbers that no float can hold (`may_be_huge`).
+    """
+    if not may_hold_huge:
+        try:
+            task = _decode(line)
+            if not _is_nested(task):
+                return task
+        except _UNREADABLE:
+            pass
+    line = bytes(line)
+    try:
+        # replace() finds a byte several times faster than count() does.
+        brackets = 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b""))
+        if brackets > MAX_DEPTH or may_be_huge(line):
+            parse_line(line, where)
+        try:
+            return _decode(line)
+        except msgspec.ValidationError:
+            return _decode_others(line)
+    except _UNREADABLE:
+        return _repaired_task(line, where)
+    except DataError as error:
+        raise _not_json(error, where) from error
+
+
+def _is_nested(task: RawTask[_Chunk]) -> bool:
+    """Return whether a field of no fixed type holds lists or objects within others: they may be too deep."""
+    values = [] if task.metadata is None else list(task.metadata.values())
+    if task.rag is not None:
+        values.append(task.rag.scores)
+    return not all(
+        type(value) in _SCALARS or (type(value) is list and _SCALARS.issuperset(map(type, value)))
+        for value in values
+    )
+
+
+def _repaired_task(line: bytes, where: str) -> Task:
+    """Return the task of a line that needs repair: null in a list, one text for a list, unknown fields."""
+    try:
+        record = parse_line(line, where)
+    except DataError as error:
+        raise _not_json(error, where) from error
+    wrong = _misaligned(record)
+    if wrong is not None:
+        raise TaskError(MISMATCH, wrong)
+    try:
+        return _decode_others(msgspec.json.encode(_with_rest_in_metadata(_repaired(record))))
+    except msgspec.ValidationError as error:
+        path, what, fix = wrong_record(error)
+        raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
+
+
+def _not_json(error: DataError, where: str) -> TaskError:
+    path = error.where.removeprefix(where).removeprefix(": ")
+    parts = (f"{path}:" if path else "", error.what, error.fix)
+    return TaskError("invalid_json", " ".join(filter(None, parts)))
+
+
+def read_raw_record(record: Mapping[str, object], where: str) -> SplitRecord:
+    """Return the record of a split that a raw task becomes; DataError if it cannot become one."""
+    try:
+        built = split_record(read_task(msgspec.json.encode(record), where))
+    except TaskError as error:
+        raise DataError(where, error.what) from error
+    return read_split_record(msgspec.to_builtins(built), where)
+
+
+def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
+    """Return the record of a split that a task becomes; TaskError if the task lacks something.
+
+    What is unusual about it, but no reason to leave it out, is counted in `notes`.
+    """
+    rag: _Rag[Any] = task.rag or _NO_RAG
+    task_id, kind = task.task_id, task.kind
+    if not task_id or task_id.isspace():
+        raise TaskError("missing_task_id", "$.task_id: there is none. Give each task an id of its own.")
+    question, reference = _texts(task, is_summary=kind == SUMMARIES)
+    retrieved: _Entries = (task.retrieved if rag.retrieved is None else rag.retrieved) or []
+    citations: _Entries = (task.citations if rag.citations is None else rag.citations) or []
+    contexts = task.contexts if rag.contexts is None else rag.contexts
+    cited = cited_numbers(reference)
+    numbered = _from_retrieved(retrieved) if contexts is None else _numbered(contexts, cited)
+    sources = task.sources if rag.sources is None else rag.sources
+    if sources is None:
+        sources = _sources_of(retrieved, len(numbered))
+    if len(sources) != len(numbered):
+        raise TaskError(
+            MISMATCH,
+            f"there are {len(numbered)} contexts but {len(sources)} sources. Give each context its source.",
+        )
+    prompt = (task.rag_prompt if rag.prompt is None else rag.prompt) or ""
+    metadata = task.metadata or {}
+    if rag.scores and rag.scores != _values(retrieved, "score"):
+        metadata.setdefault("rag_scores", rag.scores)
+    # The encoder writes what it gets, whatever the field's type: chunks need not become dicts.
+    chunks: Any = retrieved
+    cites: Any = citations
+    if kind == SUMMARIES:
+        return SummaryRecord(
+            task_id, kind, question, reference, prompt, numbered, sources, chunks, cites, metadata
+        )
+    own: Any = _answer_citations(task, cited, citations or retrieved, sources, notes)
+    return QaRecord(
+        task_id, kind, question, reference, prompt, numbered, sources, chunks, cites, own, metadata
+    )
+
+
+def _texts(task: Task, *, is_summary: bool) -> tuple[str, str]:
+    """Return what a task asks and the reference; TaskError if one of them is missing."""
+    # The first name of each is ours; the others are those of known generators, in order of preference.
+    if is_summary:
+        question = _first(task.instruction, task.prompt, task.question)
+        reference = _first(task.expected_response, task.response, task.answer, task.reference_summary)
+        return (
+            question or _missing("question", "'instruction'"),
+            reference or _missing("reference", "'expected_response' or 'response'"),
+        )
+    question = _first(task.instruction, task.question)
+    reference = _first(task.expected_response, task.answer, task.reference_answer, task.response)
+    return (
+        question or _missing("question", "'instruction' or 'question'"),
+        reference or _missing("reference", "'expected_response' or 'answer'"),
+    )
+
+
+def _first(*texts: str | None) -> str | None:
+    """Return the first text that is not blank."""
+    for text in texts:
+        if text and not text.isspace():
+            return text
+    return None
+
+
+def _missing(part: str, field: str) -> NoReturn:
+    raise TaskError(f"missing_{part}", f"there is no {field}, or it is empty. Fill it in.")
+
+
+# Made once: every context is compared with one of them.
+_MARKS = [f"[{place}]" for place in range(100)]
+_OWN_NUMBER = re.compile(r"\[([0-9]{1,6})\]")
+
+
+def _numbered(contexts: list[str], cited: Sequence[int]) -> list[str]:
+    """Return the contexts, each starting with its number."""
+    for place, context in enumerate(contexts, start=1):
+        if not context.startswith(_MARKS[place] if place < len(_MARKS) else f"[{place}]"):
+            _check_same_numbers(contexts, cited)
+            return [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
+    return contexts
+
+
+def _check_same_numbers(texts: Sequence[str], cited: Sequence[int]) -> None:
+    """TaskError if the contexts have other numbers than their places, and the answer cites those numbers."""
+    own = [int(match[1]) for text in texts if (match := _OWN_NUMBER.match(text))]
+    if len(own) == len(texts) == len(set(own)) and not set(own).isdisjoint(cited):
+        listed = ", ".join(f"[{number}]" for number in own[:5])
+        raise TaskError(
+            "contexts_misnumbered",
+            f"$.contexts: they are numbered {listed}, and the answer cites them so. Number them from [1] on.",
+        )
+
+
+def _with_number(place: int, text: str) -> str:
+    return text if text.startswith(f"[{place}]") else f"[{place}] {text}"
+
+
+def _from_retrieved(retrieved: _Entries) -> list[str]:
+    texts = [chunk.get("rendered_context") or chunk.get("text") for chunk in retrieved]
+    numbered = [_with_number(n, text) for n, text in enumerate(texts, start=1) if isinstance(text, str)]
+    return numbered if len(numbered) == len(texts) else []
+
+
+def _sources_of(retrieved: _Entries, count: int) -> list[str]:
+    """Return the source of each context, from the chunk that was retrieved for it."""
+    paths = [
+        path if chunk.get("page") is None else f"{path}#page={chunk.get('page')}"
+        for chunk in retrieved
+        if isinstance(path := chunk.get("source_path"), str)
+    ]
+    return paths if len(paths) == len(retrieved) == count else []
+
+
+def _answer_citations(
+    task: Task,
+    cited: Sequence[int],
+    citations: _Entries,
+    sources: Sequence[str],
+    notes: Counter[str] | None,
+) -> Sequence[object]:
+    """Return the citations of the reference: as curated, or else what its markers [n] point to."""
+    if task.answer_citations:
+        return task.answer_citations
+    if task.citations and task.rag is not None and task.rag.citations is not None:
+        return task.citations
+    if not cited:
+        return []
+    targets: list[object]
+    if not citations:
+        targets = [
+            {"ordinal": number, "source_path": sources[number - 1]}
+            for number in cited
+            if 0 < number <= len(sources)
+        ]
+    elif int in map(type, ordinals := _values(citations, "ordinal")):
+        # Reversed: of two entries with one number the first counts.
+        pairs = zip(reversed(ordinals), reversed(citations), strict=True)
+        by_number = {ordinal: entry for ordinal, entry in pairs if type(ordinal) is int}
+        targets = [by_number[number] for number in cited if number in by_number]
+    else:  # places count only where no entry has a number
+        targets = [citations[number - 1] for number in cited if 0 < number <= len(citations)]
+    if notes is not None and len(targets) < len(cited):
+        notes[MARKERS_OF_NOTHING] += len(cited) - len(targets)
+    return targets
+
+
+# Raw tasks as people write them: null in a list, one text where a list belongs, a number for a text.
+
+# The entries at one place of these lists belong together.
+_SIDE_BY_SIDE = ("contexts", "sources", "retrieved", "citations")
+_LISTS = (*_SIDE_BY_SIDE, "answer_citations")
+_KNOWN, _KNOWN_OF_RAG = frozenset(RawTask.__struct_fields__), frozenset(_Rag.__struct_fields__)
+_TEXTS = _KNOWN - {*_LISTS, "rag", "metadata"}
+
+
+def _repaired(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the record without nulls, with single values in lists, and with numbers as texts."""
+    repaired: dict[str, object] = {}
+    for name, value in record.items():
+        if value is None:
+            continue
+        if name in _TEXTS:
+            value = _text(value)
+        elif name in _LISTS:
+            entries = value if isinstance(value, list) else [value]
+            value = [entry for entry in entries if entry is not None]
+        elif name == "rag" and isinstance(value, dict):
+            value = _repaired(value)
+        repaired[name] = value
+    return repaired
+
+
+def _text(value: object) -> object:
+    if isinstance(value, dict) and isinstance(value.get("text"), str):
+        return value["text"]  # a reference may come as {"text": ...}
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def _misaligned(record: Mapping[str, object]) -> str | None:
+    """Return the message about lists that have null at different places; None if nulls can be left out.
+
+    Left out of contexts [null, "b"] and of sources ["a", null], "b" would get a source that is not its own.
+    """
+    rag = record.get("rag")
+    of_rag = rag if isinstance(rag, dict) else {}
+    first: tuple[str, list[int]] | None = None
+    for name in _SIDE_BY_SIDE:
+        entries = record.get(name) if of_rag.get(name) is None else of_rag[name]
+        if not isinstance(entries, list):
+            continue
+        filled = [place for place, entry in enumerate(entries) if entry is not None]
+        if first is None:
+            first = name, filled
+        elif any(one != other for one, other in zip(first[1], filled, strict=False)):
+            return f"{first[0]} and {name} have null at different places. Leave out both, or neither."
+    return None
+
+
+def _with_rest_in_metadata(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the known fields; the others are in the metadata, under NAME_ if NAME is taken."""
+    kept = {name: value for name, value in record.items() if name in _KNOWN}
+    rest = {name: value for name, value in record.items() if name not in _KNOWN}
+    rag, metadata = record.get("rag"), record.get("metadata", {})
+    if isinstance(rag, dict) and not rag.keys() <= _KNOWN_OF_RAG:
+        kept["rag"] = {name: value for name, value in rag.items() if name in _KNOWN_OF_RAG}
+        rest["rag"] = {name: value for name, value in rag.items() if name not in _KNOWN_OF_RAG}
+    if rest and isinstance(metadata, dict):
+        metadata = dict(metadata)
+        for name, value in rest.items():
+            while metadata.setdefault(name, value) != value:
+                name += "_"
+        kept["metadata"] = metadata
+    return kept

@@ -1,0 +1,104 @@
+"""Read plan files: `*.config.yaml` or `.json`, with the settings of `auepora run` as keys."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ...core.settings import PLAN_KEYS
+from ...errors import DataError
+from ..json.text import parse_document
+from ..json.yaml import parse_yaml
+from ..jsonl import BYTE_ORDER_MARK, opened
+from ..schema.validate import check_no_errors, config_form_errors
+from ..schema.words import shown
+
+_MAX_BYTES = 1_000_000
+_IN_WORDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "text": ((str,), "a text"),
+    "whole number": ((int,), "a whole number"),
+    "number": ((int, float), "a number"),
+    "switch": ((bool,), "true or false"),
+    "names": ((list, str), "a list or a text"),
+    "mapping": ((dict,), "names of fields"),
+}
+BLOCKS = (
+    "citation_accuracy",
+    "retrieval_metrics",
+    "evaluation",
+    "ab_testing",
+    "performance_benchmarking",
+    "performance_monitoring",
+)
+
+
+class OtherBlockWarning(UserWarning):
+    """A configuration has a block that is checked, but that is not part of a plan."""
+
+
+def load_config(path: str | Path) -> dict[str, Any]:
+    """Return the settings of a plan file. Unknown keys and wrong types raise a DataError that names them.
+
+    A file that a team shares may have blocks for other tools. They are checked and left out.
+    """
+    path = Path(path)
+    settings = read_config(path)
+    blocks = [name for name in BLOCKS if name in settings]
+    if blocks:
+        warnings.warn(
+            f"{path.name}: {', '.join(blocks)}: not part of the plan, ignored.",
+            OtherBlockWarning,
+            stacklevel=2,
+        )
+    return {name: value for name, value in settings.items() if name not in BLOCKS}
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Return everything in a configuration file, YAML or JSON, after checking it."""
+    settings = config_document(path)
+    check_config(settings, Path(path).name)
+    checked: dict[str, Any] = settings
+    return checked
+
+
+def config_document(path: str | Path) -> Any:
+    """Return the document in a configuration file, not checked yet."""
+    path = Path(path)
+    with opened(path) as file:
+        content = file.read(_MAX_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
+    if len(content) > _MAX_BYTES:
+        raise DataError(path.name, "a plan file may not be over 1 MB.", fix="Is it the right file?")
+    # A plan may have any name. Only one that ends in .json is read as JSON.
+    is_json = path.name.lower().removesuffix(".gz").endswith(".json")
+    return parse_document(content, path.name) if is_json else parse_yaml(content, path.name)
+
+
+def check_config(settings: object, where: str) -> None:
+    """Raise DataError if a document is not a valid configuration."""
+    if not isinstance(settings, dict):
+        raise DataError(where, "a plan has 'key: value' lines.", fix="Start with 'dataset: FILE'.")
+    for key, value in settings.items():
+        if key not in BLOCKS:
+            check_setting(f"{where}: {' '.join(key.split()) or repr(key):.80}", key, value)
+    check_no_errors(config_form_errors(settings), where)
+
+
+def check_setting(where: str, key: str, value: object) -> None:
+    """Raise DataError if a plan has no setting of that name, or if it cannot have this value."""
+    if key not in PLAN_KEYS:
+        near = difflib.get_close_matches(key[:80], (*PLAN_KEYS, *BLOCKS), n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(PLAN_KEYS)}."
+        raise DataError(where, "there is no such setting.", fix=hint)
+    setting = PLAN_KEYS[key]
+    types, words = _IN_WORDS[setting.kind]
+    # A bool is an int to Python, but `top_k: true` is a mistake.
+    if isinstance(value, bool) is not (setting.kind == "switch") or not isinstance(value, types):
+        actual = "true or false" if isinstance(value, bool) else shown(value)
+        raise DataError(where, f"expected {words} but got {actual}.", fix="Change or remove it.")
+    number = setting.number
+    if number is not None and isinstance(value, int | float) and not number.accepts(value):
+        raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use {number.in_words}.")
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        raise DataError(where, "expected a list of names.", fix="Write, for example, [recall@5, token_f1].")

@@ -1,0 +1,1 @@
+"""Formats of datasets, ground truth, predictions and label sets."""

@@ -1,0 +1,1 @@
+"""Reading and writing JSON and YAML: text, records, documents."""

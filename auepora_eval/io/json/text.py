@@ -1,0 +1,255 @@
+"""JSON text to plain data: what is wrong with it, in words; and nothing that could do harm."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ...errors import DataError
+
+MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
+TOO_DEEP = "the JSON is nested too deeply."
+FLATTEN = "Flatten the record."
+_ONE_DOCUMENT = "Write one JSON document."
+_decode = msgspec.json.Decoder().decode
+
+
+def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
+    """The value that a text holds; DataError if it is none, or one that could do harm."""
+    value = _decoded(content, where, hint)
+    check_extremes(value, content, where)
+    return value
+
+
+def parse_document(content: bytes, where: str) -> Any:
+    """The same for a whole file, and no object in it may have a key twice.
+
+    Parsers keep one of the two, and not all of them the same one.
+    """
+    value = _decoded(content, where, _ONE_DOCUMENT)
+    keys, depth = _shape(value)
+    if depth > MAX_DEPTH or may_be_huge(content):
+        _check_depth_and_size(value, where)
+    # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
+    if len(_KEY_END.findall(content)) != keys:
+        check_unique_keys(content, where)
+    return value
+
+
+def _decoded(content: bytes, where: str, hint: str) -> Any:
+    try:
+        return _decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(where, content, error, hint) from error
+
+
+def check_extremes(value: Any, content: bytes, where: str) -> None:
+    """DataError if a value is nested too deeply, or holds a number that no float can hold."""
+    if may_be_extreme(content):
+        _check_depth_and_size(value, where)
+
+
+def may_be_extreme(content: bytes) -> bool:
+    """Whether a text may be nested too deeply, or hold a number that no float can hold; seldom."""
+    return may_be_huge(content) or _may_be_deep(content)
+
+
+def _check_depth_and_size(value: Any, where: str) -> None:
+    for path, depth, part in walk(value):
+        if depth > MAX_DEPTH:
+            raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
+        if isinstance(part, int) and abs(part) > 2**1023:
+            raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
+
+
+def check_unique_keys(content: bytes, where: str) -> None:
+    """DataError if an object of a JSON text has a key twice."""
+    document = json.loads(content, object_pairs_hook=_Pairs)
+    for path, _, part in walk(document):
+        if isinstance(part, _Pairs) and part.repeated is not None:
+            raise DataError(
+                f"{where}: {path:.80}",
+                f"the key {part.repeated!r:.60} occurs twice.",
+                fix="Keep one of them.",
+            )
+
+
+# The end of a key, or of a text before a colon.
+_KEY_END = re.compile(rb'"[ \t\r\n]*:')
+
+
+class _Pairs(dict[str, Any]):
+    """An object that remembers a key that came twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated: str | None = None
+        if len(self) < len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    self.repeated = key
+                    break
+                seen.add(key)
+
+
+def _shape(value: Any) -> tuple[int, int]:
+    """(how many keys, how many levels) a value has."""
+    keys, depth, level = 0, 0, [value]
+    while level:
+        depth += 1
+        objects = [part for part in level if type(part) is dict]
+        arrays = [part for part in level if type(part) is list]
+        keys += sum(map(len, objects))
+        level = [part for each in objects for part in each.values() if type(part) in _CONTAINERS]
+        level += [part for each in arrays for part in each if type(part) in _CONTAINERS]
+    return keys, depth
+
+
+_CONTAINERS = (dict, list)
+
+
+def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
+    """(JSON path, depth, value) of everything in a document, without recursion."""
+    rest: list[tuple[str, int, Any]] = [("$", 0, document)]
+    while rest:
+        path, depth, value = rest.pop()
+        yield path, depth, value
+        if isinstance(value, dict):
+            rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
+        elif isinstance(value, list):
+            rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
+
+
+# For bytes.translate, which removes these.
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_TWO_DIGITS = re.compile(rb"[0-9](?=[0-9])")
+
+
+def may_be_huge(content: bytes | bytearray, size: int | None = None) -> bool:
+    """Whether a text, or its first bytes, may hold a number that no float can hold.
+
+    It seldom does, so the look is quick.
+    """
+    # 309 digits in a row, the least that a float cannot hold, are digits at two places in a row of every
+    # 150th, and everything between these.
+    seen = content[:size:150]
+    return _TWO_DIGITS.search(seen) is not None and any(
+        content[150 * match.start() : 150 * match.start() + 151].isdigit()
+        for match in _TWO_DIGITS.finditer(seen)
+    )
+
+
+def _may_be_deep(content: bytes) -> bool:
+    """Whether a text may be nested too deeply."""
+    if content.count(b"{") + content.count(b"[") <= MAX_DEPTH:
+        return False
+    brackets = content.translate(None, _NO_BRACKETS)
+    for _ in range(8):  # each round takes away the innermost pairs
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return len(brackets) > MAX_DEPTH
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in the words of JSON."""
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return "null" if value is None else names.get(type(value), type(value).__name__)
+
+
+def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataError:
+    """What is wrong with a text, in words, and what to do; the parser's words where we know no better."""
+    check_same_text(content, where)
+    text = content.rstrip().decode("utf-8")
+    if not text:
+        return DataError(where, "there is nothing in it.", fix=hint)
+    message = str(error)
+    if isinstance(error, RecursionError):
+        return DataError(where, TOO_DEEP, fix=FLATTEN)
+    if _HALF_PAIR.search(text) and ("surrogate" in message or "truncated" in message):
+        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
+    if "out of range" in message or "invalid character" in message:
+        path = _path_of_no_number(text)
+        if path:
+            what = "NaN, Infinity and numbers beyond 1e308 are not JSON."
+            return DataError(f"{where}: {path:.80}", what, fix="Write null.")
+    if "out of range" in message:
+        return DataError(where, "a number is too large.", fix="Write it as a string.")
+    if "truncated" in message and hint == _ONE_DOCUMENT:
+        return DataError(where, "the JSON ends in the middle.", fix="Was the file cut off? Get it again.")
+    if "truncated" in message:
+        return DataError(
+            where,
+            "the JSON ends in the middle of a record.",
+            fix="Was the file cut off? Remove or complete the line.",
+        )
+    return DataError(_line_of(where, content, message), f"not JSON: {_in_words(message, content)}.", fix=hint)
+
+
+def check_same_text(content: bytes, where: str) -> None:
+    """DataError if what should be JSON, YAML or CSV is not UTF-8, or a page of the web."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as bad:
+        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
+        raise DataError(where, what, fix="Save the file as UTF-8.") from None
+    start = content[:1000].lstrip()[:20].lower()
+    if b"\0" in start:
+        what = "there are NUL characters in it: the text is UTF-16, or no text at all."
+        raise DataError(where, what, fix="Save the file as UTF-8.")
+    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+        what = "this is an HTML or XML page, not data."
+        raise DataError(where, what, fix="Did a download fail? Get the file itself.")
+
+
+def _in_words(message: str, content: bytes) -> str:
+    """The parser's words, with the character that it stumbled over, and bytes counted from 1."""
+    message = message.removeprefix("JSON is malformed: ")
+    byte = _BYTE.search(message)
+    if byte is None:
+        return message
+    place = int(byte[1])
+    character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
+    words = (
+        message[: byte.start()].rstrip().replace("trailing characters", "more follows behind the document")
+    )
+    return f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
+
+
+# \ud800 without \udc00 behind it, or the other way round: UTF-8 cannot hold it.
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
+# Where msgspec stopped.
+_BYTE = re.compile(r"\(byte ([0-9]+)\)")
+
+
+def _line_of(where: str, content: bytes, message: str) -> str:
+    """The place with its line, where the text has several."""
+    byte = _BYTE.search(message)
+    lines = content.rstrip().count(b"\n")
+    if byte is None or not lines:
+        return where
+    line = content.count(b"\n", 0, int(byte[1])) + 1
+    return f"{where}:{line}"
+
+
+def _path_of_no_number(text: str) -> str:
+    """The JSON path of a NaN or an infinity, if the text would be JSON but for that."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return next(
+        (path for path, _, value in walk(document) if isinstance(value, float) and not math.isfinite(value)),
+        "",
+    )

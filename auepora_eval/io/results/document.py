@@ -1,0 +1,515 @@
+"""The results format: a finished run as one JSON document, `<evaluation_id>.results.json`.
+
+Metrics are grouped as retrieval, citation, answer quality, performance and additional; each entry has its
+value, interval, target and coverage. `query_results`, which comes last, holds each sample's scores; a large
+run has them in a file of its own, which `queries_file` names. Not measured is null.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from ...core.dataset import Fingerprint
+from ...core.display import number_or_null
+from ...core.scores import Scores, alone
+from ...core.scoring import Tally
+from ...core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    Stopping,
+    SystemOutputs,
+    Target,
+    TargetCategory,
+    known_score,
+    target_of,
+)
+from ...errors import DataError
+from ..json.records import wrong_record
+
+# The second number grows with new fields, the first when old readers would go wrong.
+SCHEMA_VERSION = "1.1"
+Results = dict[str, Any]
+
+_SECTIONS: dict[Target, str] = {
+    TargetCategory.RETRIEVAL_RELEVANCE: "retrieval_metrics",
+    TargetCategory.RETRIEVAL_ACCURACY: "retrieval_metrics",
+    TargetCategory.GENERATION_RELEVANCE: "answer_quality_metrics",
+    TargetCategory.GENERATION_FAITHFULNESS: "answer_quality_metrics",
+    TargetCategory.GENERATION_CORRECTNESS: "answer_quality_metrics",
+    TargetCategory.LATENCY: "performance_metrics",
+}
+# Whatever their target, metrics whose names begin so are about citations.
+_SECTIONS_BY_NAME = dict.fromkeys(("citation_", "alce_citation_", "trec_support_"), "citation_metrics")
+# For targets that a user named.
+_OTHER_SECTION = "additional_metrics"
+SECTIONS = (
+    "retrieval_metrics",
+    "citation_metrics",
+    "answer_quality_metrics",
+    "performance_metrics",
+    _OTHER_SECTION,
+)
+# Settings that seed 003 lists again under another name.
+_PARAMETERS = {
+    "executor": "executor",
+    "concurrency": "concurrency",
+    "timeout": "timeout_seconds",
+    "max_failures": "max_failures",
+    "limit": "limit",
+}
+
+
+def section_of(result: MetricResult) -> str:
+    """Return the section of the document that a metric is in."""
+    for start, section in _SECTIONS_BY_NAME.items():
+        if result.name.startswith(start):
+            return section
+    return _SECTIONS.get(result.target, _OTHER_SECTION)
+
+
+def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Results:
+    """The document without its rows: what the run was, what it found, what became of the calls."""
+    sections: Results = {name: {} for name in SECTIONS}
+    usage = {
+        "latency_stats": latency_stats(tally.seconds),
+        "resource_usage": run.resource_usage,
+        "api_usage": tally.usage.as_dict(run.configuration),
+    }
+    sections["performance_metrics"] |= {name: found for name, found in usage.items() if found is not None}
+    for place, result in enumerate(run.results):
+        sections[section_of(result)][result.name] = {"order": place, **metric_entry(result)}
+    head: Results = {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": run.evaluation_id,
+        "timestamp": run.started_at,
+        "system_version": run.system_name,
+        "dataset_id": run.dataset_name,
+        "configuration": {
+            "retrieval_k": run.top_k,
+            "metrics": [result.name for result in run.results],
+            **run.configuration,
+        },
+        "summary": {**summary(tally), "total_evaluation_time_seconds": run.seconds},
+        **sections,
+        "statistical_analysis": statistical_analysis(run.results),
+    }
+    head["metadata"] = {
+        "dataset_sha256": run.dataset_fingerprint,
+        **({"dataset_snapshot": run.snapshot} if run.snapshot else {}),
+        **({"stopping": asdict(run.stopping)} if run.stopping is not None else {}),
+        "outputs_sha256": outputs_sha256,
+        "evaluation_environment": run.environment,
+        "evaluation_parameters": {"random_seed": run.seed, **evaluation_parameters(run.configuration)},
+        "quality_assurance": {
+            "data_validation": "passed",
+            "data_checks": "every sample has an id of its own and can be stored",
+            "samples_checked": tally.total,
+            "metric_calculation": "not verified",
+            "statistical_tests": "not run",
+        },
+    }
+    head["metadata"]["plan_sha256"] = plan_sha256(head)
+    return head
+
+
+def summary(tally: Tally) -> Results:
+    """What became of the calls."""
+    by_type: Counter[str] = Counter()
+    for (kind, _), count in tally.failures.items():
+        by_type[kind] += count
+    # Attempts that failed, also where a later one succeeded; absent if none was retried.
+    attempts: Results = {}
+    if tally.tried_again:
+        attempts["failed_attempts"] = dict(tally.failed_attempts.most_common())
+        attempts["recovered_queries"] = tally.recovered
+    return {
+        "total_queries": tally.total,
+        "successful_queries": tally.total - tally.failed,
+        "failed_queries": tally.failed,
+        "failures_by_type": dict(by_type.most_common()),
+        **attempts,
+        "average_latency_ms": fmean(tally.seconds) * 1000 if tally.seconds else None,
+    }
+
+
+def add_stored_attempts(tally: Tally, results: Mapping[str, Any]) -> Tally:
+    """A tally of stored rows, with what only the summary has: attempts that failed."""
+    stored = results.get("summary")
+    kinds = stored.get("failed_attempts") if isinstance(stored, dict) else None
+    if isinstance(stored, dict) and isinstance(kinds, dict):
+        tally.failed_attempts.update({kind: n for kind, n in kinds.items() if type(n) is int and n > 0})
+        recovered = stored.get("recovered_queries")
+        tally.recovered = recovered if type(recovered) is int else 0
+    return tally
+
+
+def latency_stats(seconds: Sequence[float]) -> Results | None:
+    """Mean, quantiles and extremes of the answers' times, in milliseconds; None where there are none."""
+    if not seconds:
+        return None
+    p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99])
+    stats = {"mean": fmean(seconds), "p50": p50, "p95": p95, "p99": p99}
+    stats |= {"min": min(seconds), "max": max(seconds)}
+    return {name: float(value) * 1000 for name, value in stats.items()}
+
+
+def plan_sha256(results: Mapping[str, Any]) -> str:
+    """What was to be measured, and how, in 64 hex digits: configuration, seed and the metrics' signatures."""
+    plan = {
+        "configuration": results["configuration"],
+        "random_seed": results["metadata"]["evaluation_parameters"]["random_seed"],
+        "signatures": {
+            name: entry["details"].get("signature")
+            for section in SECTIONS
+            for name, entry in results.get(section, {}).items()
+            if "details" in entry
+        },
+    }
+    return Fingerprint().add([plan]).hexdigest()
+
+
+def evaluation_parameters(configuration: Mapping[str, Any]) -> Results:
+    """How the calls were made, as far as the configuration says it."""
+    return {new: configuration[old] for old, new in _PARAMETERS.items() if old in configuration}
+
+
+def statistical_analysis(results: Sequence[MetricResult]) -> Results:
+    """Which metrics have an interval, and by which method."""
+    methods = {result.name: result.interval_method for result in results if result.interval is not None}
+    word = (
+        "calculated" if len(methods) == len(results) else f"calculated for {len(methods)} of {len(results)}"
+    )
+    return {
+        "significance_tests": {},
+        "confidence_intervals": {"all_metrics": word, "confidence_level": 0.95, "methods": methods},
+    }
+
+
+def check_version(results: Mapping[str, Any], where: str) -> None:
+    """DataError for a file of a later version than this one; a file without a version is somebody else's."""
+    version = results.get("schema_version")
+    if version is None:
+        return
+    match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version) if isinstance(version, str) else None
+    if match is None:
+        raise DataError(
+            f"{where}: $.schema_version",
+            f"{version!r:.40} is not a version.",
+            fix="Write 1.1, or leave it out.",
+        )
+    ours = tuple(map(int, SCHEMA_VERSION.split(".")))
+    if (int(match[1]), int(match[2])) > ours:
+        raise DataError(
+            f"{where}: $.schema_version",
+            f"the file is of version {version}, newer than the {SCHEMA_VERSION} that is known here.",
+            fix="Upgrade: pip install --upgrade auepora-eval",
+        )
+
+
+def results_to_run(
+    results: Mapping[str, Any],
+    rows: QueryRows,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    where: str,
+) -> EvaluationRun:
+    """A run from the stored document, its rows, and its samples and outputs as far as they were read."""
+    try:
+        stored = msgspec.convert(results, _Stored)
+        metrics = stored_metrics(results, rows)
+    except msgspec.ValidationError as error:
+        path, what, _ = wrong_record(error)
+        what = f"not a results file of ours: {what}"
+        raise DataError(f"{where}: {path}", what, fix=_fix(results)) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, DataError):
+            raise
+        missing = f"{error.args[0]!r:.60} is" if isinstance(error, KeyError) else "something is"
+        what = f"not a results file of ours: {missing} missing or wrong."
+        raise DataError(where, what, fix=_fix(results)) from error
+    settings = results["configuration"].items()
+    return EvaluationRun(
+        evaluation_id=stored.evaluation_id,
+        system_name=stored.system_version,
+        dataset_name=stored.dataset_id,
+        dataset_fingerprint=stored.metadata.dataset_sha256,
+        results=metrics,
+        samples=samples,
+        outputs=outputs,
+        top_k=stored.configuration.retrieval_k,
+        seed=stored.metadata.evaluation_parameters.random_seed,
+        started_at=stored.timestamp,
+        seconds=stored.summary.total_evaluation_time_seconds,
+        environment=stored.metadata.evaluation_environment,
+        configuration={key: value for key, value in settings if key not in ("retrieval_k", "metrics")},
+        resource_usage=stored.performance_metrics.get("resource_usage"),
+        snapshot=stored.metadata.dataset_snapshot,
+        stopping=stored_stopping(results, where),
+    )
+
+
+def stored_stopping(results: Mapping[str, Any], where: str) -> Stopping | None:
+    """How a run ended that was to stop when its verdict is clear; None for a run of all samples."""
+    stopping = results["metadata"].get("stopping")
+    if stopping is None:
+        return None
+    try:
+        return msgspec.convert(stopping, Stopping)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{where}: $.metadata.stopping", f"{error}.", fix=EDITED) from error
+
+
+def is_ours(results: Mapping[str, Any]) -> bool:
+    """Whether a document is a run of ours: those of all versions name theirs."""
+    return "schema_version" in results
+
+
+def _fix(results: Mapping[str, Any]) -> str:
+    return EDITED if is_ours(results) else "Another tool wrote it: `auepora show` prints what it says."
+
+
+class _Parameters(msgspec.Struct):
+    random_seed: int
+
+
+class _Metadata(msgspec.Struct):
+    dataset_sha256: str
+    evaluation_environment: Results
+    evaluation_parameters: _Parameters
+    dataset_snapshot: Results = {}
+
+
+class _Configuration(msgspec.Struct):
+    retrieval_k: int
+
+
+class _Summary(msgspec.Struct):
+    total_evaluation_time_seconds: float
+
+
+class _Stored(msgspec.Struct):
+    """The fields of a results file that are read back."""
+
+    evaluation_id: str
+    system_version: str
+    dataset_id: str
+    timestamp: str
+    configuration: _Configuration
+    summary: _Summary
+    metadata: _Metadata
+    performance_metrics: Results = {}
+
+
+def metric_entry(result: MetricResult) -> Results:
+    """A metric result as JSON has it: the value null where nothing was scored."""
+    details = dict(result.details)
+    return {
+        "value": number_or_null(result.value),
+        "confidence_interval": details.pop("confidence_interval", None),
+        "target": result.target.name,
+        "details": details,
+    }
+
+
+def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricResult]:
+    """The metric results of a stored run, in the order of its plan, with every sample's score."""
+    found: list[tuple[int, MetricResult]] = []
+    for section in SECTIONS:
+        for name, entry in results.get(section, {}).items():
+            if isinstance(entry, dict) and "target" in entry:
+                details = {
+                    **entry.get("details", {}),
+                    "confidence_interval": entry.get("confidence_interval"),
+                }
+                value = math.nan if entry["value"] is None else float(entry["value"])
+                target = target_of(entry["target"])
+                result = MetricResult(name, target, value, details, rows.scores(name))
+                found.append((entry.get("order", len(found)), result))
+    return [result for _, result in sorted(found, key=lambda pair: pair[0])]
+
+
+def experiment_metrics(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a stored experiment says of each of its metrics; the primary one first."""
+    blocks = [results.get("primary_metric_results")]
+    for part in ("secondary_metric_results", "guard_rail_metric_results"):
+        entries = results.get(part)
+        blocks += list(entries.values()) if isinstance(entries, dict) else []
+    return [block for block in blocks if isinstance(block, dict)]
+
+
+# The per-query part of a results file: a row for each sample, and the scores read back from it.
+
+Row = dict[str, Any]
+EDITED = "Was it edited? Run the evaluation again."
+
+
+class QueryRows(Protocol):
+    """The rows of a run, wherever they are: in the results file, or in a Parquet file beside it."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The id of each sample, in order."""
+        ...
+
+    def scores(self, name: str) -> Scores:
+        """A metric's scores, with the clusters of their samples; empty where no row has one."""
+        ...
+
+    def rows(self) -> Iterator[Row]:
+        """Each row as the results format has it."""
+        ...
+
+    def tally(self) -> Tally:
+        """How many calls there were, how long they took, what they failed of."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+def query_results(
+    samples: Sequence[EvaluationSample],
+    outputs: Sequence[SystemOutputs],
+    scores: Mapping[str, Sequence[SampleScore]],
+) -> Iterator[Row]:
+    """A row for each sample: its answer, what was retrieved, and its scores."""
+    for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
+        yield query_result(sample, output, {name: column[place] for name, column in scores.items()})
+
+
+def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mapping[str, SampleScore]) -> Row:
+    """The row of one sample."""
+    row: Row = {"query_id": sample.sample_id, "query_text": sample.query}
+    # Absent rather than null: most datasets have no clusters.
+    if "cluster" in sample.metadata:
+        row["cluster"] = str(sample.metadata["cluster"])
+    row["latency_ms"] = latency_ms(output)
+    row["retrieval_results"] = {
+        "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
+        "relevance_scores": [known_score(hit) for hit in output.retrieved],
+        "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
+    }
+    row["generated_answer"] = None if output.error else output.response.text
+    cited = citations(output)
+    if cited is not None:
+        row["citations"] = cited
+    row["individual_metrics"] = {name: score.value for name, score in scores.items()}
+    statistics = {name: list(score.parts) for name, score in scores.items() if score.parts}
+    unmeasured = {
+        name: {"reason": score.reason, "failed": score.failed}
+        for name, score in scores.items()
+        if score.value is None
+    }
+    if statistics:
+        row["statistics"] = statistics
+    if unmeasured:
+        row["not_measured"] = unmeasured
+    if output.error is not None:
+        row["error"] = {"type": output.error.type, "message": output.error.message}
+    return row
+
+
+def latency_ms(output: SystemOutputs) -> float | None:
+    """How long an answer took; None where nobody measured it."""
+    seconds = output.timings.get("end_to_end")
+    return None if seconds is None else seconds * 1000
+
+
+def citations(output: SystemOutputs) -> list[Any] | None:
+    """Return what an answer cites, by the response's metadata; None where it says nothing."""
+    cited = output.response.metadata.get("citations")
+    return cited if isinstance(cited, list) else None
+
+
+# Only what is read back of a row; other fields may have any type.
+class _Note(msgspec.Struct):
+    reason: str = ""
+    failed: bool = False
+
+
+class _Error(msgspec.Struct):
+    type: str
+    message: str = ""
+
+
+class _Row(msgspec.Struct):
+    query_id: str
+    cluster: str | None = None
+    latency_ms: float | None = None
+    error: _Error | None = None
+    individual_metrics: dict[str, float | None] = {}
+    not_measured: dict[str, _Note] = {}
+    statistics: dict[str, list[float]] = {}
+
+
+class JsonRows:
+    """Rows that are in the results file itself."""
+
+    def __init__(self, rows: Any, where: str) -> None:
+        self._raw: list[Row] = rows
+        try:
+            self._rows = msgspec.convert(rows, list[_Row])
+        except msgspec.ValidationError as error:
+            what = f"not a results file of ours: {error}."
+            raise DataError(f"{where}: $.query_results", what, fix=EDITED) from error
+
+    @property
+    def ids(self) -> list[str]:
+        return [row.query_id for row in self._rows]
+
+    def scores(self, name: str) -> Scores:
+        none = _Note()
+        rows = [row for row in self._rows if name in row.individual_metrics]
+        scores = Scores.of(
+            SampleScore(
+                row.individual_metrics[name],
+                (note := row.not_measured.get(name, none)).reason,
+                tuple(row.statistics.get(name, ())),
+                row.query_id,
+                note.failed,
+            )
+            for row in rows
+        )
+        scores.clusters = clusters([row.query_id for row in rows], [row.cluster for row in rows])
+        return scores
+
+    def rows(self) -> Iterator[Row]:
+        return iter(self._raw)
+
+    def tally(self) -> Tally:
+        return tally_of(
+            (row.latency_ms, None if row.error is None else (row.error.type, row.error.message))
+            for row in self._rows
+        )
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def tally_of(calls: Iterable[tuple[float | None, tuple[str, str] | None]]) -> Tally:
+    """A tally of calls: (milliseconds, None) for an answer, (..., (type, message)) for a failure."""
+    tally = Tally()
+    for milliseconds, failure in calls:
+        tally.total += 1
+        if failure is not None:
+            tally.failures[failure] += 1
+        elif milliseconds is not None:
+            tally.seconds.append(milliseconds / 1000)
+    return tally
+
+
+def clusters(ids: Sequence[str], names: Sequence[str | None]) -> list[Hashable] | None:
+    """The cluster of each sample: the one it names, or itself; None where no sample names one."""
+    if not any(name is not None for name in names):
+        return None
+    return [alone(ids[place]) if name is None else name for place, name in enumerate(names)]

@@ -1,0 +1,362 @@
+"""`<id>.queries.parquet`: the per-query part of a large run, in columns.
+
+The columns are the fields of `query_results`: `individual_metrics`, `statistics` and `not_measured` are
+structs with a field for each metric, `citations` is JSON text. pandas, DuckDB and Polars read it as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ...core.scores import Note, Scores, as_columns
+from ...core.scoring import Tally
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, known_score
+from ...errors import DataError
+from ..json.text import parse_json
+from ..jsonl import encode, opened
+from ..parquet import import_pyarrow, not_parquet
+from .document import EDITED, Row, citations, clusters, latency_ms, tally_of
+
+QUERIES_SUFFIX = ".queries.parquet"
+# Rows in memory while a run is written; smaller groups compress worse.
+ROWS_IN_A_GROUP = 20_000
+# The columns without which a file is not one of ours.
+_NEEDED = {"query_id", "cluster", "latency_ms", "error", "citations"}
+_BY_METRIC = ("individual_metrics", "statistics", "not_measured")
+
+
+class QueriesWriter:
+    """Writes rows as they come, in groups: no more than one group is in memory."""
+
+    def __init__(self, file: BinaryIO, metrics: Sequence[str]) -> None:
+        self._pyarrow, parquet = import_pyarrow()
+        self.metrics = tuple(metrics)
+        self.rows = 0
+        self._file = _Hashed(file)
+        self._schema = _schema(self._pyarrow, self.metrics)
+        self._writer = parquet.ParquetWriter(self._pyarrow.PythonFile(self._file, mode="w"), self._schema)
+        self._waiting: list[Any] = []
+        self._waiting_rows = 0
+
+    def add_rows(self, rows: Sequence[Row]) -> None:
+        """Write rows as the JSON has them."""
+        packed = [{**row, "citations": _text(row.get("citations"))} for row in rows]
+        self._add(self._pyarrow.Table.from_pylist(packed, schema=self._schema))
+
+    def add(
+        self,
+        samples: Sequence[EvaluationSample],
+        outputs: Sequence[SystemOutputs],
+        scores: Mapping[str, Sequence[SampleScore]],
+    ) -> None:
+        """Write samples with their outputs and scores."""
+        by_metric = [_score_columns(self._pyarrow, as_columns(scores[name])) for name in self.metrics]
+        for start in range(0, len(samples), ROWS_IN_A_GROUP):
+            part = slice(start, start + ROWS_IN_A_GROUP)
+            texts = self._text_columns(samples[part], outputs[part])
+            pieces = [[array[part] for array in arrays] for arrays in by_metric]
+            self.add_columns(texts, pieces)
+
+    def add_columns(self, texts: Mapping[str, Any], by_metric: Sequence[Sequence[Any]]) -> None:
+        """Write Arrow columns: the texts by name, and (values, statistics, notes) of each metric."""
+        arrays = [texts[field.name] for field in self._schema if field.name not in _BY_METRIC]
+        for place, name in enumerate(_BY_METRIC if self.metrics else ()):
+            fields = list(self._schema.field(name).type)
+            arrays.append(
+                self._pyarrow.StructArray.from_arrays(
+                    [columns[place] for columns in by_metric], fields=fields
+                )
+            )
+        self._add(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
+
+    def finish(self) -> str:
+        """Write what is waiting and the file's own end; the sha256 of it all."""
+        self._write()
+        self._writer.close()
+        return self._file.digest.hexdigest()
+
+    def close(self) -> None:
+        """Let go of a file that will not be finished; nothing is done to one that is."""
+        self._file.gone = True
+        self._writer.close()
+
+    def _text_columns(
+        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
+    ) -> dict[str, Any]:
+        """The columns that do not depend on metrics."""
+        cited = [_text(citations(output)) if output.response.metadata else None for output in outputs]
+        failed = [
+            output.error and {"type": output.error.type, "message": output.error.message}
+            for output in outputs
+        ]
+        columns: dict[str, list[Any]] = {
+            "query_id": [sample.sample_id for sample in samples],
+            "query_text": [sample.query for sample in samples],
+            "cluster": [
+                str(sample.metadata["cluster"]) if "cluster" in sample.metadata else None
+                for sample in samples
+            ],
+            "latency_ms": [latency_ms(output) for output in outputs],
+            "generated_answer": [None if output.error else output.response.text for output in outputs],
+            "citations": cited,
+            "error": failed,
+        }
+        arrays = {name: self._array(name, column) for name, column in columns.items()}
+        return {**arrays, "retrieval_results": self._retrieval_results(samples, outputs)}
+
+    def _array(self, name: str, column: list[Any]) -> Any:
+        return self._pyarrow.array(column, self._schema.field(name).type, from_pandas=True)
+
+    def _retrieval_results(
+        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
+    ) -> Any:
+        """Lists as Arrow has them: all items in a row, and where each list ends."""
+        kind = self._schema.field("retrieval_results").type
+        hits = [hit for output in outputs for hit in output.retrieved]
+        gold = [doc.doc_id for sample in samples for doc in sample.relevant_docs or ()]
+        retrieved = self._ends([len(output.retrieved) for output in outputs])
+        relevant = self._ends([len(sample.relevant_docs or ()) for sample in samples])
+        columns = [
+            (retrieved, [hit.doc.doc_id for hit in hits]),
+            (retrieved, [known_score(hit) for hit in hits]),
+            (relevant, gold),
+        ]
+        lists = [
+            self._pyarrow.ListArray.from_arrays(
+                ends, self._pyarrow.array(items, field.type.value_type, from_pandas=True)
+            )
+            for field, (ends, items) in zip(kind, columns, strict=True)
+        ]
+        return self._pyarrow.StructArray.from_arrays(lists, fields=list(kind))
+
+    def _ends(self, lengths: list[int]) -> Any:
+        return self._pyarrow.array(np.cumsum([0, *lengths]), self._pyarrow.int32())
+
+    def _add(self, table: Any) -> None:
+        self.rows += table.num_rows
+        self._waiting.append(table)
+        self._waiting_rows += table.num_rows
+        if self._waiting_rows >= ROWS_IN_A_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        if self._waiting:
+            table = self._pyarrow.concat_tables(self._waiting)
+            self._writer.write_table(table, row_group_size=ROWS_IN_A_GROUP)
+        self._waiting, self._waiting_rows = [], 0
+
+
+class _Hashed:
+    """A file that knows the sha256 of what was written to it."""
+
+    closed = False
+    gone = False  # whoever opened it does not want it any more
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        if self.gone:
+            return len(data)
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The file is closed by whoever opened it."""
+
+
+class ParquetRows:
+    """Rows that are in a Parquet file beside the results file."""
+
+    def __init__(self, path: Path, *, sha256: str | None = None) -> None:
+        self.path = path
+        self._pyarrow, self._parquet = import_pyarrow()
+        if sha256 is not None and file_sha256(path) != sha256:
+            what = "is not the file that the results were stored with: its sha256 is another."
+            raise DataError(path.name, what, fix=EDITED)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        ids: list[str] = self._columns("query_id").column(0).to_pylist()
+        return ids
+
+    def scores(self, name: str) -> Scores:
+        if name not in self.metrics:
+            return Scores([], [])
+        values = self._of_metric("individual_metrics", name)
+        parts = self._of_metric("statistics", name)
+        notes = self._of_metric("not_measured", name)
+        unmeasured = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+        unmeasured_notes = notes.take(self._pyarrow.array(unmeasured)).to_pylist()
+        scores = Scores(
+            self.ids,
+            values.fill_null(np.nan).to_numpy(zero_copy_only=False),
+            parts=_parts(parts),
+            notes={
+                place: Note((note or {}).get("reason") or "", bool((note or {}).get("failed")))
+                for place, note in zip(unmeasured.tolist(), unmeasured_notes, strict=True)
+            },
+        )
+        scores.clusters = self._clusters
+        return scores
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that the rows have scores of."""
+        if "individual_metrics" not in self._by_metric.column_names:
+            return ()
+        return tuple(field.name for field in self._by_metric.schema.field("individual_metrics").type)
+
+    def rows(self) -> Iterator[Row]:
+        with opened(self.path) as file:
+            reader = self._opened(file)
+            for batch in reader.iter_batches():
+                for row in batch.to_pylist():
+                    yield _unpacked(row)
+
+    def tally(self) -> Tally:
+        table = self._columns("latency_ms", "error")
+        errors = (error and (error["type"], error["message"]) for error in table.column("error").to_pylist())
+        return tally_of(zip(table.column("latency_ms").to_pylist(), errors, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _by_metric(self) -> Any:
+        return self._columns(*_BY_METRIC)
+
+    @cached_property
+    def _clusters(self) -> Any:
+        column = self._columns("cluster").column(0)
+        return None if column.null_count == len(column) else clusters(self.ids, column.to_pylist())
+
+    def _of_metric(self, name: str, metric: str) -> Any:
+        import pyarrow.compute
+
+        column = self._by_metric.column(name)
+        place = column.type.get_field_index(metric)
+        # By number: a metric's name may hold dots, which mean something else in a path.
+        return pyarrow.compute.struct_field(column, [place]).combine_chunks()
+
+    def _columns(self, *names: str) -> Any:
+        with opened(self.path) as file:
+            reader = self._opened(file)
+            known = [name for name in names if name in reader.schema_arrow.names]
+            try:
+                return reader.read(columns=known)
+            except (self._pyarrow.ArrowException, OSError, ValueError) as error:
+                raise not_parquet(self.path.name) from error
+
+    def _opened(self, file: BinaryIO) -> Any:
+        try:
+            reader = self._parquet.ParquetFile(self._pyarrow.PythonFile(file, mode="r"))
+        except (self._pyarrow.ArrowException, OSError, ValueError) as error:
+            raise not_parquet(self.path.name) from error
+        if _NEEDED - set(reader.schema_arrow.names):
+            raise DataError(self.path.name, "does not hold the rows of a run.", fix=EDITED)
+        return reader
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes."""
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it reads like one
+
+
+def _schema(pyarrow: Any, metrics: Sequence[str]) -> Any:
+    text, number = pyarrow.string(), pyarrow.float64()
+    note = pyarrow.struct([("reason", text), ("failed", pyarrow.bool_())])
+    fields = [
+        ("query_id", text),
+        ("query_text", text),
+        ("cluster", text),
+        ("latency_ms", number),
+        (
+            "retrieval_results",
+            pyarrow.struct(
+                [
+                    ("retrieved_docs", pyarrow.list_(text)),
+                    ("relevance_scores", pyarrow.list_(number)),
+                    ("ground_truth_relevant", pyarrow.list_(text)),
+                ]
+            ),
+        ),
+        ("generated_answer", text),
+        ("citations", text),
+        ("error", pyarrow.struct([("type", text), ("message", text)])),
+    ]
+    if metrics:  # Parquet knows no struct without fields
+        for name, kind in zip(_BY_METRIC, (number, pyarrow.list_(number), note), strict=True):
+            fields.append((name, pyarrow.struct([(metric, kind) for metric in metrics])))
+    return pyarrow.schema(fields)
+
+
+def _score_columns(pyarrow: Any, scores: Scores) -> tuple[Any, Any, Any]:
+    """A metric's values, statistics and notes as Arrow arrays."""
+    count = len(scores)
+    unmeasured = np.isnan(scores.values)
+    note = pyarrow.struct([("reason", pyarrow.string()), ("failed", pyarrow.bool_())])
+    if scores.notes:
+        reasons: list[dict[str, Any] | None] = [None] * count
+        for place, (reason, failed) in scores.notes.items():
+            reasons[place] = {"reason": reason, "failed": failed}
+        notes = pyarrow.array(reasons, note)
+    else:
+        notes = pyarrow.nulls(count, note)
+    if scores.parts is None:
+        statistics = pyarrow.nulls(count, pyarrow.list_(pyarrow.float64()))
+    else:
+        ends = np.cumsum(np.where(unmeasured, 0, scores.parts.shape[1]))
+        offsets = pyarrow.array(
+            np.concatenate([[0], ends]).astype(np.int32), mask=np.append(unmeasured, False)
+        )
+        statistics = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(scores.parts[~unmeasured].ravel()))
+    return pyarrow.array(scores.values, mask=unmeasured), statistics, notes
+
+
+def _parts(lists: Any) -> Any:
+    """Lists as the rows of an array, short ones filled up with zeros; None where all are empty."""
+    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    width = int(lengths.max()) if len(lengths) else 0
+    if not width:
+        return None
+    parts = np.zeros((len(lengths), width))
+    parts[np.arange(width) < lengths[:, np.newaxis]] = lists.flatten().to_numpy(zero_copy_only=False)
+    return parts
+
+
+def _unpacked(row: Row) -> Row:
+    """A row as the JSON has it: without what is not there."""
+    if row["cluster"] is None:
+        del row["cluster"]
+    if row["error"] is None:
+        del row["error"]
+    cited = row.pop("citations")
+    if cited is not None:
+        row["citations"] = parse_json(cited.encode(), "citations")
+    row.setdefault("individual_metrics", {})
+    for name in ("statistics", "not_measured"):
+        measured = {
+            metric: value for metric, value in (row.pop(name, None) or {}).items() if value is not None
+        }
+        if measured:
+            row[name] = measured
+    return row
+
+
+def _text(cited: list[Any] | None) -> str | None:
+    return None if cited is None else encode(cited).decode()

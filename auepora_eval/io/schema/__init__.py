@@ -1,0 +1,1 @@
+"""JSON Schemas, and checking documents against them."""

@@ -1,0 +1,138 @@
+"""Everything that is wrong with a file, of any kind that we know."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ...core.dataset import UnknownFieldWarning
+from ...errors import DataError
+from ..builds.manifest import manifest_of
+from ..builds.splits import SplitReader, manifest_errors
+from ..config.experiment import configuration_errors
+from ..datasets.label_sets import label_set_errors, read_label_document
+from ..detect import kind_of_file
+from ..files.atomic import stem
+from ..json.documents import read_document
+from ..json.records import read_prediction, read_sample
+from ..jsonl import BYTE_ORDER_MARK, Head, parse_line, read_lines
+from ..loader import FORMATS
+from ..results.document import EDITED, check_version
+from ..results.rows_parquet import QUERIES_SUFFIX, file_sha256
+from .validate import DataFormatValidator, ErrorsError
+
+# Kinds of files that are one document with a schema.
+_DOCUMENTS: dict[str, Callable[[DataFormatValidator, Any], list[str]]] = {
+    "eval_json": DataFormatValidator.validate_evaluation_dataset,
+    "ground_truth": DataFormatValidator.validate_ground_truth,
+    "results": DataFormatValidator.validate_evaluation_results,
+    "benchmark": DataFormatValidator.validate_benchmark,
+    "config": lambda checks, document: configuration_errors(document),
+}
+
+
+def file_errors(path: Path, kind: str | None = None, *, lenient: bool = False) -> list[str]:
+    """The errors of a file, each with its place."""
+    kind = kind or kind_of_file(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnknownFieldWarning)
+        errors = list(_errors(path, kind, lenient))
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return errors
+
+
+def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
+    try:
+        is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5", ".hdf5"))
+        if kind in _DOCUMENTS and not is_table:
+            document = read_document(path)
+            if kind == "results" and isinstance(document, dict):
+                check_version(document, path.name)
+            errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)
+            yield from (f"{path.name}: {error}" for error in errors)
+            if kind == "results" and not errors:
+                yield from _rows_errors(document.get("queries_file"), path)
+        elif kind == "labels":
+            yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
+        elif kind in ("jsonl", "predictions", "splits"):
+            yield from _line_errors(path, kind)
+        elif kind == "manifest":
+            yield from manifest_errors(path)
+        else:
+            _load(path, kind)
+    except ErrorsError as error:
+        yield from (f"{error.where}: {each}" for each in error.errors)
+    except DataError as error:
+        yield str(error)
+
+
+def _rows_errors(told: Any, path: Path) -> Iterator[str]:
+    """Whether the rows of a large run are in the file beside its results, and are still the same."""
+    digest = told.get("sha256") if isinstance(told, dict) else None
+    if not isinstance(digest, str):
+        return
+    beside = path.with_name(f"{stem(path)}{QUERIES_SUFFIX}")
+    where = f"{path.name}: $.queries_file"
+    if not beside.is_file():
+        yield f"{where}: there is no {beside.name} beside it. Put the rows of the run there."
+    elif file_sha256(beside) != digest:
+        yield f"{where}: {beside.name} has another sha256: its rows are not those of the run. {EDITED}"
+
+
+def _load(path: Path, kind: str) -> Any:
+    """Reading is checking, where a format's reader names the first thing that is wrong."""
+    if kind == "benchmark":
+        from ..benchmarks.document import load_benchmark
+
+        return load_benchmark(path)
+    if kind == "results":
+        from ..results.tables import load_results_csv
+
+        return load_results_csv(path)
+    return FORMATS.get(kind).load(path)
+
+
+Reader = Callable[[dict[str, Any], str], str | None]
+
+
+def _line_errors(path: Path, kind: str) -> Iterator[str]:
+    """Yield the errors of each line by itself: a bad line does not hide the next."""
+    read, places, wrong = _reader(kind), dict[str, str](), False
+    for number, line in enumerate(read_lines(path), start=1):
+        line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        where = f"{path.name}:{number}"
+        if not line.strip():
+            continue
+        try:
+            sample_id = read(parse_line(line, where), where)
+        except DataError as error:
+            wrong = True
+            yield str(error)
+            continue
+        if sample_id is not None:
+            if sample_id in places:
+                what = f"{sample_id!r:.80} was used already, at {places[sample_id]}."
+                yield f"{where}: $.sample_id: {what} Give each its own."
+            places.setdefault(sample_id, where)
+    if not places and not wrong and manifest_of(path) is None:  # a build may have an empty split
+        yield f"{path.name}: there are no samples in it. Write one JSON object per line."
+
+
+def _reader(kind: str) -> Reader:
+    """Return a function that reads a record and returns the id of its sample; None for the head."""
+    if kind == "predictions":
+        return lambda record, where: read_prediction(record, where)[0]
+    if kind == "splits":
+        splits = SplitReader()
+        return lambda record, where: splits.read(record, where).task_id
+    head = Head()
+
+    def read(record: dict[str, Any], where: str) -> str | None:
+        if head.take(record, where):
+            return None
+        return read_sample(record, where, head.documents).sample_id
+
+    return read

@@ -1,0 +1,222 @@
+"""Is a document what it should be? Every error with its JSON path, before a run is paid for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
+from typing import Any, TypeGuard
+
+from ...errors import DataError
+from .checker import SCHEMAS, Checker, checker, schema
+from .words import SchemaError, Steps, json_path, shown
+
+
+class DataFormatValidator:
+    """Checks documents against their schema, and what a schema cannot say.
+
+    Each method returns the errors as texts, `"$.queries[3].citations[0]: what is wrong. What to do."`; an
+    empty list means valid. `lenient` asks for the few fields without which nothing works, and leaves the
+    types of all others alone.
+
+    >>> DataFormatValidator().validate_evaluation_dataset({"dataset_id": "d", "name": "D", "querys": []})
+    ["$: the field 'version' is missing. Add it.", \
+"$: the field 'queries' is missing. Is it the one called 'querys'? Rename that."]
+    """
+
+    def __init__(self, lenient: bool = False) -> None:
+        self.lenient = lenient
+
+    @cached_property
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        """The schemas that are used, by name."""
+        names = [name for name in SCHEMAS if not name.endswith(".lenient")]
+        return {name: schema(self._chosen(name)) for name in names}
+
+    def validate_evaluation_dataset(self, data: Any) -> list[str]:
+        """The errors of an evaluation dataset (`.eval.json`)."""
+        return self._validated(data, "evaluation_dataset", dataset_errors)
+
+    def validate_ground_truth(self, data: Any) -> list[str]:
+        """The errors of ground truth (`.gt.json`): one annotation, a list of them, or a set."""
+        return self._validated(data, "ground_truth", ground_truth_errors)
+
+    def validate_evaluation_results(self, data: Any) -> list[str]:
+        """The errors of evaluation results (`.results.json`); the rows alone are enough for the lenient."""
+        if self.lenient and are_rows(data):
+            return _joined(rows_checker().errors(data), results_errors(data))
+        return self._validated(data, "evaluation_results", results_errors)
+
+    def validate_benchmark(self, data: Any) -> list[str]:
+        """The errors of benchmark data (`.benchmark.json`)."""
+        return self._validated(data, "benchmark", lambda _: ())
+
+    def _validated(self, data: Any, name: str, further: Callable[[Any], Iterable[SchemaError]]) -> list[str]:
+        return _joined(checker(self._chosen(name)).errors(data), further(data))
+
+    def _chosen(self, name: str) -> str:
+        lenient = f"{name}.lenient"
+        return lenient if self.lenient and lenient in SCHEMAS else name
+
+
+def config_form_errors(data: Any) -> list[str]:
+    """The errors of a configuration in its form, whoever reads it."""
+    return _joined(checker("config").errors(data), config_errors(data))
+
+
+def are_rows(document: object) -> bool:
+    """Return whether a document is the rows of a run and nothing else, as a table becomes one."""
+    return isinstance(document, dict) and document.keys() == {"query_results"}
+
+
+@cache
+def rows_checker() -> Checker:
+    """Return a checker of the part of the results schema that is about rows."""
+    whole = schema("evaluation_results")
+    rows = {"query_results": whole["properties"]["query_results"]}
+    return Checker({"type": "object", "properties": rows, "$defs": whole["$defs"]})
+
+
+def _joined(errors: list[SchemaError], further: Iterable[SchemaError]) -> list[str]:
+    """Both, but a place that the schema complained about is not complained about again."""
+    places = {error.path for error in errors}
+    return [*map(str, errors), *(str(error) for error in further if error.path not in places)]
+
+
+# What a schema cannot say of our formats: ids are unique, spans end after their start, totals add up.
+#
+# Values of a wrong type are left to the schema; every check survives any JSON value.
+
+Rows = Iterable[tuple[Steps, dict[Any, Any]]]  # made while they are walked through: files can be large
+# The schemas have these bounds too, but the lenient ones leave them out.
+_SCORES = ("confidence_score", "relevance_score", "annotation_confidence")
+_COUNTS = ("total", "successful", "failed")
+
+
+def dataset_errors(data: Any) -> Iterator[SchemaError]:
+    """Of an evaluation dataset: ids that come twice, spans that cannot be."""
+    yield from _repeated(_rows(data, "queries"), "query_id", "Give each query its own id.")
+    yield from _repeated(_rows(data, "documents"), "document_id", "Give each document its own id.")
+    for steps, query in _rows(data, "queries"):
+        yield from _span_errors(_rows(query, "citations", steps))
+    yield from _span_errors(_rows(data, "citations"))
+
+
+def ground_truth_errors(data: Any) -> Iterator[SchemaError]:
+    """Of annotations: ids that come twice, spans that cannot be."""
+    annotations: list[tuple[Steps, dict[Any, Any]]] = [((), data)]  # one that is the whole document
+    if isinstance(data, list):
+        annotations = list(_objects((), data))
+    elif not isinstance(data, dict) or "annotations" in data:
+        annotations = list(_rows(data, "annotations"))
+    yield from _repeated(annotations, "annotation_id", "Give each annotation its own id.")
+    for steps, annotation in annotations:
+        yield from _span_errors(_rows(annotation, "citations", steps))
+
+
+def results_errors(data: Any) -> Iterator[SchemaError]:
+    """Of results: ids that come twice, counts that do not add up.
+
+    What the system cited is recorded as it was; a wrong span is the system's, not the file's.
+    """
+    yield from _repeated(_rows(data, "query_results"), "query_id", "Keep one row per query.")
+    summary = data.get("summary") if isinstance(data, dict) else None
+    if isinstance(summary, dict):
+        total, successful, failed = (summary.get(f"{name}_queries") for name in _COUNTS)
+        if not (_is_whole(total) and _is_whole(successful) and _is_whole(failed)):
+            return
+        if total != successful + failed:
+            sum_of = f"{shown(successful)} successful and {shown(failed)} failed"
+            what = f"total_queries is {shown(total)}, but {sum_of} make {shown(successful + failed)}."
+            yield SchemaError("$.summary", f"{what} Correct the counts.")
+
+
+def config_errors(data: Any) -> Iterator[SchemaError]:
+    """Of a configuration: the traffic of an experiment goes to its variants, all of it."""
+    block = data.get("ab_testing") if isinstance(data, dict) else None
+    if not isinstance(block, dict):
+        return
+    for steps, experiment in [(("ab_testing",), block), *_rows(block, "experiments", ("ab_testing",))]:
+        variants = list(_rows(experiment, "variants", steps))
+        yield from _repeated(variants, "variant_id", "Give each variant its own id.")
+        shares = experiment.get("traffic_allocation")
+        if not isinstance(shares, dict) or "variants" not in experiment:
+            continue
+        path = json_path((*steps, "traffic_allocation"))
+        if {str(row.get("variant_id")) for _, row in variants} != {str(name) for name in shares}:
+            yield SchemaError(path, "it does not name the variants. Give each variant_id its share.")
+        values = [share for share in shares.values() if _is_number(share) and 0 <= share <= 1]
+        if len(values) == len(shares) and abs(math.fsum(values) - 1) > 0.01:
+            yield SchemaError(path, f"the shares sum to {math.fsum(values):g}, not 1. Change them.")
+
+
+def _rows(data: Any, key: str, steps: Steps = ()) -> Rows:
+    """The objects in a list of a document, each with its place."""
+    rows = data.get(key) if isinstance(data, dict) else None
+    return _objects((*steps, key), rows) if isinstance(rows, list) else ()
+
+
+def _objects(steps: Steps, values: Iterable[Any]) -> Rows:
+    return (((*steps, place), value) for place, value in enumerate(values) if isinstance(value, dict))
+
+
+def _repeated(rows: Rows, field: str, fix: str) -> Iterator[SchemaError]:
+    first: dict[Any, int | str] = {}
+    for steps, row in rows:
+        identifier = row.get(field)
+        if not (isinstance(identifier, str) or _is_whole(identifier)):
+            continue
+        if identifier in first:
+            place = json_path((*steps[:-1], first[identifier]))
+            yield _at(steps, field, f"{shown(identifier)} was used already, at {place}. {fix}")
+        elif steps:
+            first[identifier] = steps[-1]
+
+
+def _span_errors(citations: Rows) -> Iterator[SchemaError]:
+    for steps, citation in citations:
+        span = {name: citation.get(name) for name in ("start_char", "end_char")}
+        for name, place in span.items():
+            if _is_number(place) and place < 0:
+                yield _at(steps, name, f"{shown(place)} is negative. Count characters from 0.")
+        start, end = span.values()
+        if _is_number(start) and _is_number(end) and start >= end:
+            yield SchemaError(
+                json_path(steps),
+                f"the span ends at {shown(end)}, not after its start at {shown(start)}. "
+                "Swap start_char and end_char, or drop the citation.",
+            )
+        for name in _SCORES:
+            value = citation.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value <= 1:
+                yield _at(steps, name, f"{shown(value)} is not from 0 to 1. Change it.")
+
+
+def _at(steps: Steps, field: str, message: str) -> SchemaError:
+    return SchemaError(json_path((*steps, field)), message)
+
+
+def _is_whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+# A document with errors is refused in one line: the first of them, and how many more there are.
+
+
+class ErrorsError(DataError):
+    """A document with errors: it says the first, and knows them all."""
+
+    def __init__(self, where: str, errors: Sequence[str]) -> None:
+        self.errors = tuple(errors)
+        more = f" And {len(errors) - 1} more: auepora dataset validate lists them." if len(errors) > 1 else ""
+        super().__init__(where, errors[0] + more)
+
+
+def check_no_errors(errors: Sequence[str], where: str) -> None:
+    """DataError with the first error, if there is one."""
+    if errors:
+        raise ErrorsError(where, errors)

@@ -1,0 +1,1 @@
+"""Traces of other tools: OTLP, span dumps."""

@@ -1,1 +1,0 @@
-"""What has an opinion about text: embeddings and language models."""

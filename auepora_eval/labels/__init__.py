@@ -1,0 +1,1 @@
+"""Detectors of hallucinations and contradictions, scored against labels."""

@@ -1,0 +1,343 @@
+"""Find the threshold that separates accurate answers from hallucinations best, and how much of that is luck.
+
+An answer whose score is above the threshold is called accurate, any other a hallucination; what a detector
+calls a contradiction stays one at every threshold. Each figure is shown twice: at the threshold that fits all
+the data best (fitted), and at thresholds that were chosen without the samples they are applied to
+(cross-validated). Only the second one may be expected of new data.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.scores import shared_or_none
+from ..errors import DataError
+from ..reporting.drawing import COLOURS, FAINT, INK, add_legend, new_figure, style_axes, with_fixed_layout
+from ..stats.arrays import Array, Indices
+from ..stats.classification import (
+    accuracy,
+    area_under_curve,
+    class_counts,
+    f1,
+    macro_f1,
+    precision,
+    recall,
+    table_interval,
+)
+from ..text.label_terms import ACCURATE, CONTRADICTION, HALLUCINATION, LABELS
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+THRESHOLDS = tuple(step / 100 for step in range(5, 100, 5))
+LEAST_RECALL = 0.80  # of hallucinations
+# Changes of macro-F1 between neighbouring thresholds.
+ROBUST_BELOW, SENSITIVE_FROM = 0.02, 0.05
+EVERYTHING = "all"
+Figures = dict[str, float | None]
+_SHORT = {HALLUCINATION: "hall", ACCURATE: "accurate", CONTRADICTION: "contr"}
+COLUMNS = (
+    "threshold",
+    "accuracy",
+    "macro_f1",
+    *(f"{short}_{figure}" for short in _SHORT.values() for figure in ("precision", "recall", "f1")),
+)
+_A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRADICTION))
+
+
+@dataclass(frozen=True)
+class ScoredLabels:
+    """The true labels and scores of a sweep, one row per sample, and what no threshold changes.
+
+    `contradictions` marks what a detector called one, `hallucinations` what it called one whatever the score.
+    A row without a score (NaN) is called a hallucination at every threshold.
+    """
+
+    true: Indices
+    scores: Array
+    contradictions: NDArray[np.bool_]
+    hallucinations: NDArray[np.bool_]
+    scenarios: Sequence[str]
+    clusters: Sequence[Hashable]
+
+    @classmethod
+    def of(
+        cls,
+        labels: Sequence[str],
+        scores: Sequence[float | None],
+        *,
+        contradictions: Sequence[bool] | None = None,
+        hallucinations: Sequence[bool] | None = None,
+        scenarios: Sequence[str] | None = None,
+        clusters: Sequence[Hashable] | None = None,
+    ) -> ScoredLabels:
+        """Return the same from lists; without clusters every row is independent of the others."""
+        numbers = {label: place for place, label in enumerate(LABELS)}
+        rows = len(labels)
+        known = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+        beyond = np.flatnonzero((known < 0) | (known > 1))
+        if len(beyond):
+            where, what = f"scores[{beyond[0]}]", f"{known[beyond[0]]:g} is not a score from 0 to 1."
+            raise DataError(where, what, fix="Scale the scores, or leave it out (None).")
+        return cls(
+            np.array([numbers[label] for label in labels], dtype=np.intp),
+            known,
+            np.zeros(rows, dtype=bool) if contradictions is None else np.asarray(contradictions, dtype=bool),
+            np.zeros(rows, dtype=bool) if hallucinations is None else np.asarray(hallucinations, dtype=bool),
+            [EVERYTHING] * rows if scenarios is None else scenarios,
+            range(rows) if clusters is None else clusters,
+        )
+
+    def __len__(self) -> int:
+        return len(self.true)
+
+
+@dataclass(frozen=True)
+class SweepPart:
+    """The sweep of one scenario, or of everything; the fields are those of the JSON report."""
+
+    scenario: str
+    samples: int
+    chosen_threshold: float
+    meets_constraint: bool
+    robustness: str
+    largest_change_next_door: float | None  # of macro-F1, to the thresholds on either side
+    auc_accurate_vs_hallucination: float | None
+    rows: list[Figures]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every threshold, the chosen ones, and their figures on data they were not chosen on.
+
+    The fields are those of the JSON report.
+    """
+
+    parts: list[SweepPart]
+    fitted: Figures
+    cross_validated: Figures | None
+    cross_validated_macro_f1_interval: list[float] | None
+    folds: int
+    samples_without_score: int
+    rule: str = (
+        f"largest macro-F1 with hallucination recall of at least {LEAST_RECALL:g}; "
+        "of equals the higher recall, then the lower threshold"
+    )
+
+
+def sweep(
+    data: ScoredLabels,
+    *,
+    thresholds: Sequence[float] = THRESHOLDS,
+    per_scenario: bool = False,
+    folds: int = 5,
+    inclusive: bool = False,
+    seed: int = 0,
+) -> Sweep:
+    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check.
+
+    Thresholds are tried from the lowest to the highest, in whatever order they are given.
+    """
+    thresholds = _ascending(thresholds)
+    if not len(data):
+        raise DataError("sweep", "there is nothing to sweep: no sample has both a label and a score.")
+    scenarios = data.scenarios if per_scenario else [EVERYTHING] * len(data)
+    names, groups = np.unique(np.array(scenarios, dtype=object).astype(str), return_inverse=True)
+    fold_of = _folds(data, max(folds, 1), seed)
+    passed = _passed(data, np.asarray(thresholds), inclusive)
+    tables = _tables(data, passed, len(thresholds), groups, fold_of)
+    whole = tables.sum(axis=1)  # (groups, thresholds, 3, 3)
+    parts = [
+        _part(str(name), whole[place], thresholds, data, groups == place) for place, name in enumerate(names)
+    ]
+    fitted = sum(group[_chosen(group)] for group in whole)
+    validated = interval = None
+    if folds > 1:
+        # Each sample at the threshold that the other folds choose.
+        chosen = np.array([[_chosen(group.sum(axis=0) - fold) for fold in group] for group in tables])
+        is_accurate = passed > chosen[groups, fold_of]
+        predicted = np.where(data.contradictions, _C, np.where(is_accurate, _A, _H))
+        cells = np.eye(len(LABELS) ** 2)[data.true * len(LABELS) + predicted]
+        validated = _figures(cells.sum(axis=0).reshape(len(LABELS), len(LABELS)))
+        interval = table_interval(
+            cells,
+            lambda stack: macro_f1(class_counts(stack)),
+            clusters=shared_or_none(list(data.clusters)),
+            seed=seed,
+        )
+    limits = None if interval is None else [interval.low, interval.high]
+    return Sweep(parts, _figures(fitted), validated, limits, folds, int(np.isnan(data.scores).sum()))
+
+
+def _ascending(thresholds: Sequence[float]) -> list[float]:
+    wrong = [one for one in thresholds if not 0 <= one <= 1]
+    if wrong or not len(thresholds):
+        what = f"the threshold {wrong[0]!r} is not from 0 to 1." if wrong else "there is no threshold to try."
+        raise DataError("sweep", what, fix="Give some from 0 to 1.")
+    return sorted({float(one) for one in thresholds})
+
+
+def csv_text(result: Sweep) -> str:
+    """Return the sweep as CSV; per scenario with the scenario in front. What was not measured is empty."""
+    out = io.StringIO()
+    several = [part.scenario for part in result.parts] != [EVERYTHING]
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["scenario", *COLUMNS] if several else COLUMNS)
+    for part in result.parts:
+        for row in part.rows:
+            cells = [_cell(row[column]) for column in COLUMNS]
+            writer.writerow([part.scenario, *cells] if several else cells)
+    return out.getvalue()
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
+
+
+def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fold_of: Indices) -> Array:
+    """Return confusion tables (groups, folds, thresholds, 3, 3), from one pass over the rows."""
+    group_count, folds = int(groups.max()) + 1, int(fold_of.max()) + 1
+    cell = (groups * folds + fold_of) * len(LABELS) + data.true
+    called = data.contradictions
+    shape = (group_count, folds, len(LABELS))
+    size = math.prod(shape)
+    conflicts = np.bincount(cell[called], minlength=size).reshape(shape)
+    free = np.bincount(cell[~called] * (steps + 1) + passed[~called], minlength=size * (steps + 1))
+    free = free.reshape(*shape, steps + 1)
+    # Above threshold number t are the rows that pass more than t of them.
+    accurate = free[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
+    tables = np.zeros((group_count, folds, steps, len(LABELS), len(LABELS)))
+    tables[..., _A] = np.moveaxis(accurate, -1, 2)
+    tables[..., _H] = np.moveaxis(free.sum(axis=-1, keepdims=True) - accurate, -1, 2)
+    tables[..., _C] = conflicts[:, :, np.newaxis, :]
+    return tables
+
+
+def _passed(data: ScoredLabels, thresholds: Array, inclusive: bool) -> Indices:
+    """Return how many thresholds, from the lowest on, a score passes: 0 for a row without a score."""
+    passed = np.searchsorted(thresholds, data.scores, side="right" if inclusive else "left")
+    return np.where(np.isnan(data.scores) | data.hallucinations, 0, passed)
+
+
+def _chosen(tables: Array) -> int:
+    """Return the place of the threshold that the rule selects."""
+    counts = class_counts(tables)
+    score, recalls = macro_f1(counts), np.nan_to_num(recall(counts)[..., _H], nan=1.0)
+    # If no threshold has enough recall, those with the highest recall are allowed.
+    allowed = np.flatnonzero(recalls >= min(LEAST_RECALL - 1e-12, recalls.max()))
+    return min(allowed.tolist(), key=lambda place: (-round(float(score[place]), 12), -recalls[place], place))
+
+
+def _part(
+    name: str, tables: Array, thresholds: Sequence[float], data: ScoredLabels, mask: NDArray[np.bool_]
+) -> SweepPart:
+    best = _chosen(tables)
+    counts = class_counts(tables)
+    scores, found = macro_f1(counts), recall(counts)[best, _H]
+    near = [
+        abs(float(scores[best] - scores[place])) for place in (best - 1, best + 1) if 0 <= place < len(scores)
+    ]
+    change = max(near, default=None)
+    compared = mask & ~np.isnan(data.scores) & (data.true != _C)
+    area = area_under_curve(data.scores[compared], data.true[compared] == _A)
+    if change is None or math.isnan(area):  # without both kinds of answers any threshold is as good
+        robustness = "unknown"
+    elif change < ROBUST_BELOW:
+        robustness = "robust"
+    else:
+        robustness = "sensitive" if change >= SENSITIVE_FROM else "moderate"
+    return SweepPart(
+        name,
+        int(mask.sum()),
+        thresholds[best],
+        bool(math.isnan(found) or found >= LEAST_RECALL - 1e-12),
+        robustness,
+        change,
+        None if math.isnan(area) else area,
+        [{"threshold": limit, **_figures(table)} for limit, table in zip(thresholds, tables, strict=True)],
+    )
+
+
+def _figures(table: Array) -> Figures:
+    """Return accuracy, macro-F1 and each label's figures; None for what was not measured."""
+    counts = class_counts(table)
+    figures = {"accuracy": float(accuracy(table)), "macro_f1": float(macro_f1(counts))}
+    by_label = {"precision": precision(counts), "recall": recall(counts), "f1": f1(counts)}
+    for label, short in _SHORT.items():
+        for name, values in by_label.items():
+            figures[f"{short}_{name}"] = float(values[LABELS.index(label)])
+    return {name: None if math.isnan(value) else value for name, value in figures.items()}
+
+
+def _folds(data: ScoredLabels, folds: int, seed: int) -> Indices:
+    """Return a fold for each row: samples of a cluster share one, and each fold has its share of a label."""
+    numbers: dict[Hashable, int] = {}
+    units = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in data.clusters], dtype=np.intp)
+    label_of = np.zeros(len(numbers), dtype=np.intp)
+    label_of[units[::-1]] = data.true[::-1]  # of a cluster, the label of its first member
+    # A random order, then by label: dealing out in turn gives each fold its share.
+    order = np.random.default_rng(seed).permutation(len(numbers))
+    order = order[np.argsort(label_of[order], kind="stable")]
+    fold_of = np.empty(len(numbers), dtype=np.intp)
+    fold_of[order] = np.arange(len(numbers)) % folds
+    return fold_of[units]
+
+
+# The picture of a sweep: macro-F1 and each label's recall over the threshold. Needs the extra `plots`.
+
+_LINES = {
+    "macro_f1": ("macro-F1", INK, "-"),
+    "hall_recall": ("recall of hallucinations", COLOURS[1], "--"),
+    "accurate_recall": ("recall of accurate answers", COLOURS[0], "-."),
+    "contr_recall": ("recall of contradictions", COLOURS[2], ":"),
+}
+
+
+def plot_sweep(result: Sweep) -> Figure:
+    """Draw a panel for each scenario, or one for everything; a line marks the chosen threshold."""
+    columns = min(3, len(result.parts))
+    rows = math.ceil(len(result.parts) / columns)
+    size = (8, 4.8) if columns == 1 else (3.4 * columns + 1, 2.7 * rows + 1)
+    figure = new_figure("Labels by threshold", *size)
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
+    keys: dict[str, Artist] = {}
+    for panel, part in zip(panels, result.parts, strict=False):
+        style_axes(panel, grid="y")
+        keys |= _draw(panel, part)
+    for panel in panels[len(result.parts) :]:
+        panel.set_visible(False)
+    for panel in panels[max(0, len(result.parts) - columns) : len(result.parts)]:  # the lowest ones
+        panel.tick_params(labelbottom=True)
+        panel.set_xlabel("threshold", loc="left", color=INK)
+    add_legend(figure, [(artist, label) for label, artist in keys.items()])
+    return with_fixed_layout(figure)
+
+
+def _draw(axes: Axes, part: SweepPart) -> dict[str, Artist]:
+    thresholds = [row["threshold"] or 0.0 for row in part.rows]
+    keys: dict[str, Artist] = {}
+    for column, (label, colour, style) in _LINES.items():
+        figures = [row[column] for row in part.rows]
+        values = [math.nan if figure is None else figure for figure in figures]
+        if not all(map(math.isnan, values)):
+            (keys[label],) = axes.plot(thresholds, values, color=colour, linestyle=style, linewidth=1.6)
+    keys["chosen threshold"] = axes.axvline(part.chosen_threshold, color=FAINT, linewidth=1)
+    keys[f"hallucination recall of {LEAST_RECALL:g}"] = axes.axhline(
+        LEAST_RECALL, color=FAINT, linewidth=0.8, linestyle=":"
+    )
+    axes.set(xlim=(0, 1), ylim=(-0.02, 1.02))
+    if part.scenario != EVERYTHING:
+        axes.set_title(
+            f"{part.scenario} ({part.samples})".replace("$", r"\$"), loc="left", fontsize=10, color=INK
+        )
+    return keys

@@ -1,0 +1,1 @@
+"""Metrics of answers: text overlap, numbers, relevance, grounding."""

@@ -1,0 +1,152 @@
+"""How far an answer addresses its question, judged by words and vectors.
+
+The weakest of the targets without a model as judge: an answer that merely repeats the question scores high,
+and a right answer of one word scores low. People hardly agree on it either: Krippendorff's alpha of
+appropriateness on MTRAG's answers is 0.07 (metrics dossier). Read these beside correctness, never alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
+from ...core.scores import Batch, Note, Scores
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...models.embeddings import embedder
+from ...text.content_words import content_words
+from ...text.refusal import DETECTOR, refusal
+from ...text.tokens import words
+from .pairs import text_pairs
+
+
+class EmbeddingMetric(SampleMetric):
+    """A metric of the vectors that an embedding model gives to texts."""
+
+    model: str
+    bounds = (-1.0, 1.0)
+
+    def ready(self) -> None:
+        embedder(self.model)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"model": self.model}
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector for each text; a repeated text is embedded once."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        # Tokenizers take no lone surrogates.
+        encodable = [text.encode("utf-8", "replace").decode() for text in places]
+        return np.asarray(embedder(self.model).embed(encodable))[[places[text] for text in texts]]
+
+
+@metric("query_coverage")
+class QueryCoverage(SampleMetric):
+    """Share of the question's content words that the answer takes up.
+
+    Distinct content words of the query found in the answer, both stemmed / distinct content words of the
+    query. A repeated question scores 1 and a right "in 1911" scores 0: it is only a sign of drift.
+    """
+
+    target = TargetCategory.GENERATION_RELEVANCE
+    requires = ("query",)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if not output.response.text.strip():
+            return skip("the answer is empty")
+        asked = set(content_words(sample.query, stemmed=True))
+        if not asked:
+            return skip("the query has no content words")
+        return len(asked & set(words(output.response.text, stemmed=True))) / len(asked)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"stemmer": "porter (nltk)", "words": "unicode, cjk per character"}
+
+
+@metric("query_answer_similarity[{model?}]")
+class QueryAnswerSimilarity(EmbeddingMetric, BatchMetric):
+    """How near the answer is to the question in an embedding space: the cosine of their vectors.
+
+    cos(e(query), e(answer)), from -1 to 1. Values of different models are not comparable. It rewards an
+    answer that repeats the question; ragas' response relevancy compares the question with questions that a
+    language model makes up from the answer, which is another number.
+    """
+
+    model: str = "wordllama"
+    target = TargetCategory.GENERATION_RELEVANCE
+    requires = ("query",)
+
+    def score_all(self, batch: Batch) -> Scores:
+        answers = [output.response.text for output in batch.outputs]
+        asked = self.vectors([sample.query for sample in batch.samples])
+        given = self.vectors(answers)
+        scores = []
+        for sample, answer, query_vector, vector in zip(batch.samples, answers, asked, given, strict=True):
+            if not answer.strip():
+                scores.append(skip("the answer is empty"))
+            elif not query_vector.any() or not vector.any():
+                scores.append(skip(f"{self.model} has no vector for the query or the answer"))
+            else:
+                cosine = min(1.0, max(-1.0, float(query_vector @ vector)))
+                scores.append(SampleScore(cosine, sample_id=sample.sample_id))
+        return Scores.of(scores)
+
+
+@metric("non_answer_rate")
+class NonAnswerRate(SampleMetric):
+    """Share of the questions that got no answer: an empty text, or one that declines (lower is better).
+
+    Whether an answer declines is decided by the refusal detector (its precision and recall against people's
+    labels are in text/refusal.py). Declining is right where no answer exists: where the samples say so,
+    use rejection_rate and over_refusal_rate. An output without text, documents and timings
+    is skipped: nothing shows that the system was asked at all.
+    """
+
+    target = TargetCategory.GENERATION_RELEVANCE
+    requires = ("query",)
+    higher_is_better = False
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if not (output.response.text or output.response.structured or output.retrieved or output.timings):
+            return skip("the output is blank: no answer, no documents, no timings")
+        return float(refusal(output.response).declined)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"detector": DETECTOR}
+
+
+# Similarity in meaning between an answer and a reference.
+
+_CHUNK = 4096  # texts that are embedded at once: their vectors take a few megabytes
+
+
+@metric("semantic_similarity[{model?}]")
+class SemanticSimilarity(EmbeddingMetric, BatchMetric):
+    """How near the answer is to the reference in an embedding space: the cosine of their vectors.
+
+    cos(e(reference), e(answer)), from -1 to 1, the highest over the references. An answer without tokens says
+    nothing and scores 0; a reference without tokens is skipped. Values of different models are not comparable
+    (ragas' answer similarity uses a larger one), and a wrong name or number hardly moves them: on
+    RAGChecker's pairs this follows people's overall preference less well than token_f1 does.
+    """
+
+    model: str = "wordllama"
+    target = TargetCategory.GENERATION_CORRECTNESS
+    requires = ("reference_answer",)
+
+    def score_all(self, batch: Batch) -> Scores:
+        pairs = batch.once(text_pairs)
+        cosines = np.full(len(pairs.places), np.nan)
+        for start in range(0, len(pairs.places), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            given, gold = self.vectors(pairs.answers[chunk]), self.vectors(pairs.golds[chunk])
+            # Vectors are of unit length, so the dot product is the cosine.
+            values = np.clip((given * gold).sum(axis=1, dtype=np.float64), -1.0, 1.0)
+            cosines[chunk] = np.where(gold.any(axis=1), values, -np.inf)  # never the best of several
+        scores = pairs.best(batch, cosines)
+        for place in np.flatnonzero(np.isneginf(scores.values)).tolist():
+            scores.values[place] = np.nan
+            scores.notes[place] = Note(f"{self.model} has no vector for the reference")
+        return scores

@@ -1,0 +1,295 @@
+"""BLEU, chrF and chrF++ as sacrebleu computes them, from sums that make resampling cheap."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.metrics_base import BatchMetric, metric
+from ...core.scores import Batch, Rows, Scores
+from ...core.types import EvaluationSample, Response, SampleScore, SystemOutputs, TargetCategory
+from ...errors import ScoringError
+from ...text.ngrams import ngrams, shared_ngrams
+from ...text.tokens import tokens_13a, tokens_of_word_13a, words_13a
+from .pairs import Codes, Pairs, lengths, references, text_pairs
+
+ORDERS = 4
+_PARTS = 2 * ORDERS + 2
+
+
+@metric("bleu")
+class Bleu(BatchMetric):
+    """Corpus BLEU, 0 to 100, as sacrebleu prints it (13a tokens, mixed case, exponential smoothing).
+
+    Brevity penalty · geometric mean of the n-gram precisions, n = 1-4, over counts that are summed over all
+    answers: not the mean of the samples' values. A sample's own value is its sentence BLEU. Of several
+    references each n-gram counts as often as the one that has it most often, and the nearest length
+    counts. 13a leaves Chinese and Japanese uncut: use chrf there. NLTK's and other tools' BLEU differ by
+    tokens and smoothing. A failed answer is bounded by the reference, and by silence or an answer of its
+    length without any match, whichever is worse for the whole.
+    """
+
+    target = TargetCategory.GENERATION_CORRECTNESS
+    requires = ("reference_answer",)
+    bounds = (0.0, 100.0)
+    oracle = "sacrebleu 2.6 corpus_bleu"
+    of_sums = True
+
+    def score_all(self, batch: Batch) -> Scores:
+        pairs = batch.once(text_pairs)
+        statistics = _statistics(pairs)
+        parts = np.zeros((len(batch), _PARTS))
+        values = np.full(len(batch), np.nan)
+        if pairs.places:
+            places = np.asarray(pairs.places)[pairs.firsts()]
+            parts[places] = statistics
+            # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
+            values[places] = bleu(statistics, effective_order=True)
+        return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        try:
+            golds = references(sample)
+        except ScoringError as error:  # the sample failed for its references: nothing can be said
+            return SampleScore(None, str(error), parts=(0.0,) * (_PARTS if high else _PARTS + ORDERS + 1))
+        if high:
+            perfect = SystemOutputs([], Response(golds[0]))
+            return self.score_all(Batch([sample], [perfect]))[0]
+        return self._without_a_match(golds, ())
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        try:
+            return self._without_a_match(references(sample), usual)
+        except ScoringError:
+            return self.score_if_failed(sample, high=False)
+
+    @staticmethod
+    def _without_a_match(golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+        """Return the score of an answer as long as the longest reference, or as usual, without a match.
+
+        Its words lower the precisions, but pay for the brevity of other answers, and silence does it the
+        other way round. Which is worse depends on the others: so they are parts of their own.
+        """
+        longest = max(len(tokens_13a(gold.rstrip())) for gold in golds)
+        words = [float(max(longest - n, 0)) for n in (*range(ORDERS), 0)]
+        if usual:
+            words = [max(pair) for pair in zip(words, usual[ORDERS : 2 * ORDERS + 1], strict=True)]
+        return SampleScore(0.0, parts=(*[0.0] * (2 * ORDERS + 1), float(longest), *words))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        if not rows.shape[-2]:
+            return np.full(rows.shape[:-2], np.nan)
+        sums = rows[..., 1:].sum(axis=-2)
+        # The columns after the tenth are the words of failed answers (`_without_a_match`).
+        silent, words = sums[..., :_PARTS], sums[..., _PARTS:]
+        if not words.shape[-1]:
+            return bleu(silent)
+        spoken = silent.copy()
+        spoken[..., ORDERS : 2 * ORDERS + 1] += words
+        return np.minimum(bleu(silent), bleu(spoken))  # the worse of the two, of answers that failed
+
+    def signature(self) -> Mapping[str, object]:
+        return {
+            "signature": "case:mixed|eff:no|tok:13a|smooth:exp",
+            "references": "best length, clipped by maximum",
+        }
+
+
+def _of_tokens(given: str, targets: Sequence[str]) -> tuple[float, ...]:
+    """Return matches and totals of orders 1-4, and the lengths of the answer and the nearest reference."""
+    matches, totals = [], []
+    for n in range(1, ORDERS + 1):
+        grams = ngrams(given, n)
+        allowed: Counter[Any] = Counter()
+        for target in targets:
+            allowed |= ngrams(target, n)
+        matches.append(float((grams & allowed).total()))
+        totals.append(float(grams.total()))
+    nearest = min((len(target) for target in targets), key=lambda size: (abs(size - len(given)), size))
+    return (*matches, *totals, float(len(given)), float(nearest))
+
+
+def _statistics(pairs: Pairs) -> Rows:
+    """Return the parts of each sample of the pairs: matches, totals and lengths."""
+    given, gold = Codes(tokens_of_word_13a).of_pairs(pairs, lambda text: words_13a(text.rstrip()))
+    sizes, gold_sizes = lengths(given), lengths(gold)
+    firsts = pairs.firsts()
+    counts = np.diff(firsts, append=len(given))
+    statistics = np.zeros((len(firsts), _PARTS))
+    alone = counts == 1
+    single = firsts[alone]
+    statistics[alone, :ORDERS] = shared_ngrams([given[n] for n in single], [gold[n] for n in single], ORDERS)
+    # A text of n tokens has n - k + 1 k-grams.
+    totals = sizes[single, np.newaxis] - np.arange(ORDERS)
+    statistics[alone, ORDERS : 2 * ORDERS] = np.maximum(totals, 0)
+    statistics[alone, -2], statistics[alone, -1] = sizes[single], gold_sizes[single]
+    for place in np.flatnonzero(~alone).tolist():
+        first, count = int(firsts[place]), int(counts[place])
+        statistics[place] = _of_tokens(given[first], gold[first : first + count])
+    return statistics
+
+
+def bleu(sums: Rows, *, effective_order: bool = False) -> Rows:
+    """Return BLEU of summed statistics (..., 10): brevity penalty · geometric mean of the precisions."""
+    matches, totals = sums[..., 0:4], sums[..., 4:8]
+    given, gold = sums[..., 8], sums[..., 9]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Exponential smoothing: the first order without a match counts 1/2 of one, the next 1/4, ...
+        misses = np.cumsum((matches == 0) & (totals > 0), axis=-1)
+        smoothed = np.where(matches > 0, matches, 0.5**misses)
+        precisions = np.where(totals > 0, 100.0 * smoothed / totals, 0.0)
+        orders = np.maximum((totals > 0).sum(axis=-1), 1) if effective_order else np.full(given.shape, 4)
+        used = np.arange(1, 5) <= orders[..., np.newaxis]
+        mean_log = np.where(used, np.log(precisions), 0.0).sum(axis=-1) / orders
+        penalty = np.where(given >= gold, 1.0, np.where(given > 0, np.exp(1 - gold / given), 0.0))
+        value = penalty * np.exp(mean_log)
+    # Nothing matched at all: sacrebleu gives 0 rather than a smoothed crumb.
+    return np.asarray(np.where(matches.any(axis=-1), value, 0.0))
+
+
+# chrF: n-grams of characters, and in chrF++ also of words.
+
+CHARACTER_ORDERS = 6
+RECALL_WEIGHT = 4  # beta squared, beta = 2
+
+
+class CharacterF(BatchMetric):
+    """chrF with n-grams of words up to `word_orders`."""
+
+    word_orders: int
+    target = TargetCategory.GENERATION_CORRECTNESS
+    requires = ("reference_answer",)
+    bounds = (0.0, 100.0)
+    of_sums = True
+
+    def score_all(self, batch: Batch) -> Scores:
+        pairs = batch.once(text_pairs)
+        statistics = batch.once(character_statistics)
+        if self.word_orders:
+            statistics = np.concatenate([statistics, batch.once(word_statistics)], axis=1)
+        parts = np.zeros((len(batch), statistics.shape[1]))
+        values = np.full(len(batch), np.nan)
+        of_pairs = chrf(statistics)
+        best = pairs.firsts_of_the_best(of_pairs)
+        places = np.asarray(pairs.places, dtype=np.int64)[best]
+        parts[places], values[places] = statistics[best], of_pairs[best]
+        return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        try:
+            golds = references(sample)
+        except ScoringError as error:  # the sample failed for its references: nothing can be said
+            return SampleScore(None, str(error), parts=(0.0,) * 3 * (CHARACTER_ORDERS + self.word_orders))
+        if high:
+            perfect = SystemOutputs([], Response(golds[0]))
+            return self.score_all(Batch([sample], [perfect]))[0]
+        return self._without_a_match(golds, ())
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        try:
+            return self._without_a_match(references(sample), usual)
+        except ScoringError:
+            return self.score_if_failed(sample, high=False)
+
+    def _without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+        """Return the score of an answer as long as the longest reference, or as usual, without a match."""
+        # Silence would leave the precision as it is.
+        longest = max(golds, key=len)
+        tokens = [token for word in longest.split() for token in _without_punctuation(word)]
+        levels = ((len("".join(longest.split())), CHARACTER_ORDERS), (len(tokens), self.word_orders))
+        totals = [float(max(size - n, 0)) for size, orders in levels for n in range(orders)]
+        parts: list[float] = []
+        for order, total in enumerate(totals):
+            given = max(total, usual[3 * order]) if usual else total
+            # Of an order that the reference does not have, nothing is counted.
+            parts += [given if total else 0.0, total, 0.0]
+        return SampleScore(0.0, parts=tuple(parts))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        return chrf(rows[..., 1:].sum(axis=-2)) if rows.shape[-2] else np.full(rows.shape[:-2], np.nan)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"signature": f"case:mixed|eff:yes|nc:{CHARACTER_ORDERS}|nw:{self.word_orders}|space:no"}
+
+
+@metric("chrf")
+class ChrF(CharacterF):
+    """chrF: F-measure of shared character n-grams, 0 to 100, as sacrebleu prints it; for any script.
+
+    Precision and recall of n-grams of 1-6 characters without spaces, each averaged over the orders that both
+    texts have, then 5PR / (4P + R): recall counts double (beta = 2). The corpus value comes from counts
+    that are summed over all answers; of several references the one with the best value counts. Tools
+    that smooth with an epsilon (NLTK, chrF++.py) print other values for short texts. A failed answer is
+    bounded by the reference, and by one of its length without any match.
+    """
+
+    word_orders = 0
+    oracle = "sacrebleu 2.6 CHRF()"
+
+
+@metric("chrfpp")
+class ChrFPlusPlus(CharacterF):
+    """chrF++: chrF with single words and pairs of words beside the characters, 0 to 100.
+
+    As chrf, with words (cut at spaces; punctuation at their end or start set apart) as two more orders.
+    """
+
+    word_orders = 2
+    oracle = "sacrebleu 2.6 CHRF(word_order=2)"
+
+
+def character_statistics(batch: Batch) -> Rows:
+    """Return the statistics of all orders of characters, a row for each pair; for batch.once."""
+    pairs = batch.once(text_pairs)
+    given, gold = (["".join(text.split()) for text in texts] for texts in (pairs.answers, pairs.golds))
+    return _shared_counts(given, gold, CHARACTER_ORDERS)
+
+
+def word_statistics(batch: Batch) -> Rows:
+    """Return the statistics of single words and pairs of words, a row for each pair; for batch.once."""
+    given, gold = Codes(_without_punctuation).of_pairs(batch.once(text_pairs), str.split)
+    return _shared_counts(given, gold, 2)
+
+
+def _shared_counts(given: list[str], gold: list[str], orders: int) -> Rows:
+    statistics = np.zeros((len(given), 3 * orders))
+    in_given, in_gold = (
+        np.maximum(lengths(texts)[:, np.newaxis] - np.arange(orders), 0) for texts in (given, gold)
+    )
+    statistics[:, 0::3] = np.where(in_gold > 0, in_given, 0)
+    statistics[:, 1::3] = in_gold
+    statistics[:, 2::3] = shared_ngrams(given, gold, orders)
+    return statistics
+
+
+def chrf(sums: Rows) -> Rows:
+    """Return chrF of summed statistics (..., 3 · orders)."""
+    # The operations are in the order of sacrebleu, for the last bit.
+    precision = np.zeros(sums.shape[:-1])
+    recall = np.zeros(sums.shape[:-1])
+    used = np.zeros(sums.shape[:-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for order in range(0, sums.shape[-1], 3):
+            given, gold, shared = (sums[..., order + part] for part in range(3))
+            counts = (given > 0) & (gold > 0)
+            precision += np.where(counts, shared / given, 0.0)
+            recall += np.where(counts, shared / gold, 0.0)
+            used += counts
+        precision, recall = precision / used, recall / used
+        score = (1 + RECALL_WEIGHT) * precision * recall / (RECALL_WEIGHT * precision + recall)
+        return np.asarray(np.where(precision + recall > 0, 100 * score, 0.0))
+
+
+def _without_punctuation(word: str) -> tuple[str, ...]:
+    """Return a word, and beside it the punctuation mark at its end, else the one at its start."""
+    if len(word) == 1:
+        return (word,)
+    if word[-1] in string.punctuation:
+        return word[:-1], word[-1]
+    if word[0] in string.punctuation:
+        return word[0], word[1:]
+    return (word,)

@@ -1,0 +1,371 @@
+"""An answer with its claims, the citations of each claim, and how far they support it.
+
+Citations come from the system's list, or else from the marks in the answer. The marks say where a citation
+is made; without marks, a listed citation belongs to each claim that it supports (and to the only claim,
+where there is just one). The number of a mark, [1], counts the system's list if there is one, or else the
+retrieved documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from ...core.metrics_base import BatchMetric, skip
+from ...core.scores import Batch, Rows, Scores
+from ...core.types import Document, EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
+from ...errors import ScoringError
+from ...models.entailment import Support, checked_support, support_function
+from ...text.content_words import content_words, without_marks
+from ...text.sentences import sentence_spans
+from .sources import OUT_OF_RANGE, Citation, Found, Place, Sources, citations_of, marks
+from .spans import TOLERANCE, Match, assigned, overlapping
+
+_BEFORE_A_STOP = re.compile(r" (?=[.,;:!?…])")
+MOST_CLAIMS = 2_000  # of one answer; each is compared with each citation
+ClaimSplitter = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of an answer: its text without marks, and its place if the answer has it word by word."""
+
+    text: str
+    at: tuple[int, int] | None
+    length: int
+
+
+class CitedAnswer:
+    """An answer's citations; each property is computed once.
+
+    Lists of citations are read again at each use: keeping those of a million answers costs more.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        listed: Any,
+        sources: Sources,
+        gold: Any = None,
+        *,
+        split: ClaimSplitter | None = None,
+    ) -> None:
+        self.text = text
+        self.sources = sources
+        self._listed = listed
+        self._gold = gold
+        self._split = split
+        self._pairs: dict[int, list[Match]] = {}
+        self._matches: dict[int, list[Match]] = {}
+
+    @cached_property
+    def marks(self) -> list[Citation]:
+        return marks(self.text)
+
+    @property
+    def listed(self) -> list[Citation] | None:
+        """The system's own list; None where it gave none, or an empty one."""
+        return None if self._listed is None else citations_of(self._listed, "citations") or None
+
+    @property
+    def cited(self) -> list[Citation]:
+        """What is cited: the list, or else the marks."""
+        return self.listed or self.marks
+
+    @property
+    def gold(self) -> list[Citation]:
+        return citations_of(self._gold or [], "the gold citations")
+
+    @cached_property
+    def places(self) -> tuple[list[Place], list[Place]]:
+        """The gold places and the cited ones."""
+        gold, cited = self.sources.places(self.gold, self.cited)
+        return gold, cited
+
+    def overlapping(self, tolerance: int = TOLERANCE) -> list[Match]:
+        """Return the gold and cited places that have characters in common."""
+        if tolerance not in self._pairs:
+            self._pairs[tolerance] = overlapping(*self.places, tolerance)
+        return self._pairs[tolerance]
+
+    def matches(self, tolerance: int = TOLERANCE) -> list[Match]:
+        """Return the best one-to-one assignment of overlapping places."""
+        if tolerance not in self._matches:
+            self._matches[tolerance] = assigned(self.overlapping(tolerance))
+        return self._matches[tolerance]
+
+    @cached_property
+    def attached(self) -> list[Citation]:
+        """What is cited, with its place in the answer where there are marks."""
+        listed = self.listed
+        if listed is None or not self.marks:
+            return self.cited
+        return _of_the_list(self.marks, listed)
+
+    def found(self, citation: Citation) -> Found:
+        """Return the document of a citation. A number without a list counts the ranking."""
+        # Numbers count the system's own list where it has one; this one is beyond it.
+        if citation.number is not None and self._listed:
+            return Found(None, "", OUT_OF_RANGE)
+        return self.sources.find(citation)
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The sentences that say something; with a splitter, what it finds."""
+        found = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
+        if len(found) > MOST_CLAIMS:
+            raise ScoringError(f"the answer has more than {MOST_CLAIMS} claims")
+        return found
+
+
+class JudgedAnswer:
+    """A cited answer, with a support function to judge it by."""
+
+    def __init__(self, answer: CitedAnswer, support: Support) -> None:
+        self.answer = answer
+        self._support = support
+        self._known: dict[tuple[str, str], float] = {}
+
+    @property
+    def claims(self) -> list[Claim]:
+        return self.answer.claims
+
+    def support(self, premise: str, claim: Claim) -> float:
+        """Return how far a text supports a claim; an empty text supports nothing."""
+        if not premise.strip():
+            return 0.0
+        key = (premise, claim.text)
+        if key not in self._known:
+            self._known[key] = checked_support(self._support, premise, claim.text)
+        return self._known[key]
+
+    @cached_property
+    def found(self) -> list[Found]:
+        """Where each attached citation leads."""
+        return [self.answer.found(citation) for citation in self.answer.attached]
+
+    @cached_property
+    def is_attached(self) -> bool:
+        """Whether it is known which citation belongs to which claim."""
+        return bool(self.answer.marks) or len(self.claims) < 2 or not self.answer.attached
+
+    def citations_at(self, claim: Claim) -> list[int]:
+        """Return the numbers of the citations that a claim carries: all, where no mark says which."""
+        at = claim.at
+        return [
+            number
+            for number, citation in enumerate(self.answer.attached)
+            if citation.at is None or at is None or at[0] <= citation.at[0] < at[1]
+        ]
+
+    @cached_property
+    def supports(self) -> list[float | None]:
+        """The support of each citation for its claim, the best of several; None if it leads to no text."""
+        best: list[float | None] = [0.0 if _leads(found) and found.text else None for found in self.found]
+        for claim in self.claims:
+            for number in self.citations_at(claim):
+                known = best[number]
+                if known is not None:
+                    best[number] = max(known, self.support(self.found[number].text, claim))
+        return best
+
+    @property
+    def supports_or_zero(self) -> list[float]:
+        """`supports` with 0 for citations that lead nowhere; documents without a text are left out."""
+        return [
+            score or 0.0
+            for score, found in zip(self.supports, self.found, strict=True)
+            if score is not None or found.trouble
+        ]
+
+    def is_cited(self, claim: Claim, threshold: float) -> bool:
+        """Return whether a claim has a citation with a document; without marks, one that supports it."""
+        leading = [self.found[number] for number in self.citations_at(claim) if _leads(self.found[number])]
+        if self.is_attached:
+            return bool(leading)
+        return any(self.support(found.text, claim) >= threshold for found in leading)
+
+    def support_by_citations(self, claim: Claim) -> float:
+        """Return how far the cited texts of a claim, joined, support it."""
+        # Each text once, in order: two citations may lead to the same passage.
+        texts = dict.fromkeys(self.found[number].text for number in self.citations_at(claim))
+        return self.support("\n".join(texts), claim)
+
+    @cached_property
+    def best_of_sources(self) -> list[float]:
+        """The support of each claim by the document that supports it best."""
+        texts = self.answer.sources.texts
+        return [max((self.support(text, claim) for text in texts), default=0.0) for claim in self.claims]
+
+
+def answer_of(sample: EvaluationSample, output: SystemOutputs) -> CitedAnswer:
+    """Return the answer of an output; names cite the retrieved documents and those of the sample."""
+    ranked = [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
+    more: list[Document] = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
+    listed = output.response.metadata.get("citations")
+    return CitedAnswer(output.response.text, listed, Sources(more, ranked), sample.metadata.get("citations"))
+
+
+def _of_the_list(marked: Sequence[Citation], listed: Sequence[Citation]) -> list[Citation]:
+    """Return marks whose numbers count the list, then the listed citations without a mark."""
+    found = [
+        listed[citation.number - 1]._replace(at=citation.at)
+        if citation.number is not None and 1 <= citation.number <= len(listed)
+        else citation
+        for citation in marked
+    ]
+    # A listed citation that has a mark is not counted twice.
+    seen = {(citation.file_name, citation.page, citation.span) for citation in found}
+    return found + [one for one in listed if (one.file_name, one.page, one.span) not in seen]
+
+
+def _leads(found: Found) -> bool:
+    return found.document is not None and not found.trouble
+
+
+def _sentences(answer: CitedAnswer) -> list[Claim]:
+    masked, bare = _masked(answer.text, answer.marks)
+    claims: list[Claim] = []
+    for start, end in sentence_spans(masked):
+        text = _tidy(bare[start:end])
+        if content_words(text):
+            claims.append(Claim(text, (start, end), len(text)))
+        elif claims and claims[-1].at is not None:
+            # Marks alone in a sentence belong to the sentence before.
+            claims[-1] = Claim(claims[-1].text, (claims[-1].at[0], end), claims[-1].length)
+    return claims
+
+
+def _tidy(text: str) -> str:
+    """Return a claim without marks and bullets, and without the spaces that these leave before a stop."""
+    return _BEFORE_A_STOP.sub("", " ".join(without_marks(text).split()))
+
+
+def _masked(text: str, marked: Sequence[Citation]) -> tuple[str, str]:
+    """Return the answer with marks that end no sentence, and without marks; each keeps its length."""
+    masked, bare, done = [], [], 0
+    for start, end in sorted({mark.at for mark in marked if mark.at is not None}):
+        masked += [text[done:start], "[", "1" * (end - start - 2), "]"]
+        bare += [text[done:start], " " * (end - start)]
+        done = end
+    return "".join([*masked, text[done:]]), "".join([*bare, text[done:]])
+
+
+def _located(answer: str, claims: Sequence[str]) -> list[Claim]:
+    found, cursor = [], 0
+    for text in claims:
+        start = answer.find(text, cursor)
+        at = None if start < 0 else (start, start + len(text))
+        cursor = cursor if at is None else at[1]
+        found.append(Claim(_tidy(text), at, len(text)))
+    return found
+
+
+# The base classes of the citation metrics. Answers and citations are read once per batch.
+
+THRESHOLD = 0.7  # a claim with at least this support counts as supported
+# A failed answer's number of claims or citations is not known; its bounds are those of one with this many.
+# In a comparison it has as many as another answer to the question, or as usual.
+_IF_FAILED = 20.0
+
+
+class CitationMetric(BatchMetric):
+    """A metric of an answer and what it cites."""
+
+    target = TargetCategory.GENERATION_FAITHFULNESS
+
+    def score_all(self, batch: Batch) -> Scores:
+        unscorable = self.unscorable(batch)
+        scores = []
+        for place, (sample, answer) in enumerate(zip(batch.samples, self.answers(batch), strict=True)):
+            score: float | SampleScore = SampleScore(None)
+            try:
+                score = score if place in unscorable else self.of_answer(sample, answer)
+            except ScoringError as error:
+                score = SampleScore(None, str(error), failed=True)
+            scores.append(score if isinstance(score, SampleScore) else SampleScore(float(score)))
+        return Scores.of(scores)
+
+    def answers(self, batch: Batch) -> list[Any]:
+        """Return the argument of `of_answer` for each sample."""
+        return batch.once(_cited_answers)
+
+    def of_answer(self, sample: EvaluationSample, answer: Any) -> float | SampleScore:
+        """Return the score of one answer."""
+        raise NotImplementedError
+
+
+class CitationShare(CitationMetric):
+    """A share over all answers: sums of what counts / sums of what there is, not a mean of shares.
+
+    `counted_as` names the two sums in the result's details.
+    """
+
+    counted_as: ClassVar[tuple[str, str]]
+    of_sums = True
+
+    def aggregate(self, rows: Rows) -> Rows:
+        shares: Rows = rows[..., 1].sum(axis=-1) / rows[..., 2].sum(axis=-1)
+        return shares
+
+    def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
+        result = super().summarise(scores, seed=seed)
+        rows = scores.rows()
+        sums = rows[:, 1:].sum(axis=0).tolist() if rows.shape[1] > 1 else (0, 0)
+        for name, total in zip(self.counted_as, sums, strict=True):
+            # Counts are whole numbers in the report; sums of Jaccards are not.
+            result.details[name] = int(total) if total == int(total) else total
+        return result
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return share(self.bounds[high] * (whole := self.whole_if_failed(sample)), whole, "nothing to count")
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        if len(usual) < 2 or not usual[1] or not self.whole_if_failed(sample):
+            return super().counted_if_failed(sample, usual)
+        worst = self.bounds[not self.higher_is_better]
+        return share(worst * usual[1], usual[1], "nothing to count")
+
+    def whole_if_failed(self, sample: EvaluationSample) -> float:
+        """Return how much there would have been to count in an answer that failed."""
+        return _IF_FAILED
+
+
+@dataclass
+class NeedsSupport(CitationMetric):
+    """A metric with a support function, given by its name, and the support that is enough."""
+
+    threshold: float = THRESHOLD
+    support: str = "lexical"
+    ranges = {"threshold": "(0, 1]"}  # noqa: RUF012
+
+    def ready(self) -> None:
+        support_function(self.support)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"support": self.support, "threshold": self.threshold, "claims": "sentences"}
+
+    def answers(self, batch: Batch) -> list[Any]:
+        return batch.once(judged_answers, self.support)
+
+
+class SupportMetric(NeedsSupport, CitationShare):
+    """A share that needs a support function."""
+
+
+def share(part: float, whole: float, if_none: str) -> SampleScore:
+    """Return part / whole with both as parts, or skip the sample where there is nothing to count."""
+    return SampleScore(part / whole, parts=(part, whole)) if whole else skip(if_none)
+
+
+def _cited_answers(batch: Batch) -> list[CitedAnswer]:
+    return [answer_of(*pair) for pair in zip(batch.samples, batch.outputs, strict=True)]
+
+
+def judged_answers(batch: Batch, support: str) -> list[JudgedAnswer]:
+    """Return every answer with the support function of that name; for batch.once."""
+    function = support_function(support)
+    return [JudgedAnswer(answer, function) for answer in batch.once(_cited_answers)]

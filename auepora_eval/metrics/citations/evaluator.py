@@ -1,0 +1,349 @@
+"""Judge the citations of one answer, without a dataset or a run: spans, support, consistency, hallucination.
+
+    evaluator = CitationEvaluator({"span_tolerance": 10, "support": "lexical"})
+    evaluator.evaluate_answer_citations(answer, citations, {"ferries": "The Annet carries 22 cars."}, query)
+
+The same as metrics, for runs: `citation_accuracy`, `citation_span_accuracy`, `citation_correctness`, ...
+
+A part that cannot be measured is None, not 0: without gold citations there is no span accuracy, without the
+texts of what is cited no quality and no consistency, without documents no hallucination rate. The weights are
+then divided by the sum of those that remain. A citation that leads nowhere supports nothing: that is 0, not
+unknown. So is an answer that claims something and cites nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from statistics import fmean, pvariance
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from ...core.types import Document
+from ...errors import DataError
+from ...models.entailment import SUPPORTS, Support, support_function
+from ...text.content_words import content_words, numbers, without_marks
+from ...text.sentences import sentences
+from ...text.tokens import words
+from .answer import THRESHOLD, CitedAnswer, JudgedAnswer
+from .sources import Citation, Sources
+from .spans import GOOD, TOLERANCE
+
+CONSISTENT = 0.8
+_DOCUMENTS = "Give {document_id: content}, or a list of documents with document_id and content."
+
+Section = dict[str, object]  # one section of the results format
+Threshold = Annotated[float, msgspec.Meta(gt=0, le=1)]
+Weight = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+
+class Scores(NamedTuple):
+    """The parts, each from 0 to 1, higher is better; None where it was not measured."""
+
+    span: float | None
+    quality: float | None
+    consistency: float | None
+    hallucination: float | None
+
+
+class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each part counts."""
+
+    span: Weight = 0.30
+    quality: Weight = 0.30
+    consistency: Weight = 0.25
+    hallucination: Weight = 0.15
+
+    def __post_init__(self) -> None:
+        if not any(msgspec.structs.astuple(self)):
+            raise ValueError("at least one weight must be above 0")
+
+    def of(self, scores: Scores) -> tuple[float | None, dict[str, float]]:
+        """Return the weighted mean of the measured parts, and the weights as they were used."""
+        measured = {name: score for name, score in scores._asdict().items() if score is not None}
+        weights = {name: getattr(self, name) for name in measured if getattr(self, name) > 0}
+        total = math.fsum(weights.values())
+        used = {name: weight / total for name, weight in weights.items()}
+        if not used:
+            return None, used
+        # To 12 digits: a mean of ones is one, whatever binary fractions make of it.
+        return round(math.fsum(weight * measured[name] for name, weight in used.items()), 12), used
+
+
+WEIGHTS = Weights()
+
+
+class CitationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What can be set.
+
+    `support` is the name of a support function or a function (premise, hypothesis) -> score from 0 to 1,
+    `claims` a function that splits an answer into its claims.
+    """
+
+    span_tolerance: Annotated[int, msgspec.Meta(ge=0)] = TOLERANCE
+    good_match_threshold: Threshold = GOOD
+    support_threshold: Threshold = THRESHOLD
+    consistency_threshold: Threshold = CONSISTENT
+    weights: Weights = WEIGHTS
+    support: Any = "lexical"
+    claims: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.support, str) and not callable(self.support):
+            raise ValueError(f"support must be a name or a function, not {self.support!r:.60}")
+        if self.claims is not None and not callable(self.claims):
+            raise ValueError(f"claims must be a function, not {self.claims!r:.60}")
+
+
+class CitationEvaluator:
+    """Judges answers with citations, one at a time; it keeps nothing between them."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        try:
+            self.config = msgspec.convert(config or {}, CitationConfig)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"The citation config is wrong: {error}") from None
+        support = self.config.support
+        self._support: Support = support_function(support) if isinstance(support, str) else support
+
+    def evaluate_answer_citations(
+        self,
+        answer: str,
+        citations: Sequence[Any] | None,
+        source_documents: Mapping[str, Any] | Iterable[Any],
+        ground_truth: Mapping[str, Any] | Sequence[Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return all figures of one answer's citations, and their mean, overall_citation_accuracy.
+
+        `citations` are records with file_name, page_number, start_char and end_char; without any, the marks
+        in the answer count. Numbers in the answer count the citations, or else the documents.
+        `source_documents` is {document_id: content}, or documents with their file_path and title, by which
+        file names are found as well. `ground_truth` has the right ones, as `citations` or `citation_spans`.
+
+        A part that cannot be measured is None, and `measured` says why; the overall figure is then the
+        weighted mean of the other parts (NaN where there are none).
+        """
+        sources = Sources((), _documents(source_documents))
+        cited = CitedAnswer(answer, citations, sources, _gold(ground_truth), split=self.config.claims)
+        parts = assessed(JudgedAnswer(cited, self._support), self.config)
+        overall, used = self.config.weights.of(parts.scores)
+        return {
+            **parts.sections,
+            "overall_scores": {
+                "span_accuracy_score": parts.scores.span,
+                "citation_quality_score": parts.scores.quality,
+                "answer_consistency_score": parts.scores.consistency,
+                "hallucination_score": parts.scores.hallucination,
+                "overall_citation_accuracy": math.nan if overall is None else overall,
+            },
+            "measured": {"weights": used, "not_measured": parts.not_measured},
+        }
+
+
+def _gold(ground_truth: Mapping[str, Any] | Sequence[Any] | None) -> Any:
+    if not isinstance(ground_truth, Mapping):
+        return ground_truth
+    return next((ground_truth[key] for key in ("citations", "citation_spans") if ground_truth.get(key)), None)
+
+
+def _documents(sources: Mapping[str, Any] | Iterable[Any]) -> list[Document]:
+    if isinstance(sources, Mapping):
+        return [_document(content, str(doc_id)) for doc_id, content in sources.items()]
+    if isinstance(sources, str | bytes):
+        raise DataError("source_documents", "a text is not a collection of documents.", fix=_DOCUMENTS)
+    return [_document(source, "") for source in sources]
+
+
+def _document(source: Any, doc_id: str) -> Document:
+    if isinstance(source, Document):
+        return source
+    if isinstance(source, str) and doc_id:
+        return Document(doc_id, source)
+    if isinstance(source, Mapping):
+        doc_id = str(source.get("document_id") or source.get("doc_id") or doc_id)
+        text = source.get("content", source.get("text")) or ""
+        if doc_id and isinstance(text, str):
+            metadata = {key: source[key] for key in ("file_path", "title") if source.get(key)}
+            return Document(doc_id, text, metadata)
+    raise DataError("source_documents", f"{source!r:.80} is not a document.", fix=_DOCUMENTS)
+
+
+class Assessed(NamedTuple):
+    """The parts of an answer's citation accuracy, with what they are made of."""
+
+    sections: dict[str, Section]
+    scores: Scores
+    not_measured: dict[str, str]  # the reasons, by part
+
+
+def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Assessed:
+    """Return all parts of an answer's citation accuracy that can be measured."""
+    config = config or CitationConfig()
+    sections = {
+        "span_accuracy": _span_section(answer, config.span_tolerance, config.good_match_threshold),
+        "citation_quality": _quality_section(answer, config.support_threshold),
+        "answer_consistency": _consistency_section(answer, config.consistency_threshold),
+        "hallucination_detection": _hallucination_section(answer, config.support_threshold),
+    }
+    span, quality, consistency, hallucination = sections.values()
+    rate: Any = hallucination["hallucination_rate"]
+    scores = Scores(
+        span["mean_tolerance_jaccard"],  # type: ignore[arg-type]  # a number or None
+        quality["citation_validity_rate"],  # type: ignore[arg-type]
+        consistency["mean_consistency"],  # type: ignore[arg-type]
+        None if rate is None else 1 - rate,
+    )
+    unknown = "only documents without a text are cited" if answer.answer.attached else "no claims"
+    reasons = {
+        "span": "no gold citations with spans" if not span["gold_spans"] else "the citations have no spans",
+        "quality": unknown,
+        "consistency": unknown,
+        "hallucination": "no claims" if not answer.claims else "no document has a text",
+    }
+    missing = {name: reasons[name] for name, score in scores._asdict().items() if score is None}
+    return Assessed(sections, scores, missing)
+
+
+def _span_section(answer: JudgedAnswer, tolerance: int, good: float) -> Section:
+    """Return how well the cited spans agree with the gold ones."""
+    gold, cited = answer.answer.places
+    spans = [place for place in gold if place.span is not None]
+    unspanned = bool(cited) and all(place.span is None for place in cited)
+    counted = len(spans) and not unspanned
+    pairs = answer.answer.matches(tolerance)
+    return {
+        "mean_exact_jaccard": sum(pair.exact for pair in pairs) / len(spans) if counted else None,
+        "mean_tolerance_jaccard": sum(pair.tolerant for pair in pairs) / len(spans) if counted else None,
+        "perfect_matches": sum(pair.exact == 1.0 for pair in pairs),
+        "good_matches": sum(pair.tolerant >= good for pair in pairs),
+        "gold_spans": len(spans),
+        "cited_spans": sum(place.span is not None for place in cited),
+    }
+
+
+def _quality_section(answer: JudgedAnswer, valid: float) -> Section:
+    details = []
+    for citation, found, support in zip(answer.answer.attached, answer.found, answer.supports, strict=True):
+        # No text is not a fault of the citation: it is neither valid nor invalid.
+        problem = found.trouble or ("" if support is not None else "no text")
+        details.append(
+            {
+                **_described(citation),
+                "document_id": None if found.document is None else found.document.doc_id,
+                "support_score": support,
+                "valid": None if problem == "no text" else support is not None and support >= valid,
+                "problem": problem or None,
+            }
+        )
+    judged = _judged(answer)
+    measured = [support for support in answer.supports if support is not None]
+    return {
+        "citation_validity_rate": sum(score >= valid for score in judged) / len(judged) if judged else None,
+        "mean_support_score": fmean(measured) if measured else None,
+        "invalid_citations": sum(detail["valid"] is False for detail in details),
+        "problems": dict(Counter(detail["problem"] for detail in details if detail["problem"])),
+        "validation_details": details,
+    }
+
+
+def _consistency_section(answer: JudgedAnswer, consistent: float) -> Section:
+    judged = _judged(answer)
+    return {
+        "mean_consistency": fmean(judged) if judged else None,
+        "consistency_variance": pvariance(judged) if judged else None,
+        "consistent_citations": sum(score >= consistent for score in judged),
+        "total_citations": len(answer.supports_or_zero),
+    }
+
+
+def _judged(answer: JudgedAnswer) -> list[float]:
+    """Return the support of each citation, 0 where it leads nowhere; claims that cite nothing have one 0."""
+    return [0.0] if answer.claims and not answer.answer.attached else answer.supports_or_zero
+
+
+def _hallucination_section(answer: JudgedAnswer, valid: float) -> Section:
+    measured = bool(answer.claims and answer.answer.sources.texts)
+    pairs = zip(answer.claims, answer.best_of_sources, strict=True) if measured else ()
+    unsupported = [claim.text for claim, best in pairs if best < valid]
+    return {
+        "hallucination_rate": len(unsupported) / len(answer.claims) if measured else None,
+        "unsupported_claims": len(unsupported),
+        "total_claims": len(answer.claims),
+        "unsupported_claim_texts": unsupported,
+    }
+
+
+def _described(citation: Citation) -> Section:
+    start, end = citation.span or (None, None)
+    name = citation.file_name if citation.number is None else f"[{citation.number}]"
+    return {"file_name": name, "page_number": citation.page, "start_char": start, "end_char": end}
+
+
+# The support functions that are included: how far does a text support a claim?
+#
+# | lexical      the share of the claim's content words that the text has, or of its numbers, if that is less
+# | embedding    the cosine between the claim and the nearest sentence of the text, cut off at 0
+#
+# Neither sees a negation or two things that changed places. An entailment model, or a person's verdict, is
+# a function (premise, hypothesis) -> score: see `models.entailment`. `auepora judge-audit` measures how far a
+# function agrees with people; docs/how-to/citations.md shows it for these.
+
+_REMEMBERED = 256  # texts: a document is looked at again for each claim of an answer
+
+
+def lexical_support(premise: str, hypothesis: str) -> float:
+    """Return the share of the hypothesis's content words, or of its numbers if less, in the premise.
+
+    >>> lexical_support("The Annet moors at the north pier.", "The Annet moors at 2 piers")
+    0.0
+    """
+    claimed, figures = _content(hypothesis)
+    if not claimed:
+        return 0.0
+    known, known_figures = _vocabulary(premise)
+    # Numbers count apart: a wrong number among many right words is not supported.
+    shares = [sum(word in known for word in claimed) / len(claimed)]
+    if figures:
+        shares.append(sum(figure in known_figures for figure in figures) / len(figures))
+    return min(shares)
+
+
+@SUPPORTS.add("lexical")
+def _lexical() -> Support:
+    return lexical_support
+
+
+@SUPPORTS.add("embedding")
+def _embedding() -> Support:
+    from ...models.embeddings import embedder
+
+    embedder("wordllama")  # raises for a missing package before the first claim
+    return embedding_support
+
+
+def embedding_support(premise: str, hypothesis: str) -> float:
+    """Return the cosine between a hypothesis and the nearest sentence of the premise, at least 0."""
+    found = _vectors(premise, True) @ _vectors(hypothesis, False).T
+    return min(1.0, max(0.0, float(found.max()))) if found.size else 0.0
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _content(text: str) -> tuple[list[str], list[str]]:
+    bare = without_marks(text)
+    return content_words(bare), numbers(bare)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _vocabulary(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(words(text)), frozenset(numbers(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _vectors(text: str, by_sentence: bool):  # type: ignore[no-untyped-def]  # an array, of a package imported late
+    from ...models.embeddings import embedder
+
+    pieces = sentences(text) if by_sentence else [text]
+    return embedder("wordllama").embed([piece.encode("utf-8", "replace").decode() for piece in pieces])

@@ -1,0 +1,294 @@
+"""Read citations, from marks in an answer or from records, and find the text that each one leads to.
+
+| [2]  [1,3]  [1-3]  [1][2]                    the documents that were retrieved at these ranks, from 1
+| [ferries.pdf:3:120-180]                      characters 120 up to, not including, 180 of a file
+| [ferries.pdf:120-180]                        the same without a page
+| [ferries.pdf:3:120-180,300-340]              two spans of it
+| [ferries.pdf:3:120-180 | excerpt: "..."]     with the words that are quoted from it
+
+A citation is a record {"file_name", "page_number", "start_char", "end_char"} (an object with these attributes
+will do, and so does the name of a document alone), or a mark in the answer. Files are found among the
+documents by path, base name, stem, id and title, in that order. Spans are half-open, in characters of the
+document; a retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and `["end"]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from ...core.types import Document
+from ...errors import ScoringError
+from ...text.document_names import DocumentName, DocumentNames
+
+UNRESOLVED = "unresolved"  # no document has that name
+AMBIGUOUS = "ambiguous"  # several documents have that name
+OUT_OF_RANGE = "out of range"  # no document at that rank, or no such characters in the document
+FABRICATED = "fabricated"  # the words that are quoted are not in the document
+
+
+MOST_MARKS = 1_000  # of one answer; a text with more is not an answer with citations
+_WIDEST_RANGE = 50
+
+# Possessive, and never over an opening bracket: linear, whatever an answer is made of.
+_MARK = re.compile(
+    r"\[\s*+(?:"
+    r"(?P<numbers>\d{1,3}+(?:\s*+[,;–-]\s*+\d{1,3}+)*+)"
+    r"|(?P<file>[^\[\]\n|]{1,1000}+)(?:\|\s*+excerpt:(?P<excerpt>[^\[\]]{0,5000}+))?+"
+    r")\s*+\]"
+)
+_PLACE = re.compile(r"(?P<file>.*?\S)\s*:\s*(?:(?P<page>\d{1,6})\s*:\s*)?(?P<spans>\d[\d\s,–-]*)", re.DOTALL)
+_SPAN = re.compile(r"\s*(\d{1,12})\s*[–-]\s*(\d{1,12})\s*")
+_PART = re.compile(r"(\d{1,3})(?:\s*[–-]\s*(\d{1,3}))?")
+_QUOTES = " \t\n\"'“”‘’„«»"
+
+
+class Citation(NamedTuple):
+    """A place that is cited: [1,2] are two at one place of the answer.
+
+    Either `number` is set, or `file_name`. `span` is half-open, and as it was written: it may be empty.
+    Without it, the whole document is cited. `at` is the mark in the answer, if the citation is one.
+    """
+
+    file_name: str = ""
+    page: int | None = None
+    span: tuple[int, int] | None = None
+    number: int | None = None
+    excerpt: str = ""
+    at: tuple[int, int] | None = None
+
+
+class Found(NamedTuple):
+    """Where a citation leads: the document and the cited text; `trouble` says what is wrong with it."""
+
+    document: Document | None
+    text: str
+    trouble: str = ""
+
+
+class Place(NamedTuple):
+    """A cited place in a form that can be compared: file, page and span, each as far as known."""
+
+    file: str
+    page: int | None
+    span: tuple[int, int] | None
+
+
+def marks(answer: str) -> list[Citation]:
+    """Return what an answer cites by marks, in order; brackets that are not citations are left alone.
+
+    >>> [mark.number for mark in marks("It moors at the pier [1,3] or not [4-5]. See [sic].")]
+    [1, 3, 4, 5]
+    """
+    cited: list[Citation] = []
+    if "[" not in answer:
+        return cited
+    for match in _MARK.finditer(answer):
+        cited.extend(_numbered(match) if match["numbers"] else _placed(match))
+        if len(cited) > MOST_MARKS:
+            raise ScoringError(f"the answer has more than {MOST_MARKS} citations")
+    return cited
+
+
+def _numbered(match: re.Match[str]) -> Iterator[Citation]:
+    at = match.span()
+    for first, last in _PART.findall(match["numbers"]):
+        # [3-1] is not a range, and [1-900] cites nothing in particular: both ends are taken as single marks.
+        ends = (int(first), int(last or first))
+        is_range = 0 <= ends[1] - ends[0] <= _WIDEST_RANGE
+        for number in range(ends[0], ends[1] + 1) if is_range else ends:
+            yield Citation(number=number, at=at)
+
+
+def _placed(match: re.Match[str]) -> Iterator[Citation]:
+    place = _PLACE.fullmatch(match["file"].strip())
+    if place is None:
+        return
+    excerpt = (match["excerpt"] or "").strip(_QUOTES)
+    page = None if place["page"] is None else int(place["page"])
+    spans = [_SPAN.fullmatch(part) for part in place["spans"].split(",")]
+    if None in spans:
+        return
+    for span in filter(None, spans):
+        yield Citation(place["file"], page, (int(span[1]), int(span[2])), None, excerpt, match.span())
+
+
+def citations_of(records: Any, what: str) -> list[Citation]:
+    """Return the citations in a list of records; ScoringError for anything else."""
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Sequence):
+        raise ScoringError(f"{what} must be a list, not {records!r:.80}")
+    if len(records) > MOST_MARKS:
+        raise ScoringError(f"{what} has more than {MOST_MARKS} citations")
+    return [_citation(record, what, number) for number, record in enumerate(records)]
+
+
+class Sources:
+    """The documents that may be cited: by name, and those of a ranking by number."""
+
+    def __init__(self, documents: Iterable[Document], ranked: Sequence[Document] = ()) -> None:
+        self.ranked = ranked
+        self._documents = [*ranked, *documents]
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Return the texts of all documents that have one, each once."""
+        return [text for text in dict.fromkeys(doc.text for doc in self._documents) if text.strip()]
+
+    @cached_property
+    def _by_source(self) -> dict[str, list[Document]]:
+        """Return the documents of each source: one, or the chunks that it was cut into."""
+        pieces: dict[str, list[Document]] = {}
+        for doc in self._documents:
+            pieces.setdefault(source_of(doc), []).append(doc)
+        return pieces
+
+    @cached_property
+    def _names(self) -> tuple[DocumentNames, list[str]]:
+        names: dict[DocumentName, str] = {}
+        for source, pieces in self._by_source.items():
+            path = _first_text(pieces, "file_path") or (source if "/" in source or "\\" in source else "")
+            names[DocumentName(source, path, _first_text(pieces, "title"))] = source
+            for doc in pieces:
+                if doc.doc_id != source:
+                    names[DocumentName(doc.doc_id)] = source
+        return DocumentNames(names), list(names.values())
+
+    def source(self, file_name: str) -> str | None:
+        """Return the source that a file name refers to, or None."""
+        names, sources = self._names
+        place = names.place_of(file_name)
+        return None if place is None else sources[place]
+
+    def find(self, citation: Citation) -> Found:
+        """Return the document and the text that a citation leads to."""
+        if citation.number is not None:
+            if not 1 <= citation.number <= len(self.ranked):
+                return Found(None, "", OUT_OF_RANGE)
+            doc = self.ranked[citation.number - 1]
+            return Found(doc, doc.text)
+        source = self.source(citation.file_name)
+        if source is None:
+            several = self._names[0].is_ambiguous(citation.file_name)
+            return Found(None, "", AMBIGUOUS if several else UNRESOLVED)
+        return _found_in(self._by_source[source], citation)
+
+    def places(self, *lists: Sequence[Citation]) -> list[list[Place]]:
+        """Return lists of citations as places, where one file has one name; repeats are left out."""
+        names = {c.file_name for citations in lists for c in citations if c.number is None}
+        resolved = {name: source for name in names if (source := self.source(name)) is not None}
+        unresolved = sorted(names - set(resolved))
+        if len(unresolved) > 1:
+            # No document has these names, but docs/guide.pdf and guide.pdf are likely the same file.
+            with_folder = [name for name in unresolved if "/" in name or "\\" in name]
+            candidates = DocumentNames(DocumentName(name, name) for name in with_folder)
+            for name in unresolved:
+                place = candidates.place_of(name) if name not in with_folder else None
+                resolved[name] = name if place is None else with_folder[place]
+        return [
+            list(dict.fromkeys(self._place(citation, resolved) for citation in citations))
+            for citations in lists
+        ]
+
+    def _place(self, citation: Citation, resolved: Mapping[str, str]) -> Place:
+        if citation.number is None:
+            name = citation.file_name
+            return Place(resolved.get(name, name), citation.page, citation.span)
+        if 1 <= citation.number <= len(self.ranked):
+            doc = self.ranked[citation.number - 1]
+            return Place(source_of(doc), None, _chunk_span(doc))
+        return Place(f"[{citation.number}]", None, None)
+
+
+def source_of(doc: Document) -> str:
+    """Return the source that a document or a chunk of it belongs to."""
+    source = doc.metadata.get("source")
+    return source if isinstance(source, str) and source else doc.doc_id
+
+
+def _found_in(pieces: Sequence[Document], citation: Citation) -> Found:
+    # Prefer a piece with text: the same source may be listed without it.
+    with_text = [doc for doc in pieces if doc.text] or list(pieces)
+    if citation.span is None:
+        return _quoting(with_text[0], with_text[0].text, citation)
+    start, end = citation.span
+    for doc in with_text:
+        chunk = _chunk_span(doc)
+        first, last = chunk or (0, len(doc.text))
+        if first <= start < end <= last:
+            return _quoting(doc, doc.text[start - first : end - first], citation)
+    # A document without its text, or of which only chunks are present, cannot be checked.
+    unknown = not with_text[0].text or (0 <= start < end and any(_chunk_span(doc) for doc in with_text))
+    return Found(with_text[0], "", "" if unknown else OUT_OF_RANGE)
+
+
+def _quoting(doc: Document, text: str, citation: Citation) -> Found:
+    if citation.excerpt and doc.text:
+        # An ellipsis in a quotation leaves words out: each piece must occur.
+        pieces = [_flat(piece) for piece in citation.excerpt.replace("…", "...").split("...")]
+        whole = _flat(doc.text)
+        if not all(piece in whole for piece in pieces):
+            return Found(doc, text, FABRICATED)
+    return Found(doc, text)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _chunk_span(doc: Document) -> tuple[int, int] | None:
+    start, end = doc.metadata.get("start"), doc.metadata.get("end")
+    if _is_whole(start) and _is_whole(end) and 0 <= start < end:  # type: ignore[operator]  # as checked
+        return start, end  # type: ignore[return-value]
+    return None
+
+
+def _first_text(documents: Iterable[Document], key: str) -> str:
+    for doc in documents:
+        value = doc.metadata.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _citation(record: Any, where: str, number: int) -> Citation:
+    if isinstance(record, str) and record:
+        return Citation(record)
+    get: Callable[[str], Any] = partial(_attribute, record)
+    if isinstance(record, Mapping):
+        get = record.get
+    name = get("file_name") or _other(get, "source_path", "document_id", "doc_id")
+    page, start, end = get("page_number"), get("start_char"), get("end_char")
+    if page is None:
+        page = get("page")
+    if start is None and end is None:
+        start, end = get("start"), get("end")
+    excerpt = _other(get, "excerpt", "text")
+    if type(name) is not str or not _are_whole(page, start, end):
+        raise ScoringError(
+            f"{where}[{number}] needs a file_name, and page_number, start_char and end_char that are whole "
+            f"numbers or left out, unlike {record!r:.120}"
+        )
+    span = None if start is None or end is None else (start, end)
+    return Citation(name, page, span, None, excerpt if isinstance(excerpt, str) else "")
+
+
+def _attribute(record: Any, key: str) -> Any:
+    return getattr(record, key, None)
+
+
+def _other(get: Callable[[str], Any], *keys: str) -> Any:
+    """Return the first value that is not None."""
+    return next((value for value in map(get, keys) if value is not None), None)
+
+
+def _are_whole(page: Any, start: Any, end: Any) -> bool:
+    """Return whether a page is a number or none, and a span two numbers or none."""
+    if page is not None and not _is_whole(page):
+        return False
+    return (start is None and end is None) or (_is_whole(start) and _is_whole(end))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""Metrics of retrieval beyond the basic ones."""

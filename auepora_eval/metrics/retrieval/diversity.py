@@ -1,0 +1,228 @@
+"""How varied the retrieved documents are, and how much of a question's sides they cover.
+
+Variety without relevance is worth nothing, random documents being the most varied of all: print these beside
+a relevance metric. Documents are taken by rank, the first k or all; those without text are left out where
+texts are compared. Variety of the answers is in answers/diversity.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ...core.metrics_base import SampleMetric, metric, skip
+from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...errors import ScoringError
+from ...text.tokens import words
+from ..answers.relevance import EmbeddingMetric
+from ..retrieval_basic import gold_grades, in_order
+
+_TOO_FEW = "fewer than two documents with text were retrieved"
+
+
+class PairwiseMetric(SampleMetric):
+    """A metric of the texts of the first k retrieved documents, two by two."""
+
+    k: int | None
+    target = TargetCategory.DIVERSITY
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        texts = [doc.text for doc in first_documents(output, self.k) if doc.text.strip()]
+        return self.of_texts(texts) if len(texts) > 1 else skip(_TOO_FEW)
+
+    def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
+        """Return the score of two texts or more."""
+        raise NotImplementedError
+
+
+@metric("lexical_diversity@{k?}", ranges={"k": "[2, inf)"})
+class LexicalDiversity(PairwiseMetric):
+    """How different the retrieved documents are from each other, by their words.
+
+    Mean over all pairs of 1 - |shared words| / |words of both| (Jaccard distance of the sets of words): 0
+    for copies, 1 where no two share a word. Also called intra-list distance. Long documents share more words.
+    """
+
+    k: int | None = None
+
+    def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
+        vocabularies = [set(words(text)) for text in texts]
+        distances = [1 - jaccard(*pair) for pair in combinations(vocabularies, 2)]
+        return sum(distances) / len(distances)
+
+
+@metric("embedding_diversity@{k?}[{model?}]", ranges={"k": "[2, inf)"})
+class EmbeddingDiversity(EmbeddingMetric, PairwiseMetric):
+    """How different the retrieved documents are from each other, by an embedding model.
+
+    Mean over all pairs of 1 - cos(e_i, e_j), from 0 (all alike) to 2: intra-list distance, or cosine
+    diversity. Values of different models are not comparable.
+    """
+
+    k: int | None = None
+    model: str = "wordllama"
+    bounds = (0.0, 2.0)
+
+    def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
+        vectors = self.vectors(texts)
+        # A text without tokens has a vector of zeros, which has no direction.
+        vectors = vectors[vectors.any(axis=1)].astype(np.float64)
+        if len(vectors) < 2:
+            return skip(f"{self.model} has vectors for fewer than two documents")
+        cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+        return min(2.0, max(0.0, 1 - float(cosines.mean())))
+
+
+@metric("near_duplicate_rate@{k?}[threshold={threshold?}]", ranges={"k": "[2, inf)", "threshold": "(0, 1]"})
+class NearDuplicateRate(PairwiseMetric):
+    """Share of the pairs of retrieved documents that are nearly the same text (lower is better).
+
+    Pairs whose sets of three-word shingles have a Jaccard similarity of at least `threshold` / all pairs.
+    A text of fewer than three words is one shingle.
+    """
+
+    k: int | None = None
+    threshold: float = 0.8
+    higher_is_better = False
+
+    def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
+        shingles = [set(_shingles(words(text))) for text in texts]
+        duplicates = [jaccard(*pair) >= self.threshold for pair in combinations(shingles, 2)]
+        return sum(duplicates) / len(duplicates)
+
+
+@metric("distinct_source_share@{k?}")
+class DistinctSourceShare(SampleMetric):
+    """Share of the retrieved documents that come from a source of their own.
+
+    Different sources among the first k / documents among the first k. The source of a document is its
+    `metadata["source"]`, or its id where it names none: 0.2 means five chunks of one document.
+    """
+
+    k: int | None = None
+    target = TargetCategory.DIVERSITY
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        found = first_documents(output, self.k)
+        sources = {str(doc.metadata.get("source", doc.doc_id)) for doc in found}
+        return len(sources) / len(found) if found else skip("no document was retrieved")
+
+
+class SubtopicMetric(SampleMetric):
+    """A metric of the subtopics that gold documents name in `metadata["subtopics"]`, a list of names."""
+
+    k: int | None
+    target = TargetCategory.DIVERSITY
+    requires = ("relevant_docs",)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        gold = gold_subtopics(sample)
+        if not gold:
+            return skip("no relevant document of the sample names its subtopics")
+        # A document that is retrieved twice counts at its first place; its second place is a miss.
+        left = dict(gold)
+        return self.of_subtopics(
+            [left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]], gold
+        )
+
+    def of_subtopics(
+        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
+    ) -> float | SampleScore:
+        """Return the score from the subtopics at each rank and those of each gold document."""
+        raise NotImplementedError
+
+
+@metric("subtopic_recall@{k?}")
+class SubtopicRecall(SubtopicMetric):
+    """Share of the sides of a question (its subtopics) that the first k documents cover.
+
+    Subtopics of the relevant documents among the first k / subtopics of all relevant documents.
+    """
+
+    k: int | None = None
+    oracle = "pyndeval strec@k"
+
+    def of_subtopics(
+        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
+    ) -> float | SampleScore:
+        return len(set().union(*found)) / len(set().union(*gold.values()))
+
+
+@metric("alpha_ndcg@{k?}[alpha={alpha?}]", ranges={"alpha": "[0, 1]"})
+class AlphaNDCG(SubtopicMetric):
+    """nDCG that values a subtopic less each time it comes up again.
+
+    A document gains (1 - alpha)^(times seen before) for each of its subtopics, divided by log2(rank + 1); the
+    sum over the first k, relative to that of a greedy ideal list (Clarke et al. 2008). alpha 0 counts every
+    repeat in full. The best list of all is hard to find; the greedy one, ties broken by the higher document
+    id, is what ndeval takes. A list that beats it scores above 1, here as there; never above e / (e - 1).
+    """
+
+    k: int | None = None
+    alpha: float = 0.5
+    bounds = (0.0, math.e / (math.e - 1))
+    oracle = "pyndeval alpha-nDCG@k"
+
+    def of_subtopics(
+        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
+    ) -> float | SampleScore:
+        return self._gain(found) / self._gain(self._ideal(gold))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return SampleScore(float(high))  # at its best, the ideal list
+
+    def _gain(self, ranked: Sequence[Collection[str]]) -> float:
+        seen: Counter[str] = Counter()
+        total = 0.0
+        for rank, subtopics in enumerate(ranked, start=1):
+            total += self._worth(subtopics, seen) / math.log2(rank + 1)
+            seen.update(subtopics)
+        return total
+
+    def _ideal(self, gold: Mapping[str, Collection[str]]) -> list[Collection[str]]:
+        left = sorted(gold.items(), reverse=True)
+        seen: Counter[str] = Counter()
+        chosen: list[Collection[str]] = []
+        while left and (self.k is None or len(chosen) < self.k):
+            best = max(range(len(left)), key=lambda place: self._worth(left[place][1], seen))
+            _, subtopics = left.pop(best)
+            chosen.append(subtopics)
+            seen.update(subtopics)
+        return chosen
+
+    def _worth(self, subtopics: Collection[str], seen: Counter[str]) -> float:
+        return sum((1 - self.alpha) ** seen[subtopic] for subtopic in subtopics)
+
+
+def first_documents(output: SystemOutputs, k: int | None) -> list[Document]:
+    """Return the first k retrieved documents by rank, or all of them."""
+    return [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)[:k]]
+
+
+def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
+    """Return the subtopics of each relevant document that names any, by its id."""
+    grades = gold_grades(sample)
+    found: dict[str, frozenset[str]] = {}
+    for doc in sample.relevant_docs or ():
+        named = doc.metadata.get("subtopics") or ()
+        if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
+            raise ScoringError(f"the subtopics of {doc.doc_id!r} must be a list of names, not {named!r:.80}")
+        if named and grades[doc.doc_id] > 0:
+            found[doc.doc_id] = found.get(doc.doc_id, frozenset()) | frozenset(named)
+    return found
+
+
+def jaccard(left: Set[Any], right: Set[Any]) -> float:
+    """Return |shared| / |all of both|; two empty sets are the same."""
+    return len(left & right) / len(left | right) if left or right else 1.0
+
+
+def _shingles(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the runs of three words; a shorter text is one run."""
+    for start in range(max(1, len(tokens) - 2)):
+        yield tuple(tokens[start : start + 3])

@@ -1,0 +1,241 @@
+"""Further ranking metrics: other views of the same lists, and the order of graded candidates."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from ...core.metrics_base import SampleMetric, metric, skip
+from ...core.scores import Batch
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...stats.arrays import Array
+from ..retrieval_basic import (
+    LevelMetric,
+    RelevantHits,
+    RetrievalMetric,
+    careful_hits,
+    gold_grades,
+    grade_of,
+    in_order,
+    is_relevant,
+)
+
+
+def judgements(sample: EvaluationSample) -> dict[str, float]:
+    """Return the grades of `relevant_docs`, and of the candidates that have one and are not there."""
+    candidates = {
+        doc.doc_id: grade_of(doc) for doc in sample.candidate_docs or () if "relevance" in doc.metadata
+    }
+    return candidates | gold_grades(sample)
+
+
+@metric("r_precision[level={level?:g}]")
+class RPrecision(LevelMetric):
+    """Share of the first R documents that are relevant, where R is the number of relevant ones.
+
+    |relevant ∩ retrieved[:R]| / R: precision and recall at the place where the two are equal, so that
+    samples with few and with many relevant documents can be averaged.
+    """
+
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    oracle = "trec_eval Rprec"
+
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return hits.sums((hits.place < hits.total[hits.sample]).astype(float)) / hits.total
+
+
+@metric("bpref[level={level?:g}]")
+class BPref(LevelMetric):
+    """How rarely a document that people judged not relevant is ranked above a relevant one.
+
+    Σ over the relevant documents that were retrieved of 1 - min(n, R) / min(R, N), / R; n is the number of
+    documents above it that are judged not relevant, R and N how many are judged relevant and not.
+    Documents without a judgement are passed over, which makes it the metric for incomplete judgements.
+    Judged not relevant is a grade of 0 (or below the level) in `relevant_docs` or, if the document is not
+    there, in `candidate_docs`; a grade below 0 means "not judged". Without any such document it is the
+    share of the relevant documents that were retrieved.
+    """
+
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    oracle = "trec_eval bpref"
+
+    def hits(self, batch: Batch) -> RelevantHits:
+        if not any(sample.candidate_docs for sample in batch.samples):
+            return super().hits(batch)
+        return RelevantHits(careful_hits(batch, self._judgements), self.level)
+
+    def _judgements(self, sample: EvaluationSample) -> dict[str, float]:
+        gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+        # A candidate that is relevant but not among the relevant documents is a contradiction.
+        return {
+            doc_id: grade
+            for doc_id, grade in judgements(sample).items()
+            if doc_id in gold or not is_relevant(grade, self.level)
+        }
+
+    def of_hits(self, hits: RelevantHits) -> Array:
+        judged = hits.judged
+        not_relevant = ~hits.counts & (judged.grade >= 0)
+        # Running counts of judged non-relevant documents, one longer than the rows.
+        until = np.concatenate(([0], np.cumsum(not_relevant)))
+        before_sample = until[np.searchsorted(judged.sample, np.arange(judged.samples))]
+        above = until[:-1][hits.counts] - before_sample[hits.sample]
+        gold_not_relevant = ~hits.gold_counts & (judged.gold_grade >= 0)
+        others = np.bincount(judged.gold_sample[gold_not_relevant], minlength=judged.samples)
+        total = hits.total[hits.sample]
+        lost = np.minimum(above, total) / np.maximum(1, np.minimum(others[hits.sample], total))
+        return hits.sums(1 - lost) / hits.total
+
+
+@metric("rbp@{p?}", ranges={"p": "(0, 1)"})
+class RankBiasedPrecision(RetrievalMetric):
+    """The rate at which a patient reader gains: one who goes on to the next document with probability p.
+
+    (1 - p) Σ gain_i p^(i-1), p = 0.9 unless given: rbp@0.8. Grades above 1 are divided by the highest grade
+    of the sample (Moffat & Zobel 2008). Other tools take p = 0.8 and binary relevance by default. It does
+    not reach 1: even a list without a miss ends somewhere, and the rest counts as not relevant.
+    """
+
+    p: float = 0.9
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    oracle = "trec_eval rbp"
+
+    def of_hits(self, hits: RelevantHits) -> Array:
+        scale = np.ones(hits.samples)
+        # Binary grades keep a scale of 1: only grades above 1 are divided.
+        np.maximum.at(scale, hits.judged.gold_sample, hits.judged.gold_grade)
+        return (1 - self.p) * hits.sums(hits.grade / scale[hits.sample] * self.p**hits.place)
+
+
+@metric("ndcg_exp@{k?}")
+class ExponentialNDCG(RetrievalMetric):
+    """nDCG that rewards the best documents more: a grade counts as 2^grade - 1.
+
+    Σ (2^grade_i - 1) / log2(i + 1) over the first k ranks / the same sum for the gold grades in descending
+    order (Burges et al. 2005). The usual form in learning to rank; with binary grades it equals ndcg.
+    """
+
+    k: int | None = None
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    oracle = "scikit-learn ndcg_score of 2**grade - 1"
+
+    def of_hits(self, hits: RelevantHits) -> Array:
+        return hits.normalised_gain(self.k, lambda grade: np.expm1(grade * math.log(2)))
+
+
+@metric("judged@{k}")
+class JudgedAtK(SampleMetric):
+    """Share of the first k documents that anyone has judged: how far the other metrics can be trusted.
+
+    A document is judged if it is in `relevant_docs`, or in `candidate_docs` with a
+    `metadata["relevance"]`, and its grade is not below 0. The other metrics take a document without a
+    judgement for not relevant. Divided by the documents there are if the list is shorter than k;
+    trec_eval's unj_k, the share of the others, divides by k.
+    """
+
+    k: int
+    target = TargetCategory.RETRIEVAL_RELEVANCE
+    requires = ("relevant_docs",)
+    oracle = "ir_measures Judged@k"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        judged = judgements(sample)
+        first = in_order(output)[: self.k]
+        if not first:
+            return skip("nothing was retrieved")
+        return sum(judged.get(doc_id, -1) >= 0 for doc_id in first) / len(first)
+
+
+# The order of the candidates that people have graded. The grade of a candidate is its
+# `metadata["relevance"]`; where the same document is in `relevant_docs`, the grade there counts. Candidates
+# without a grade, or with one below 0 ("not judged"), are left out. Those that were not retrieved are tied
+# in the last place.
+
+Ranked = list[tuple[int, float]]  # place and grade, the best place first
+
+
+@metric("pairwise_accuracy")
+class PairwiseAccuracy(SampleMetric):
+    """Share of the pairs of a relevant and an irrelevant candidate that are in the right order.
+
+    (pairs in order + tied pairs / 2) / pairs: the area under the ROC curve (AUC). 0.5 is what chance gives,
+    and also what a system gets that retrieves none of the candidates. Relevant is a grade above 0.
+    """
+
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    requires = ("candidate_docs",)
+    oracle = "scikit-learn roc_auc_score"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        ranked = [(place, float(grade > 0)) for place, grade in ranked_candidates(sample, output)]
+        relevant = sum(grade > 0 for _, grade in ranked)
+        pairs = relevant * (len(ranked) - relevant)
+        if not pairs:
+            return skip("the candidates are not graded both above 0 and 0")
+        return (1 + right_less_wrong(ranked) / pairs) / 2
+
+
+@metric("kendall_tau")
+class KendallTau(SampleMetric):
+    """How far the order of the candidates agrees with their grades: 1 is the same order, -1 the reverse.
+
+    Kendall's tau-b: (pairs in order - pairs in reverse order) / √(pairs with different grades · pairs with
+    different places). A system that retrieves none of the candidates gives them no order and scores 0;
+    scipy calls that not a number.
+    """
+
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    requires = ("candidate_docs",)
+    bounds = (-1.0, 1.0)
+    oracle = "scipy.stats.kendalltau"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        ranked = ranked_candidates(sample, output)
+        by_grade = _untied_pairs(sorted(grade for _, grade in ranked))
+        if not by_grade:
+            return skip("the candidates have no two different grades")
+        by_place = _untied_pairs([place for place, _ in ranked])
+        tau = right_less_wrong(ranked) / math.sqrt(by_grade * by_place) if by_place else 0.0
+        return min(1.0, max(-1.0, tau))  # rounding may put a perfect order a hair outside
+
+
+def ranked_candidates(sample: EvaluationSample, output: SystemOutputs) -> Ranked:
+    """Return the judged candidates by their place in the list; those that were not retrieved come last."""
+    grades = judgements(sample)
+    retrieved = in_order(output)
+    places: dict[str, int] = {}
+    for place, doc_id in enumerate(retrieved):
+        places.setdefault(doc_id, place)  # of a repeated document the first place counts
+    candidates = {doc.doc_id for doc in sample.candidate_docs or ()}
+    return sorted(
+        (places.get(doc_id, len(retrieved)), grades[doc_id])
+        for doc_id in candidates
+        if grades.get(doc_id, -1) >= 0
+    )
+
+
+def right_less_wrong(ranked: Ranked) -> int:
+    """Return the pairs whose higher grade has the better place, minus those where it has the worse one.
+
+    >>> right_less_wrong([(0, 2), (1, 0), (2, 1)])
+    1
+    """
+    balance = 0
+    above: list[float] = []  # the grades at better places, in ascending order
+    for _, tied in groupby(ranked, key=lambda candidate: candidate[0]):
+        grades = [grade for _, grade in tied]
+        for grade in grades:
+            balance += len(above) - bisect_right(above, grade) - bisect_left(above, grade)
+        for grade in grades:
+            insort(above, grade)
+    return balance
+
+
+def _untied_pairs(values: Sequence[float]) -> int:
+    """Return how many pairs of sorted values differ."""
+    tied = sum(math.comb(len(list(run)), 2) for _, run in groupby(values))
+    return math.comb(len(values), 2) - tied

@@ -1,0 +1,1 @@
+"""Metrics of robustness: noise, counterfactuals, rejection."""

@@ -1,0 +1,255 @@
+"""What a system makes of documents that are wrong.
+
+A sample of the scenario "counterfactual" is answered from documents in which the true answer was replaced
+by a fake one: `labels.true_answer` and `labels.fake_answer`, each a text or a list of alternatives (a list
+of lists: of each inner list one). Answers are searched for them without regard to case, width and
+spaces; letters and digits of ASCII only as whole words and numbers ("1911" is not in "19110", "70" not in
+"170"), other scripts anywhere in the text. The survey that coined the targets files misleading and mistake
+reappearance rates under noise; their authors (RECALL) define them on edited documents, so they are here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
+from ...core.scores import Batch, Note, Rows, Scores
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...errors import ScoringError
+from ...stats.intervals import Interval
+from ...text.refusal import flags_an_error
+from ...text.tokens import words
+from .paired_samples import ConditionalRate, base_questions, scenario, with_spread
+
+_UNSPACED = "぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
+_SPACE_BY_IDEOGRAPH = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+
+
+class CounterfactualMetric(SampleMetric):
+    """A metric of the answers to samples of the scenario "counterfactual"."""
+
+    target = TargetCategory.COUNTERFACTUAL_ROBUSTNESS
+    requires = ("labels.true_answer", "labels.fake_answer")
+
+    def unscorable(self, batch: Batch) -> dict[int, Note]:
+        others = {
+            place: Note(f"its scenario is {scenario(sample)!r}, not 'counterfactual'")
+            for place, sample in enumerate(batch.samples)
+            if scenario(sample) not in ("counterfactual", "")
+        }
+        return {**super().unscorable(batch), **others}
+
+
+@metric("counterfactual_accuracy")
+class CounterfactualAccuracy(CounterfactualMetric):
+    """Share of the answers that hold the true answer although the documents say something else.
+
+    Denominator: all counterfactual samples. An answer that names both the true and the fake one counts.
+    """
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(holds_answer(output.response.text, sample.labels["true_answer"]))
+
+
+@metric("fake_adoption_rate")
+class FakeAdoptionRate(CounterfactualMetric):
+    """Share of the answers that repeat the fake answer of the documents and do not hold the true one.
+
+    Denominator: all counterfactual samples.
+    """
+
+    higher_is_better = False
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        text = output.response.text
+        adopted = holds_answer(text, sample.labels["fake_answer"])
+        return float(adopted and not holds_answer(text, sample.labels["true_answer"]))
+
+
+@metric("error_detection_rate")
+class ErrorDetectionRate(CounterfactualMetric):
+    """Share of the answers that say that the documents are wrong (RGB's ED).
+
+    Denominator: all counterfactual samples. An answer says so by a flag of the system's own
+    (`structured["factual_error"]`) or by a phrase, in thirteen languages. RGB looks for "factual errors"
+    and "事实性错误" alone, which its prompt asks for, and counts "no factual errors" too.
+    """
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float(flags_an_error(output.response))
+
+
+@metric("error_correction_rate")
+class ErrorCorrectionRate(ConditionalRate, CounterfactualMetric):
+    """Share of the answers that give the true answer, among those that call the documents wrong (RGB's CR).
+
+    Denominator: the counterfactual samples whose answer flags an error, often very few: RGB's printed 57.14
+    is 4 of 7. Not a number where no answer flags one.
+    """
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        flagged = flags_an_error(output.response)
+        right = holds_answer(output.response.text, sample.labels["true_answer"])
+        return SampleScore(float(flagged and right), parts=(float(flagged),))
+
+
+@metric("misleading_rate")
+class MisleadingRate(ConditionalRate, CounterfactualMetric, BatchMetric):
+    """Share of what a system knows that wrong documents talk it out of (RECALL's M-Rate).
+
+    wrong with the edited documents and right without / right without. Without is the first of these that
+    the run has: the system's own `extra["closed_book"]`, a sample of the scenario "closed_book" with the same
+    `variant_of`, the base question (which has clean documents, so that the rate is then one of lost answers).
+    Denominator: the counterfactual samples that were right without. Right: the true answer is in the text.
+    """
+
+    higher_is_better = False
+    whole_batch = True
+
+    def score_all(self, batch: Batch) -> Scores:
+        unscorable = self.unscorable(batch)
+        closed_books = batch.once(_closed_books)
+        scores = []
+        for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+            score = SampleScore(None)
+            if place not in unscorable:
+                try:
+                    score = self._scored(sample, output, _without_edits(batch, place, closed_books))
+                except ScoringError as error:
+                    score = SampleScore(None, str(error), failed=True)
+            scores.append(score)
+        return Scores.of(scores)
+
+    def _scored(
+        self, sample: EvaluationSample, output: SystemOutputs, without: str | SampleScore
+    ) -> SampleScore:
+        if isinstance(without, SampleScore):
+            return without
+        truth = sample.labels["true_answer"]
+        knew = holds_answer(without, truth)
+        misled = knew and not holds_answer(output.response.text, truth)
+        return SampleScore(float(misled), parts=(float(knew),))
+
+
+@metric("mistake_reappearance_rate")
+class MistakeReappearanceRate(CounterfactualMetric):
+    """Share of the edited words of the documents that come back in the answer (RECALL's R-Rate).
+
+    Edited words are those of the fake answer that the true one does not have, repeated ones counted; one is
+    found if the answer has it at all. Σ found / Σ edited: the denominator is words, so a long fake answer
+    weighs more. Of several fake answers the one that comes back most counts.
+    """
+
+    higher_is_better = False
+    of_sums = True
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        given = set(words(_folded(output.response.text)))
+        best: tuple[float, int, int] | None = None
+        for edited in _edited_words(sample):
+            found = sum(word in given for word in edited)
+            if best is None or found / len(edited) > best[0]:
+                best = found / len(edited), found, len(edited)
+        if best is None:
+            return skip("every word of the fake answer is in the true one")
+        return SampleScore(best[0], parts=best[1:])
+
+    def aggregate(self, rows: Rows) -> Rows:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(rows[..., 1].sum(axis=-1) / rows[..., 2].sum(axis=-1))
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+        return with_spread(super().interval(rows, clusters, seed=seed))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        try:
+            count = max(map(len, _edited_words(sample)), default=0)
+        except ScoringError:
+            count = 1  # the labels are unusable, and so the length is unknown
+        return SampleScore(float(high), parts=(float(high * count), float(count)))
+
+
+def _edited_words(sample: EvaluationSample) -> list[list[str]]:
+    """Return the words of each fake answer that the true one lacks; an answer without any is left out."""
+    true_words = {word for text in _texts(sample.labels["true_answer"]) for word in words(_folded(text))}
+    fakes = [words(_folded(text)) for text in _texts(sample.labels["fake_answer"])]
+    return [edited for fake in fakes if (edited := [word for word in fake if word not in true_words])]
+
+
+def holds_answer(text: str, label: Any) -> bool:
+    """Return whether a text holds an answer: a text, one of a list, or of each list within a list one.
+
+    >>> holds_answer("It opened in 19110.", "1911"), holds_answer("1911年建成", "1911")
+    (False, True)
+    """
+    folded = _folded(text)
+    return all(any(_pattern(answer).search(folded) for answer in group) for group in _groups(label))
+
+
+def _groups(label: Any) -> list[list[str]]:
+    """Return what must be there: of each inner list one."""
+    if not isinstance(label, list | tuple):
+        label = [label]
+    # A flat list holds alternatives; a list of lists needs one of each.
+    nested = any(isinstance(item, list | tuple) for item in label)
+    groups = [item if isinstance(item, list | tuple) else [item] for item in label] if nested else [label]
+    for group in groups:
+        for item in group:
+            if isinstance(item, bool) or not isinstance(item, str | int | float) or not str(item).strip():
+                raise ScoringError(f"an answer is a text or a list of texts, none empty, not {label!r:.80}")
+        if not group:
+            raise ScoringError(f"an answer is a text or a list of texts, none empty, not {label!r:.80}")
+    return [[str(item) for item in group] for group in groups]
+
+
+def _texts(label: Any) -> list[str]:
+    return [text for group in _groups(label) for text in group]
+
+
+def _folded(text: str) -> str:
+    """Without regard to case, width and line breaks; no space beside an ideograph, where it means nothing."""
+    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return plain if plain.isascii() else _SPACE_BY_IDEOGRAPH.sub("", plain)
+
+
+@lru_cache(maxsize=1 << 12)
+def _pattern(answer: str) -> re.Pattern[str]:
+    folded = _folded(answer)
+    before = after = ""
+    if re.match(r"[a-z0-9]", folded):
+        before = r"(?<![a-z0-9])(?<!\d[.,])" if folded[0].isdigit() else r"(?<![a-z0-9])"
+    if re.search(r"[a-z0-9]\Z", folded):
+        after = r"(?![a-z0-9])(?![.,]\d)" if folded[-1].isdigit() else r"(?![a-z0-9])"
+    return re.compile(before + re.escape(folded) + after)
+
+
+def _closed_books(batch: Batch) -> dict[str, int]:
+    """Return the place of the closed-book variant of each question, by that question's id; for batch.once."""
+    return {
+        str(sample.labels.get("variant_of")): place
+        for place, sample in enumerate(batch.samples)
+        if scenario(sample) == "closed_book"
+    }
+
+
+def _without_edits(batch: Batch, place: int, closed_books: dict[str, int]) -> str | SampleScore:
+    """Return the answer to the same question without edited documents, or why there is none."""
+    own = batch.outputs[place].extra.get("closed_book")
+    if isinstance(own, str):
+        return own
+    sample = batch.samples[place]
+    other = closed_books.get(str(sample.labels.get("variant_of")), batch.once(base_questions).get(place))
+    other = closed_books.get(sample.sample_id, other)
+    if other is None or other == place:
+        return skip("there is no answer to its question without the edited documents")
+    output = batch.outputs[other]
+    if output.error is not None:
+        reason = f"the answer without the edited documents failed: {output.error.type}"
+        return SampleScore(None, reason, failed=True)
+    return output.response.text

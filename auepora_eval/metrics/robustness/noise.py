@@ -1,0 +1,344 @@
+"""What noise does to a score: among the documents (`labels.noise_ratio`), or in the query (`variant_of`).
+
+Every metric contrasts a base metric, any that scores single answers: noise_drop[recall@5]. Noise levels
+and variants of one question are not independent: give them one `metadata["cluster"]`, and the intervals
+resample whole questions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from ...core.metrics_base import metric
+from ...core.scores import Batch, Note, Rows, Scores
+from ...core.types import EvaluationSample, SampleScore, TargetCategory
+from ...stats.intervals import Interval
+from .paired_samples import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario, with_spread
+
+# Variants that ask for something else than the same answer in spite of noise.
+NOT_NOISE = ("base", "closed_book", "counterfactual", "unanswerable")
+
+
+class ByRatio(Contrast):
+    """A metric of the base's scores by the share of irrelevant documents, `labels.noise_ratio`, 0 to 1."""
+
+    target = TargetCategory.NOISE_ROBUSTNESS
+    requires = ("labels.noise_ratio",)
+
+    def score_all(self, batch: Batch) -> Scores:
+        base = self.base_scores(batch)
+        ratios = batch.once(noise_ratios)
+        levels = self.levels(batch)
+        parts = [self.parts(ratios.get(place, math.nan), levels) for place in range(len(batch))]
+        return Scores(
+            base.sample_ids, base.values.copy(), parts=parts if any(parts) else None, notes=base.notes
+        )
+
+    def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
+        """Return what the aggregate needs beside a sample's score."""
+        return ()
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+        return with_spread(super().interval(rows, clusters, seed=seed))
+
+    def levels(self, batch: Batch) -> list[float]:
+        """Return the different ratios of the samples that the base scores or failed on, in order."""
+        skipped = {place for place, note in self.base_scores(batch).notes.items() if not note.failed}
+        return sorted({ratio for place, ratio in batch.once(noise_ratios).items() if place not in skipped})
+
+    def left_out(self, batch: Batch) -> Mapping[int, Note]:
+        ratios, levels = batch.once(noise_ratios), self.levels(batch)
+        notes = {}
+        for place, sample in enumerate(batch.samples):
+            label = sample.labels.get("noise_ratio")
+            if place in ratios:
+                reason = self.why_not(ratios[place], levels)
+            else:
+                reason = f"labels.noise_ratio is {label!r:.60}, not a number from 0 to 1"
+            if reason and label is not None:
+                notes[place] = Note(reason)
+        return notes
+
+    def why_not(self, ratio: float, levels: list[float]) -> str:
+        """Return why a sample with this ratio is left out; "" if it is not."""
+        return "" if len(levels) > 1 else "every sample has the same noise_ratio"
+
+
+@metric("noise_accuracy@{ratio?:.9g}[{base?}]", ranges={"ratio": "[0, 1]"})
+class NoiseAccuracy(ByRatio):
+    """Mean of the base metric over the samples with one noise ratio: noise_accuracy@0.8.
+
+    Without a ratio, over all samples that have any. Denominator: the samples with that ratio.
+    """
+
+    ratio: float | None = None
+    base: str = DEFAULT_BASE
+    whole_batch = False
+
+    def why_not(self, ratio: float, levels: list[float]) -> str:
+        if self.ratio is None or ratio == round(self.ratio, 9):
+            return ""
+        return f"its noise_ratio is {ratio:g}, not {self.ratio:g}"
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return SampleScore(self.base_metric.bounds[high])
+
+
+@metric("noise_slope[{base?}]")
+class NoiseSlope(ByRatio):
+    """How much the base metric changes from no noise to nothing but noise, as a straight line has it.
+
+    Least-squares slope of the score on the noise ratio, over all samples: Σ(r - r̄)(s - s̄) / Σ(r - r̄)².
+    Below 0 where noise does harm. A line understates a system that holds on and then breaks: look at
+    noise_accuracy@r as well.
+    """
+
+    base: str = DEFAULT_BASE
+    bounds = (-math.inf, math.inf)
+    oracle = "scipy.stats.linregress"
+
+    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
+        return ratio, 0.0
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        # Whether a high score lifts or lowers the slope depends on the mean ratio, which aggregate knows.
+        ratio = _number(sample.labels.get("noise_ratio")) or 0.0
+        return SampleScore(self.base_metric.bounds[high], parts=(ratio, 1.0 if high else -1.0))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        scores, ratios, unknown = rows[..., 0], rows[..., 1], rows[..., 2]
+        # Σ away = 0, so the mean of the scores cancels out of the slope.
+        away = ratios - ratios.mean(axis=-1, keepdims=True)
+        low, high = self.base_metric.bounds
+        scores = np.where(unknown == 0, scores, np.where(away * unknown > 0, high, low))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (away * scores).sum(axis=-1) / (away * away).sum(axis=-1)
+        return np.asarray(np.where(np.ptp(ratios, axis=-1) > 0, slope, np.nan))
+
+
+class ZeroAgainstHighest(ByRatio):
+    """A metric of the samples without noise (ratio 0) and with the highest ratio; others are skipped."""
+
+    def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
+        return (float(ratio > 0),)
+
+    def why_not(self, ratio: float, levels: list[float]) -> str:
+        if not levels or levels[0] > 0:
+            return "no sample has noise_ratio 0 to compare with"
+        if len(levels) > 1 and ratio in (0.0, levels[-1]):
+            return ""
+        return super().why_not(ratio, levels) or f"its noise_ratio {ratio:g} is neither 0 nor {levels[-1]:g}"
+
+    def _means(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Return the means without noise and with most of it; NaN where a resample lacks one of them."""
+        values, noisy = rows[..., 0], rows[..., 1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            clean_mean = np.where(noisy > 0, 0.0, values).sum(axis=-1) / (1 - noisy).sum(axis=-1)
+            noisy_mean = np.where(noisy > 0, values, 0.0).sum(axis=-1) / noisy.sum(axis=-1)
+        return clean_mean, noisy_mean
+
+
+@metric("noise_drop[{base?}]")
+class NoiseDrop(ZeroAgainstHighest):
+    """How much of the base metric is lost at the highest noise ratio: mean without noise - mean there.
+
+    Means over the samples with ratio 0, and with the highest ratio that the samples have. A sample's own
+    value is what it adds to the drop: its score at ratio 0, minus its score at the highest.
+    """
+
+    base: str = DEFAULT_BASE
+    bounds = (-1.0, 1.0)
+    higher_is_better = False
+
+    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
+        return low - high, high - low
+
+    def score_all(self, batch: Batch) -> Scores:
+        scores = super().score_all(batch)
+        noisy = np.zeros(0) if scores.parts is None else scores.parts[:, 0]
+        scores.values = np.where(noisy > 0, 0.0 - scores.values, scores.values)
+        return scores
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        low_score, high_score = self.base_metric.bounds
+        if _number(sample.labels.get("noise_ratio")):
+            return SampleScore(-low_score if high else -high_score, parts=(1.0,))
+        return SampleScore(high_score if high else low_score, parts=(0.0,))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        clean, noisy = self._means(rows)
+        return clean + noisy
+
+
+@metric("noise_retention[{base?}]")
+class NoiseRetention(ZeroAgainstHighest):
+    """What share of the base metric is left at the highest noise ratio: mean there / mean without noise.
+
+    Not a number where the mean without noise is 0; above 1 where noise did no harm.
+    """
+
+    base: str = DEFAULT_BASE
+    bounds = (0.0, math.inf)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.base_metric.bounds[0] < 0:
+            raise ValueError(f"a share can be left of a score that is never below 0, unlike {self.base}")
+
+    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
+        return 0.0, math.inf
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        noisy = bool(_number(sample.labels.get("noise_ratio")))
+        return SampleScore(self.base_metric.bounds[high == noisy], parts=(float(noisy),))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        clean, noisy = self._means(rows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(clean == 0, np.nan, noisy / clean))
+
+
+@metric("noise_area[{base?}]")
+class NoiseArea(ByRatio):
+    """The base metric averaged over the range of noise: the area under the means by ratio / its width.
+
+    Trapezoids between the mean scores at neighbouring ratios, divided by highest - lowest ratio: a level
+    counts by its distance to the next one, not by how many samples it has.
+    """
+
+    base: str = DEFAULT_BASE
+    oracle = "scipy.integrate.trapezoid"
+
+    def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
+        return ratio, float(len(levels))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        ratio = _number(sample.labels.get("noise_ratio")) or 0.0
+        return SampleScore(self.base_metric.bounds[high], parts=(ratio, 0.0))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        # One row per resample: bincount handles all of them in one call.
+        flat = rows.reshape(-1, *rows.shape[-2:])
+        levels, level = np.unique(flat[..., 1], return_inverse=True)
+        cell = level.reshape(flat.shape[:-1]) + len(levels) * np.arange(len(flat))[:, np.newaxis]
+        size = len(flat) * len(levels)
+        counts = np.bincount(cell.ravel(), minlength=size)
+        sums = np.bincount(cell.ravel(), weights=flat[..., 0].ravel(), minlength=size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = (sums / counts).reshape(len(flat), len(levels))
+            middles = (means[:, 1:] + means[:, :-1]) / 2
+            areas = (middles * np.diff(levels)).sum(axis=-1) / (levels[-1] - levels[0])
+        # A resample that lacks a level of the data has another range, or another curve.
+        complete = len(levels) >= flat[..., 2].max(axis=-1)
+        return np.asarray(np.where(complete, areas, np.nan).reshape(rows.shape[:-2]))
+
+
+class Paired(Contrast):
+    """A metric of variants beside their base question: `labels.variant_of`, and a scenario that is noise."""
+
+    scenario: str
+    target = TargetCategory.NOISE_ROBUSTNESS
+    requires = ("labels.variant_of",)
+    higher_is_better = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w-]*", self.scenario):
+            raise ValueError(f"a scenario is one word, not {self.scenario!r}")
+        super().__post_init__()
+
+    def score_all(self, batch: Batch) -> Scores:
+        base = self.base_scores(batch)
+        values, notes = base.values.copy(), dict(base.notes)
+        parts: list[tuple[float, ...]] = [()] * len(batch)
+        for place, question in batch.once(base_questions).items():
+            lost = base.notes.get(question)
+            if lost is not None:
+                notes[place] = Note(f"its base question has no score: {lost.reason}", lost.failed)
+            values[place], *more = self.of_pair(base.values[question], base.values[place])
+            parts[place] = tuple(more)
+        width = max(map(len, parts), default=0)
+        filled = [part or (0.0,) * width for part in parts] if width else None
+        return Scores(base.sample_ids, values, parts=filled, notes=notes)
+
+    def of_pair(self, base_question: float, variant: float) -> tuple[float, ...]:
+        """Return the value of a pair, and its parts."""
+        raise NotImplementedError
+
+    def left_out(self, batch: Batch) -> Mapping[int, Note]:
+        bases = batch.once(base_questions)
+        notes = {}
+        for place, sample in enumerate(batch.samples):
+            kind, base = scenario(sample), sample.labels.get("variant_of")
+            if base is None:
+                continue
+            if kind != self.scenario if self.scenario else kind in NOT_NOISE:
+                notes[place] = Note(f"its scenario is {kind!r}, not {self.scenario or 'noise of any kind'}")
+            elif place not in bases:
+                notes[place] = Note(f"its base question {base!r:.60} is not among the samples")
+            elif bases[place] == place:
+                notes[place] = Note("it is its own base question")
+        return notes
+
+
+@metric("flip_rate@{threshold?:.15g}[{base?},scenario={scenario?}]")
+class FlipRate(ConditionalRate, Paired):
+    """Share of right answers that turn wrong when the question is put with noise.
+
+    variants that are wrong and whose base question is right / variants whose base question is right, where
+    right is a base score of at least the threshold. flip_rate[scenario=typo] looks at one kind of variant.
+    Gains (wrong before, right with noise) do not count against it.
+    """
+
+    base: str = DEFAULT_BASE
+    scenario: str = ""
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.base_metric.higher_is_better:
+            raise ValueError(f"right and wrong need a base of which more is better, unlike {self.base}")
+
+    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def of_pair(self, base_question: float, variant: float) -> tuple[float, ...]:
+        right = base_question >= self.threshold
+        return float(right and variant < self.threshold), float(right)
+
+
+@metric("variant_drop[{base?},scenario={scenario?}]")
+class VariantDrop(Paired):
+    """How much of the base metric is lost when the question is put with noise: paraphrased, misspelt.
+
+    Mean over pairs of (score of the base question - score of the variant). Denominator: the variants whose
+    base question is among the samples. variant_drop[scenario=typo] looks at one kind of variant.
+    """
+
+    base: str = DEFAULT_BASE
+    scenario: str = ""
+    bounds = (-1.0, 1.0)
+
+    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
+        return low - high, high - low
+
+    def of_pair(self, base_question: float, variant: float) -> tuple[float, ...]:
+        return (base_question - variant,)
+
+
+def noise_ratios(batch: Batch) -> dict[int, float]:
+    """Return the noise ratio of each sample that has one from 0 to 1; for batch.once."""
+    found = {place: _number(sample.labels.get("noise_ratio")) for place, sample in enumerate(batch.samples)}
+    return {place: ratio for place, ratio in found.items() if ratio is not None}
+
+
+def _number(label: object) -> float | None:
+    if isinstance(label, bool) or not isinstance(label, int | float) or not 0 <= label <= 1:
+        return None
+    return round(float(label), 9)  # 0.1 + 0.2 is the level 0.3

@@ -1,0 +1,120 @@
+"""What metrics that compare samples share: a base metric, pairs of samples, rates given a condition.
+
+A sample may be a variant of another: `labels.variant_of` holds the sample_id of its base question and
+`labels.scenario` says in which way it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from ...core.metrics_base import BatchMetric, SampleMetric, parse_metric
+from ...core.scores import Batch, Note, Rows, Scores, shared_or_none
+from ...core.types import EvaluationSample, MetricResult, SampleScore
+from ...stats.intervals import Interval, mean_interval
+
+DEFAULT_BASE = "contains_answer"
+
+
+class Contrast(BatchMetric):
+    """A metric of another metric's scores: the base, by its name, is what noise or a variant changes.
+
+    A base that is not a mean (bleu) enters by its values for single samples.
+    """
+
+    base: str
+    whole_batch = True
+
+    def __post_init__(self) -> None:
+        """Find the base, and take its needs, its bounds and its direction."""
+        self.base_metric = parse_metric(self.base)
+        if isinstance(self.base_metric, Contrast):
+            raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
+        self.base = self.base_metric.name
+        # What the class says holds for bases from 0 to 1 where more is better; others know better.
+        vars(self)["requires"] = (*type(self).requires, *self.base_metric.requires)
+        vars(self)["bounds"] = self.bounds_with(*self.base_metric.bounds)
+        # A drop of a metric where lower is better turns its own direction around.
+        vars(self)["higher_is_better"] = type(self).higher_is_better == self.base_metric.higher_is_better
+        vars(self)["scores_failures"] = self.base_metric.scores_failures
+        vars(self)["whole_batch"] = type(self).whole_batch or self.base_metric.whole_batch
+        vars(self)["asks_a_model"] = self.base_metric.asks_a_model
+
+    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
+        """Return the bounds of this metric where the base lies between low and high."""
+        return low, high
+
+    def unscorable(self, batch: Batch) -> dict[int, Note]:
+        # A failed answer to a sample that this metric is not about does not count as a failure.
+        return {**super().unscorable(batch), **self.left_out(batch)}
+
+    def left_out(self, batch: Batch) -> Mapping[int, Note]:
+        """Return the samples that this metric is not about, answered or not."""
+        raise NotImplementedError
+
+    def base_scores(self, batch: Batch) -> Scores:
+        """Return the base's scores, computed once for all metrics that contrast them; not to be changed."""
+        return batch.once(_base_scores, self.base)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"base": self.base, **self.base_metric.signature()}
+
+
+class ConditionalRate(SampleMetric):
+    """A rate among the samples that meet a condition: Σ value / Σ parts, both 0 or 1.
+
+    Samples that do not meet it are kept, with 0 and 0, so that two systems, whose denominators differ, can
+    be resampled together. The interval is Wilson's on the denominator; both sums are in the details.
+    """
+
+    of_sums = True
+
+    def aggregate(self, rows: Rows) -> Rows:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(rows[..., 0].sum(axis=-1) / rows[..., 1].sum(axis=-1))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return SampleScore(float(high), parts=(1.0,))
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+        # Only samples in the denominator are trials of the proportion.
+        counted = rows[:, 1] > 0
+        if clusters is not None:
+            clusters = shared_or_none([cluster for cluster, c in zip(clusters, counted, strict=True) if c])
+        if not counted.any():
+            return None
+        return mean_interval(rows[counted, 0], clusters=clusters, bounds=self.bounds, seed=seed)
+
+    def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
+        result = super().summarise(scores, seed=seed)
+        rows = scores.rows()
+        result.details["numerator"] = float(rows[:, 0].sum())
+        result.details["denominator"] = float(rows[:, 1:2].sum())
+        return result
+
+
+def with_spread(interval: Interval | None) -> Interval | None:
+    """Return the interval, unless all resamples agree: a few equal scores do not show that all are equal."""
+    return None if interval is None or interval.low == interval.high else interval
+
+
+def base_questions(batch: Batch) -> dict[int, int]:
+    """Return the place of each variant's base question, where that is in the batch; for batch.once."""
+    places = {sample.sample_id: place for place, sample in enumerate(batch.samples)}
+    found = {}
+    for place, sample in enumerate(batch.samples):
+        base = places.get(str(sample.labels.get("variant_of")))
+        if base is not None and sample.labels.get("variant_of") is not None:
+            found[place] = base
+    return found
+
+
+def scenario(sample: EvaluationSample) -> str:
+    """Return what kind of variant a sample is; "" if it does not say."""
+    return str(sample.labels.get("scenario") or "")
+
+
+def _base_scores(batch: Batch, name: str) -> Scores:
+    return parse_metric(name).score_batch(batch)

@@ -1,0 +1,271 @@
+"""Whether a system declines where there is no answer, and only there.
+
+A sample is answerable or not by `labels["answerable"]` (true or false), or not answerable by
+`labels["scenario"] == "unanswerable"`; samples that say neither are skipped. A system that declines
+everything has a perfect rejection_rate: read it beside over_refusal_rate, or use a measure of both.
+
+Whether an answer declines is decided by text/refusal.py: an empty answer does. The detector's precision
+and recall against people's labels are there; `refusal(response)` says what decided about one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ...core.metrics_base import SampleMetric, metric, parse_metric, skip
+from ...core.scores import Rows, has_field
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...errors import ScoringError
+from ...text.refusal import DETECTOR, refusal
+
+_NO_LABEL = "the sample has neither labels.answerable nor the scenario 'unanswerable'"
+
+
+class Case(NamedTuple):
+    """A labelled question with the system's decision to answer or decline."""
+
+    answerable: bool
+    declined: bool
+    sample: EvaluationSample
+    output: SystemOutputs
+
+
+class RejectionMetric(SampleMetric):
+    """A metric of two facts about a sample: is there an answer, and did the system decline?"""
+
+    target = TargetCategory.NEGATIVE_REJECTION
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        answerable = is_answerable(sample)
+        if answerable is None:
+            return skip(_NO_LABEL)
+        return self.judge(Case(answerable, refusal(output.response).declined, sample, output))
+
+    def judge(self, case: Case) -> float | SampleScore:
+        """Return the score of a sample whose label is known."""
+        raise NotImplementedError
+
+    def signature(self) -> Mapping[str, object]:
+        return {"detector": DETECTOR}
+
+
+class RateMetric(RejectionMetric):
+    """The share of the questions of one kind that the system declined; the others are skipped."""
+
+    counted: ClassVar[tuple[bool, ...]]  # True for answerable questions, False for the others
+
+    def judge(self, case: Case) -> float | SampleScore:
+        if case.answerable in self.counted:
+            return float(case.declined)
+        return skip("the question is answerable" if case.answerable else "the question is unanswerable")
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        if _label(sample) in self.counted:
+            return super().score_if_failed(sample, high=high)
+        return skip("not of this kind")
+
+
+@metric("rejection_rate")
+class RejectionRate(RateMetric):
+    """Share of the unanswerable questions that the system declined.
+
+    Declined / unanswerable; answerable samples are skipped. The same as the recall of abstention. RGB's
+    rejection rate counts one fixed sentence only ("insufficient information"); this one knows many.
+    """
+
+    counted = (False,)
+
+
+@metric("over_refusal_rate")
+class OverRefusalRate(RateMetric):
+    """Share of the answerable questions that the system declined all the same (lower is better).
+
+    Declined / answerable; unanswerable samples are skipped.
+    """
+
+    higher_is_better = False
+    counted = (True,)
+
+
+@metric("answer_rate")
+class AnswerRate(RateMetric):
+    """Share of the labelled questions, answerable or not, that the system answered: its coverage.
+
+    Answered / (answerable + unanswerable). Higher means bolder rather than better: compare two systems'
+    answered_accuracy at the coverage that each of them has.
+    """
+
+    counted = (True, False)
+
+    def judge(self, case: Case) -> float:
+        return float(not case.declined)
+
+
+class Decisions(NamedTuple):
+    """How often each of the four decisions was made; the parts of a sample are its own, as 0 or 1."""
+
+    rightly_declined: Rows
+    wrongly_declined: Rows
+    wrongly_answered: Rows
+    rightly_answered: Rows
+
+
+def _decision(answerable: bool, *, declined: bool) -> SampleScore:
+    place = 2 * (not declined) + answerable  # in the order of Decisions
+    return SampleScore(float(declined != answerable), parts=tuple(float(n == place) for n in range(4)))
+
+
+class ConfusionMetric(RejectionMetric):
+    """A metric of how often each of four things happened; a sample's value is 1 if the decision was right."""
+
+    of_sums = True
+
+    def judge(self, case: Case) -> SampleScore:
+        return _decision(case.answerable, declined=case.declined)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        answerable = _label(sample)
+        if answerable is None:
+            return SampleScore(0.0, parts=(0.0, 0.0, 0.0, 0.0))
+        return _decision(answerable, declined=answerable != high)
+
+    def aggregate(self, rows: Rows) -> Rows:
+        counts = Decisions(*np.moveaxis(rows[..., 1:].sum(axis=-2), -1, 0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.of_counts(counts)
+
+    def of_counts(self, counts: Decisions) -> Rows:
+        """Return the value from the four counts; NaN where a denominator is 0."""
+        raise NotImplementedError
+
+
+@metric("abstention_precision")
+class AbstentionPrecision(ConfusionMetric):
+    """Of the questions that the system declined, the share that indeed had no answer.
+
+    Declined and unanswerable / declined; not a number where nothing was declined. It depends on how many
+    of the samples are unanswerable: do not compare it between datasets.
+    """
+
+    oracle = "scikit-learn precision_score"
+
+    def of_counts(self, counts: Decisions) -> Rows:
+        return counts.rightly_declined / (counts.rightly_declined + counts.wrongly_declined)
+
+
+@metric("abstention_f1")
+class AbstentionF1(ConfusionMetric):
+    """How well the system detects unanswerable questions: harmonic mean of precision and recall of declining.
+
+    2 · rightly declined / (2 · rightly declined + wrongly declined + wrongly answered). Recall is
+    rejection_rate. Rightly answered questions play no part in it; abstention_balanced_accuracy counts them.
+    """
+
+    oracle = "scikit-learn f1_score"
+
+    def of_counts(self, counts: Decisions) -> Rows:
+        twice = 2 * counts.rightly_declined
+        return twice / (twice + counts.wrongly_declined + counts.wrongly_answered)
+
+
+@metric("abstention_balanced_accuracy")
+class AbstentionBalancedAccuracy(ConfusionMetric):
+    """How often the decision to answer or decline is right, both kinds of question weighing the same.
+
+    (rejection_rate + 1 - over_refusal_rate) / 2: 0.5 for a system that always answers, always declines or
+    tosses a coin. Not a number where one kind of question is missing.
+    """
+
+    oracle = "scikit-learn balanced_accuracy_score"
+
+    def of_counts(self, counts: Decisions) -> Rows:
+        rejected = counts.rightly_declined / (counts.rightly_declined + counts.wrongly_answered)
+        answered = counts.rightly_answered / (counts.rightly_answered + counts.wrongly_declined)
+        return (rejected + answered) / 2
+
+
+class BaseMetric(RejectionMetric):
+    """A metric that hands answered, answerable questions to another one, its base."""
+
+    base: str
+
+    def __post_init__(self) -> None:
+        self._base = parse_metric(self.base)
+        # A corpus metric (bleu) has no score for one answer that could be averaged.
+        averaged = type(self._base).aggregate is SampleMetric.aggregate and not self._base.whole_batch
+        if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:
+            raise ValueError(f"the base must be a mean of scores from 0 to 1, 1 the best: {self.base} is not")
+        self.base = self._base.name
+        vars(self)["asks_a_model"] = self._base.asks_a_model
+
+    def _base_score(self, case: Case) -> float | SampleScore:
+        missing = [name for name in self._base.requires if not has_field(case.sample, name)]
+        if missing:
+            return skip(f"the sample has no {missing[0]}")
+        score = self._base.score(case.sample, case.output)
+        return replace(score, parts=()) if isinstance(score, SampleScore) else score
+
+
+@metric("answered_accuracy[{base?}]")
+class AnsweredAccuracy(BaseMetric):
+    """How good the answers are that the system chose to give, by a metric of your choice.
+
+    Mean of the base metric over the answerable questions that were answered: answered_accuracy[token_f1];
+    the others are skipped. A system that answers only what is easy scores high: read answer_rate with it.
+    """
+
+    base: str = "exact_match"
+
+    def judge(self, case: Case) -> float | SampleScore:
+        if not case.answerable:
+            return skip("the question is unanswerable")
+        return skip("the system declined") if case.declined else self._base_score(case)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        answerable = _label(sample)
+        return super().score_if_failed(sample, high=high) if answerable else skip("not answerable")
+
+
+@metric("conditioned_score[{base?}]")
+class ConditionedScore(BaseMetric):
+    """A metric of your choice, where declining an unanswerable question is a full success.
+
+    1 for a rightful refusal; 0 for declining an answerable question or answering an unanswerable one;
+    otherwise the base metric's score: conditioned_score[token_f1]. The mean over all labelled samples.
+    MTRAG conditions its scores in this way, with a model that detects refusals.
+    """
+
+    base: str = "exact_match"
+
+    def judge(self, case: Case) -> float | SampleScore:
+        if case.declined or not case.answerable:
+            return float(case.declined and not case.answerable)
+        return self._base_score(case)
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return skip(_NO_LABEL) if _label(sample) is None else super().score_if_failed(sample, high=high)
+
+
+def is_answerable(sample: EvaluationSample) -> bool | None:
+    """Return whether a sample's question has an answer, by its labels; None where they do not say."""
+    answerable = sample.labels.get("answerable")
+    unanswerable = sample.labels.get("scenario") == "unanswerable"
+    if answerable is None:
+        return False if unanswerable else None
+    if not isinstance(answerable, bool):
+        raise ScoringError(f"labels.answerable must be true or false, not {answerable!r:.80}")
+    if answerable and unanswerable:
+        raise ScoringError("labels.answerable is true, but the scenario is 'unanswerable'")
+    return answerable
+
+
+def _label(sample: EvaluationSample) -> bool | None:
+    """Return whether a failed sample is answerable; None for labels that cannot be used."""
+    try:
+        return is_answerable(sample)
+    except ScoringError:
+        return None

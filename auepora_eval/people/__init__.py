@@ -1,0 +1,1 @@
+"""People and judges: annotators, agreement, adjudication, audits of judges."""

@@ -1,0 +1,221 @@
+"""The tables of an audit, and the reliability diagram (which needs the extra `plots`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ..core.display import interval_text, value_text
+from ..core.table import Table
+from ..core.types import NOT_ESTIMABLE
+from ..reporting.drawing import (
+    COLOURS,
+    FAINT,
+    INK,
+    add_legend,
+    import_matplotlib,
+    label_text,
+    new_figure,
+    style_axes,
+    with_fixed_layout,
+)
+from .agreement import STATISTICS
+from .judge_audit import (
+    Agreement,
+    AuditCalibration,
+    AuditReport,
+    BudgetRow,
+    CorrectedMean,
+    CorrectedRates,
+    Estimate,
+    HumanCeiling,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_ESTIMATE = ("Value", "95% interval")
+
+
+def audit_tables(report: AuditReport) -> Iterator[Table]:
+    """Yield the tables of an audit: agreement, confusion, calibration, and those that the claims allow."""
+    yield _agreement(report)
+    judged = ("judged supported", "judged not")
+    cells = [
+        [f"labelled {label}", *(str(row[name]) for name in judged)] for label, row in report.confusion.items()
+    ]
+    yield Table(("", *judged), cells, numeric=(1, 2))
+    if report.calibration is not None:
+        yield _calibration(report.calibration, is_graded=report.correlation is not None)
+    if report.human_ceiling is not None:
+        yield _ceiling(report.human_ceiling)
+        yield _left_out(report.human_ceiling)
+    if report.estimate is not None:
+        yield _corrected(report.estimate, report)
+    if report.budget:
+        yield _budget(report.budget)
+    if report.by:
+        yield _groups(report.by)
+
+
+def _agreement(report: AuditReport) -> Table:
+    estimates: list[tuple[str, Estimate]] = [
+        (f"accuracy at {report.threshold:g}", report.accuracy),
+        ("AUROC (0.5 is chance)", report.auroc),
+        (f"Cohen's kappa at {report.threshold:g}", report.kappa),
+    ]
+    for kind, each in (report.correlation or {}).items():
+        estimates.append((f"{kind.capitalize()} with people's mean", each))
+    # The bias has a sign, so it is not one of the estimates that are shown without.
+    rows = [(title, *each.cells()) for title, each in estimates]
+    if report.people is not None and report.bias is not None:
+        rows.append(("mean of people", *report.people.cells()))
+        rows.append(("mean of the judge minus that", *report.bias.cells(signed=True)))
+    title = (
+        f"{report.judge} compared with {report.claims} labelled claims, "
+        f"{report.supported} of the scored ones supported"
+    )
+    notes = list(_agreement_notes(report, [each for _, each in estimates]))
+    return Table(("Agreement with people", *_ESTIMATE), rows, title, notes, numeric=(1, 2))
+
+
+def _agreement_notes(report: AuditReport, estimates: list[Estimate]) -> Iterator[str]:
+    if report.scored < report.claims:
+        yield f"{report.claims - report.scored} claims could not be scored; they are left out."
+    if report.people_evenly_split:
+        yield f"On {report.people_evenly_split} claims people are evenly split, which counts as yes."
+    if any(not each.confidence_interval and each.interval_method != NOT_ESTIMABLE for each in estimates):
+        yield (
+            "- instead of an interval: every resample of these claims has the same value, so its "
+            "uncertainty is unknown."
+        )
+    if report.scored and report.auroc.value is None:
+        kind = "supported" if report.supported else "not supported"
+        yield f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."
+    if report.scored and report.calibration is None:
+        yield "Some scores are not between 0 and 1, so their calibration is not measured."
+
+
+def _calibration(calibration: AuditCalibration, *, is_graded: bool) -> Table:
+    rows = [
+        (f"{each.low:.2f} to {each.high:.2f}", str(each.claims), value_text(each.judge), *each.people.cells())
+        for each in calibration.table
+        if each.claims
+    ]
+    if calibration.by_chance is not None:
+        chance = f"a calibrated judge stays below {calibration.by_chance:.3f} 95 times in 100"
+    elif is_graded:
+        chance = "the value by chance alone is known only for labels of yes and no"
+    else:
+        chance = "the value by chance alone is not known for claims in clusters"
+    brier, interval = calibration.brier.cells()
+    notes = (
+        f"Expected calibration error {calibration.expected_calibration_error:.3f} ({chance}).",
+        f"Brier score {brier} {interval}. Always predicting the mean would give "
+        f"{calibration.brier_of_the_mean:.3f}.",
+    )
+    title = f"Calibration: scores and shares of supported claims ({calibration.bins} bins of equal width)"
+    return Table(("Score", "Claims", "Judge", "People", "95% interval"), rows, title, notes, range(1, 5))
+
+
+def _ceiling(ceiling: HumanCeiling) -> Table:
+    rows = [(STATISTICS[ceiling.alpha.statistic], *ceiling.alpha.cells())]
+    sides = (("one person", ceiling.one_person), ("the judge", ceiling.judge))
+    rows += [(f"{who} and the others: same yes or no", *side.agreement.cells()) for who, side in sides]
+    rows += [(f"{who} and the others: Spearman", *side.spearman.cells()) for who, side in sides]
+    rows.append(("judge minus person, same yes or no", *ceiling.judge_less_person.cells(signed=True)))
+    title = f"The human ceiling: {ceiling.annotators} people, {ceiling.items} claims rated by several"
+    return Table(("Agreement among people", *_ESTIMATE), rows, title, numeric=(1, 2))
+
+
+def _left_out(ceiling: HumanCeiling) -> Table:
+    rows = [
+        (name, str(each.items), value_text(each.person), value_text(each.judge))
+        for name, each in ceiling.each.items()
+    ]
+    return Table(("Left out", "Claims", "Person and others", "Judge and others"), rows, numeric=(1, 2, 3))
+
+
+def _corrected(estimate: CorrectedRates, report: AuditReport) -> Table:
+    # Labels of yes and no have a share only; those on a scale have a mean too.
+    is_graded = report.correlation is not None
+    mean, share, by_errors = estimate.mean, estimate.share_of_yes, estimate.share_of_yes_by_errors
+    rows = _corrected_rows("mean", mean) if is_graded else []
+    rows += _corrected_rows("share of yes", share)
+    notes = []
+    # Se and Sp: sensitivity and specificity, as epidemiologists write them.
+    if by_errors.reason is None:
+        rates = f"Se {by_errors.sensitivity:.2f}, Sp {by_errors.specificity:.2f}"
+        rows.append((f"  corrected by its errors ({rates})", *by_errors.cells()))
+    else:
+        notes.append(f"No correction by the judge's errors: {by_errors.reason}.")
+    if report.unlabelled_not_scored:
+        notes.append(f"{report.unlabelled_not_scored} unlabelled claims could not be scored.")
+    worth = (mean if is_graded else share).worth_labels
+    if worth is not None:
+        notes.append(
+            f"With the judge, {mean.labels} labels are worth about {worth:.0f}. "
+            "This assumes that the labelled claims were chosen at random."
+        )
+    title = f"Estimate for all claims: {mean.labels} with a label, {mean.unlabelled} without"
+    return Table(("Estimate", *_ESTIMATE), rows, title, notes, numeric=(1, 2))
+
+
+def _corrected_rows(title: str, mean: CorrectedMean) -> list[tuple[str, ...]]:
+    return [
+        (title,),
+        ("  people's labels alone", *mean.people_alone.cells()),
+        ("  the judge alone", value_text(mean.judge_alone), "biased"),
+        (f"  both (PPI++, weight {mean.weight:.2f})", *mean.corrected.cells()),
+    ]
+
+
+def _budget(budget: list[BudgetRow]) -> Table:
+    rows = [
+        (str(row.labels), *map(value_text, (row.people_alone, row.judge_at_weight_1, row.judge_tuned)))
+        for row in budget
+    ]
+    headings = ("Labels", "Labels alone", "Judge at weight 1", "Judge at best weight")
+    title = "Width of the 95% interval of the mean by number of labels, the rest only judged"
+    return Table(headings, rows, title, numeric=range(4))
+
+
+def _groups(groups: Mapping[str, Agreement]) -> Table:
+    rows = []
+    for name, part in groups.items():
+        values = [value_text(each.value) for each in (part.accuracy, part.auroc, part.kappa)]
+        rows.append((name, str(part.scored), *values, interval_text(part.auroc.confidence_interval)))
+    headings = ("Part", "Claims", "Accuracy", "AUROC", "Kappa", "95% interval of AUROC")
+    return Table(headings, rows, numeric=range(1, 6))
+
+
+def plot_calibration(judge: str, calibration: AuditCalibration) -> Figure:
+    """Draw people's mean label over the judge's score; on the dashed line a score can be read as a share.
+
+    The bars show the number of claims of each dot.
+    """
+    # An empty bin has neither a dot nor an interval, but keeps its bar of height 0.
+    bins = [each for each in calibration.table if each.claims]
+    figure = new_figure(f"Is {judge} calibrated?", 6.4, 6.8)
+    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (4, 1)})
+    (ideal,) = upper.plot([0, 1], [0, 1], color=FAINT, linestyle="--", linewidth=1.2)
+    for each in bins:
+        if limits := each.people.confidence_interval:
+            places = [each.judge, each.judge]
+            upper.plot(places, limits, color=COLOURS[0], alpha=0.45, linewidth=2.2, label="_interval")
+    scores, labels = [each.judge for each in bins], [each.people.value for each in bins]
+    (dots,) = upper.plot(scores, labels, color=COLOURS[0], marker="o", markersize=6, linewidth=1)
+    style_axes(upper, grid="y")
+    upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    upper.set_ylabel("what people say", color=INK)
+    style_axes(lower, grid="y")
+    middles = [(each.low + each.high) / 2 for each in calibration.table]
+    counts = [each.claims for each in calibration.table]
+    lower.bar(middles, counts, width=0.92 / len(middles), color=COLOURS[0], alpha=0.45)
+    lower.yaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(3, integer=True))
+    lower.set_ylabel("claims", color=INK)
+    error, brier = calibration.expected_calibration_error, calibration.brier.value
+    words = f"ECE {error:.3f} ({calibration.bins} bins), Brier {brier:.3f}, {sum(counts)} claims"
+    lower.set_xlabel(f"what {label_text(judge)} says\n{words}", loc="left", color=INK)
+    add_legend(figure, [(dots, "people's mean, 95% interval"), (ideal, "perfectly calibrated")])
+    return with_fixed_layout(figure)

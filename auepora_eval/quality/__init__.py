@@ -1,0 +1,1 @@
+"""Looking at datasets: checks, coverage, differences, descriptions, conversion."""

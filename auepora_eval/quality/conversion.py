@@ -1,0 +1,179 @@
+"""A file to another format of its kind: datasets, ground truth, results, benchmark data, configurations.
+
+What the other format has no place for is left out with a `DroppedWarning`; nothing is left out in silence.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.dataset import EvaluationDataset
+from ..errors import DataError, UnknownNameError
+from ..io.datasets.eval_csv import DroppedWarning
+from ..io.datasets.eval_json import load_eval_json
+from ..io.detect import IN_WORDS, kind_of_file, kind_of_name
+from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
+from ..io.results.document import Row
+
+DATASET = "dataset"
+Counts = dict[str, int]
+RowsOf = Callable[[dict[str, Any], Path], Iterator[Row]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a conversion is asked for, beside its two files."""
+
+    from_format: str | None = None
+    to_format: str | None = None
+    lenient: bool = False
+    force: bool = False
+    rows_of: RowsOf | None = None  # where a large run's results file has its rows
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written."""
+
+    path: Path
+    kind: str
+    counts: Counts
+    size: int
+
+
+def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None) -> Converted:
+    """Write a file's content in the format that the other file's name says, or that is wanted."""
+    source, target, wanted = Path(source), Path(target), wanted or Wanted()
+    name = wanted.from_format or kind_of_file(source)
+    kind = _kind(name, source)
+    if source.resolve() == target.resolve() or (target.exists() and source.samefile(target)):
+        raise DataError(str(target), "is the file that is read.", fix="Name another one to write.")
+    _check_same_kind(kind, target, wanted.to_format)
+    if kind == DATASET:
+        is_lenient = wanted.lenient and name == "eval_json"
+        dataset = load_eval_json(source, lenient=True) if is_lenient else open_dataset(source, name)
+        return write_dataset(dataset, target, wanted)
+    _check_ending(kind, target)
+    counts = _OTHERS[kind].convert(source, target, wanted)
+    return Converted(target, kind, counts, target.stat().st_size)
+
+
+def write_dataset(dataset: EvaluationDataset, target: Path, wanted: Wanted) -> Converted:
+    """Write a dataset in the format that the file's name says, or that is wanted."""
+    _check_same_kind(DATASET, target, wanted.to_format)
+    form = wanted.to_format or format_of_name(target)
+    save_dataset(dataset, target, form, force=wanted.force)
+    return Converted(target, DATASET, {"samples": len(dataset)}, target.stat().st_size)
+
+
+def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
+    from ..io.datasets.ground_truth import annotations_in, check_annotations
+    from ..io.json.documents import read_document, write_document
+
+    document = read_document(source)
+    check_annotations(document, source.name, lenient=wanted.lenient)
+    write_document(document, target, force=wanted.force)
+    return {"annotations": len(annotations_in(document))}
+
+
+def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
+    from ..io.results.tables import is_csv, load_results, save_results
+
+    results = load_results(source, lenient=wanted.lenient)
+    if results.get("queries_file") is not None:
+        if wanted.rows_of is None:
+            raise DataError(source.name, "its rows are in another file.", fix="Give rows_of to read them.")
+        # The other file may go anywhere: it takes its rows along.
+        rows = list(wanted.rows_of(results, source))
+        results = {key: value for key, value in results.items() if key != "queries_file"}
+        results["query_results"] = rows
+    save_results(results, target, force=wanted.force)
+    if is_csv(source) and not is_csv(target):
+        what = "a table has no head: the file holds the rows of a run, and not what the run was."
+        warnings.warn(f"{target.name}: {what}", DroppedWarning, stacklevel=2)
+    return {"rows": len(results.get("query_results") or ())}
+
+
+def _convert_benchmark(source: Path, target: Path, wanted: Wanted) -> Counts:
+    from ..io.benchmarks.document import load_benchmark, save_benchmark
+
+    data = load_benchmark(source)
+    save_benchmark(data, target, force=wanted.force)
+    parts = {name: data[name] for name in ("records", "baselines") if name in data}
+    counts: Counts = {name: len(part) for name, part in parts.items() if isinstance(part, list | dict)}
+    return counts or {"parts": len(data)}
+
+
+def _convert_config(source: Path, target: Path, wanted: Wanted) -> Counts:
+    from ..io.config.plan import read_config
+    from ..io.json.documents import write_document
+
+    settings = read_config(source)
+    write_document(settings, target, force=wanted.force)
+    return {"settings": len(settings)}
+
+
+@dataclass(frozen=True)
+class _Other:
+    """A kind of file that is not a dataset: how it is converted, and what its files are called."""
+
+    convert: Callable[[Path, Path, Wanted], Counts]
+    texts: tuple[str, ...]  # endings of formats that may be packed (.gz) as well
+    tables: tuple[str, ...] = ()
+
+
+# Endings of files that are one document.
+_DOCUMENT = (".json", ".yaml", ".yml")
+_OTHERS = {
+    "ground_truth": _Other(_convert_ground_truth, _DOCUMENT),
+    "results": _Other(_convert_results, (*_DOCUMENT, ".csv")),
+    "benchmark": _Other(_convert_benchmark, _DOCUMENT, (".parquet", ".h5", ".hdf5")),
+    "config": _Other(_convert_config, _DOCUMENT),
+}
+
+
+def _kind(name: str, source: Path) -> str:
+    """The kind that a format belongs to."""
+    if name in set(FORMATS):
+        return DATASET
+    if name in _OTHERS:
+        return name
+    if name in IN_WORDS:
+        raise DataError(source.name, f"this is {IN_WORDS[name]}, which has no other format.")
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> UnknownNameError:
+    known = ", ".join((*FORMATS, *_OTHERS))
+    return UnknownNameError(f"there is no format {name!r:.60}. The formats are {known}.")
+
+
+def _check_same_kind(kind: str, target: Path, to_format: str | None) -> None:
+    name = to_format or kind_of_name(target)
+    if name is None or (name == "csv" and to_format is None):
+        return  # a name that says no kind
+    if name in IN_WORDS and name not in _OTHERS:
+        what = f"this is the name of {IN_WORDS[name]}, which nothing is converted to."
+        raise DataError(target.name, what, fix="Choose another name.")
+    if name not in {*FORMATS, *_OTHERS}:
+        raise _unknown(name)
+    other = name if name in _OTHERS else DATASET
+    if other != kind:
+        words = {**IN_WORDS, DATASET: "a dataset"}
+        raise DataError(
+            target.name, f"{words[kind]} cannot become {words[other]}.", fix="Choose another name."
+        )
+
+
+def _check_ending(kind: str, target: Path) -> None:
+    other, name = _OTHERS[kind], target.name.lower()
+    if not name.removesuffix(".gz").endswith(other.texts) and not name.endswith(other.tables or ("\0",)):
+        raise DataError(
+            target.name,
+            f"{IN_WORDS[kind]} cannot be written to a file of this name.",
+            fix=f"End it in one of {', '.join((*other.texts, *other.tables))}.",
+        )

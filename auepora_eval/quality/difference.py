@@ -1,0 +1,185 @@
+"""What changed between two datasets: samples by id, their fields, the description and the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..core.dataset import EvaluationDataset, checked_samples
+from ..core.types import Document
+
+Record = dict[str, Any]  # a sample or a document by its fields
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """A field that differs, such as "labels.difficulty", with its old and new value; None is absent."""
+
+    field: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """A sample or a document that is in both datasets but not the same."""
+
+    id: str
+    fields: tuple[FieldChange, ...]
+
+
+@dataclass
+class Group:
+    """What happened to things with ids."""
+
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    changed: list[Change] = field(default_factory=list)
+    unchanged: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+@dataclass
+class DatasetDifference:
+    """Two datasets side by side. `not_compared` names what only one of them has."""
+
+    samples: Group
+    documents: Group
+    description: tuple[FieldChange, ...]
+    not_compared: list[str]
+    reordered: bool
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs; the order of the samples does not count."""
+        return not (self.samples or self.documents or self.description)
+
+
+def dataset_difference(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDifference:
+    """Return what changed between two datasets, whatever the formats of their files.
+
+    Not every format holds a description or a corpus: what one side has none of at all is not compared.
+    """
+    before, after = _records(old), _records(new)
+    not_compared = []
+    description: tuple[FieldChange, ...] = ()
+    if bool(old.info) == bool(new.info):
+        description = tuple(_changes("", old.info, new.info))
+    else:
+        not_compared.append(f"the description: {_other_side(old.info)} has none")
+    lack_texts = [_ignore_missing_texts(before[name], after[name]) for name in before if name in after]
+    documents = Group()
+    if bool(old.documents) == bool(new.documents):
+        corpora = [{doc.doc_id: _document_record(doc) for doc in each.documents} for each in (old, new)]
+        documents = _compared(corpora[0], corpora[1])
+        if any(lack_texts):
+            not_compared.append("the texts of documents that one dataset has only the ids of")
+    else:
+        not_compared.append(f"the corpus: {_other_side(old.documents)} has none")
+    # Only samples of both datasets: an added one does not reorder the others.
+    shared = [sample_id for sample_id in after if sample_id in before]
+    return DatasetDifference(
+        samples=_compared(before, after),
+        documents=documents,
+        description=description,
+        not_compared=not_compared,
+        reordered=shared != [sample_id for sample_id in before if sample_id in after],
+    )
+
+
+def _other_side(old: object) -> str:
+    return "the second dataset" if old else "the first dataset"
+
+
+def _compared(before: Mapping[str, Record], after: Mapping[str, Record]) -> Group:
+    group = Group(
+        added=[each for each in after if each not in before],
+        removed=[each for each in before if each not in after],
+    )
+    for name in (each for each in before if each in after):
+        fields = tuple(_changes("", before[name], after[name]))
+        if fields:
+            group.changed.append(Change(name, fields))
+        else:
+            group.unchanged += 1
+    return group
+
+
+def _changes(path: str, old: object, new: object) -> Iterator[FieldChange]:
+    """Yield the smallest fields that differ; a list is one field."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            name = f"{path}.{key}" if path else str(key)
+            yield from _changes(name, old.get(key), new.get(key))
+    elif not _equal(old, new):
+        yield FieldChange(path, old, new)
+
+
+def _equal(old: object, new: object) -> bool:
+    """Return whether two values are equal in JSON: true is not 1, but 1 and 1.0 are one number."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return old.keys() == new.keys() and all(_equal(old[key], new[key]) for key in old)
+    if isinstance(old, Sequence) and isinstance(new, Sequence) and not isinstance(old, str):
+        return len(old) == len(new) and all(map(_equal, old, new))
+    return bool(old == new)
+
+
+# Samples and documents by their fields. What is empty is absent, as most formats do not store it.
+
+_DOCS = ("relevant_docs", "candidate_docs")
+
+
+def _records(dataset: EvaluationDataset) -> dict[str, Record]:
+    """Return the samples by id."""
+    records: dict[str, Record] = {}
+    for sample in checked_samples(dataset.name, dataset):
+        answer = sample.reference_answer
+        fields = {
+            "query": sample.query,
+            "relevant_docs": _by_doc_id(sample.relevant_docs or ()),
+            "candidate_docs": _by_doc_id(sample.candidate_docs or ()),
+            "reference_answer": None if answer is None else _filled(asdict(answer)),
+            "labels": sample.labels,
+            "metadata": sample.metadata,
+        }
+        records[sample.sample_id] = _filled(fields)
+    return records
+
+
+def _by_doc_id(docs: Sequence[Document]) -> Record:
+    """Return documents by id, in any order; by their place if two have the same id."""
+    if len({doc.doc_id for doc in docs}) < len(docs):
+        return {f"[{n}]": {"doc_id": doc.doc_id, **_document_record(doc)} for n, doc in enumerate(docs)}
+    return {doc.doc_id: _document_record(doc) for doc in docs}
+
+
+def _document_record(doc: Document) -> Record:
+    return _filled({"text": doc.text, "metadata": doc.metadata})
+
+
+def _filled(fields: Record) -> Record:
+    return {name: value for name, value in fields.items() if value not in (None, {}, [])}
+
+
+def _ignore_missing_texts(old: Record, new: Record) -> bool:
+    """Compare only the id of a document that one sample has no text of; return whether there is one."""
+    is_found = False
+    for name in _DOCS:
+        docs, others = old.get(name, {}), new.get(name, {})
+        for doc_id in docs.keys() & others.keys():
+            if "doc_id" in docs[doc_id]:  # by place: they may be different documents
+                continue
+            are_bare = [_is_bare(docs[doc_id]), _is_bare(others[doc_id])]
+            if any(are_bare):
+                docs[doc_id] = others[doc_id] = {}
+            is_found |= are_bare[0] != are_bare[1]
+    return is_found
+
+
+def _is_bare(record: Record) -> bool:
+    return record.get("metadata", {}).get("text_missing") is True and not record.get("text")

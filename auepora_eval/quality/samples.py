@@ -1,0 +1,327 @@
+"""Checks of samples: ids, questions that are empty or asked twice, labels, a wrong description."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..core.types import EvaluationSample
+from .view import DatasetView, QualityIssue
+
+# Words that do not change what is asked; "who", "not", "before", "from" and "to" do.
+_EMPTY_WORDS = frozenset(
+    "a an the is are was were be been being do does did of please can could would you tell me us".split()
+)
+SIMILAR_QUESTION = 85.0  # rapidfuzz's ratio of two questions that differ in one word
+# Of the words sorted by spelling: a misspelling is seldom further away.
+_NEIGHBOURS = 3
+_AS_DECLARED = "Correct it, or look for what is missing."
+
+
+def check_query_uniqueness(view: DatasetView) -> Iterator[QualityIssue]:
+    """Ids that more than one sample has."""
+    for sample_id, places in view.places_of_ids.items():
+        if len(places) > 1 and sample_id:
+            others = ", ".join(view.where(place) for place in places[1:6])
+            yield view.issue(
+                "error",
+                "query_uniqueness",
+                f"duplicate query id: {sample_id!r:.80} is used {len(places)} times, again at {others}.",
+                place=places[0],
+                fix="Scores are matched by id: give each sample its own.",
+            )
+
+
+def check_empty_queries(view: DatasetView) -> Iterator[QualityIssue]:
+    """Samples that ask nothing."""
+    for place, sample in enumerate(view.samples):
+        if not any(character.isalnum() for character in sample.query):
+            what = "the query is empty." if not sample.query.strip() else "the query has no word in it."
+            fix = "Write the question, or drop the sample."
+            yield view.issue("error", "empty_queries", what, place=place, fix=fix)
+
+
+def check_near_duplicates(view: DatasetView) -> Iterator[QualityIssue]:
+    """Questions that are asked twice: in the same words, or with one word spelt differently.
+
+    Variants of one question (`labels.variant_of`, `metadata.cluster`) are meant to be alike. Questions that
+    differ in one word count only where they share their reference or a gold document, or have neither:
+    Johnson and Johnston are two people.
+    """
+    keys = [_key_words(sample.query) for sample in view.samples]
+    same: dict[tuple[str, ...], list[int]] = {}
+    for place, key in enumerate(keys):
+        if key:
+            same.setdefault(tuple(sorted(key)), []).append(place)
+    firsts = []
+    for places in same.values():
+        firsts.append(places[0])
+        for place in _without_variants(view, places)[1:]:
+            yield _repeated(view, places[0], place)
+    for first, second in _pairs_with_one_word_respelt(keys, firsts, view.samples):
+        a, b = view.samples[first], view.samples[second]
+        if _family(a).isdisjoint(_family(b)) and _may_be_the_same(a, b):
+            is_sure = bool(_answers(a) & _answers(b) or _gold(a) & _gold(b))
+            yield _repeated(view, first, second, is_sure=is_sure)
+
+
+def check_declared(view: DatasetView) -> Iterator[QualityIssue]:
+    """Size and lengths that the description declares, compared with those of the samples."""
+    count = len(view.samples)
+    size, average = view.declared.get("size"), view.declared.get("avg_query_length")
+    wrong = []
+    if size is not None and (isinstance(size, bool) or size != count):
+        wrong.append(("size", size, f"there are {count} queries"))
+    if average is not None and count:
+        mean = sum(len(sample.query) for sample in view.samples) / count
+        is_number = isinstance(average, int | float) and not isinstance(average, bool)
+        # Rounding to a whole number of characters, or by 2%, is not an error.
+        if not is_number or abs(average - mean) > max(1.0, 0.02 * mean):
+            wrong.append(("avg_query_length", average, f"queries have {mean:.1f} characters on average"))
+    for name, declared, counted in wrong:
+        message = f"{name} is declared as {declared!r:.40}, but {counted}."
+        where = f"{view.declared_at}.{name}"
+        yield QualityIssue("warning", "declared", message, where=where, fix=_AS_DECLARED)
+    for place, sample in enumerate(view.samples):
+        declared, gold = sample.metadata.get("num_relevant_docs"), len(sample.relevant_docs or ())
+        if declared is not None and declared != gold:
+            yield view.issue(
+                "warning",
+                "declared",
+                f"num_relevant_docs is declared as {declared!r:.40}, but there are {gold}.",
+                place=place,
+                part="metadata.num_relevant_docs",
+                fix=_AS_DECLARED,
+            )
+
+
+def _key_words(query: str) -> tuple[str, ...]:
+    from ..text.tokens import stemmed_word, words
+
+    *others, last = words(query) or [""]
+    # The last word is never empty: "vitamin a" is not "vitamins".
+    kept = [word for word in others if word not in _EMPTY_WORDS] + [last] * bool(last)
+    return tuple(map(stemmed_word, kept))
+
+
+def _without_variants(view: DatasetView, places: list[int]) -> list[int]:
+    """Return the samples that are not variants of an earlier one."""
+    kept: list[int] = []
+    taken: set[tuple[str, str]] = set()
+    for place in places:
+        family = _family(view.samples[place])
+        if taken.isdisjoint(family):
+            kept.append(place)
+        taken |= family
+    return kept
+
+
+def _family(sample: EvaluationSample) -> set[tuple[str, str]]:
+    base = sample.labels.get("variant_of")
+    cluster = sample.metadata.get("cluster")
+    family = {("id", sample.sample_id if base is None else str(base))}
+    return family if cluster is None else family | {("cluster", str(cluster))}
+
+
+def _pairs_with_one_word_respelt(
+    keys: Sequence[tuple[str, ...]], places: Iterable[int], samples: Sequence[EvaluationSample]
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs of questions that differ in the spelling of one word.
+
+    Questions that are equal but for one word meet in the block of the remaining words.
+    """
+    from rapidfuzz import fuzz
+
+    blocks: dict[int, list[tuple[str, int]]] = {}
+    for place in places:
+        key = sorted(keys[place])
+        for number, word in enumerate(key if len(key) > 2 else ()):
+            rest = hash((*key[:number], *key[number + 1 :]))
+            blocks.setdefault(rest, []).append((word, place))
+    compared: set[tuple[int, int]] = set()
+    for block in blocks.values():
+        for (word, first), (other, second) in _neighbours(block):
+            pair = (min(first, second), max(first, second))
+            if pair in compared or not spelt_alike(word, other):
+                continue
+            compared.add(pair)
+            queries = [samples[place].query.lower() for place in pair]
+            if fuzz.ratio(*queries) >= SIMILAR_QUESTION:
+                yield pair
+
+
+def _neighbours(block: list[tuple[str, int]]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Yield pairs of a block that are near each other in spelling, from the front or from the back.
+
+    A block may hold thousands ("Who is the mayor of ...?"): the work grows with the number of questions,
+    not with its square.
+    """
+    for order in (sorted(block), sorted(block, key=lambda each: each[0][::-1])):
+        for step in range(1, _NEIGHBOURS + 1):
+            yield from zip(order, order[step:], strict=False)
+
+
+def _may_be_the_same(a: EvaluationSample, b: EvaluationSample) -> bool:
+    references, gold = [_answers(a), _answers(b)], [_gold(a), _gold(b)]
+    if all(references) and not references[0].isdisjoint(references[1]):
+        return True
+    if all(gold):
+        return not gold[0].isdisjoint(gold[1]) and not all(references)
+    return not all(references)
+
+
+def _repeated(view: DatasetView, first: int, second: int, *, is_sure: bool = True) -> QualityIssue:
+    from ..text.tokens import words
+
+    a, b = view.samples[first], view.samples[second]
+    is_verbatim = words(a.query) == words(b.query)
+    how = "asks the same as" if is_verbatim else "asks nearly the same as"
+    answers = _answers(a), _answers(b)
+    message = f"{how} {a.sample_id!r:.80}: {a.query!r:.90}"
+    severity = "warning" if is_sure else "note"
+    fix = "Keep one of them, or mark the other by labels.variant_of."
+    if all(answers) and answers[0].isdisjoint(answers[1]):
+        message += ", but has another reference"
+        severity = "warning" if is_verbatim else "note"
+        fix = "Say in the question how they differ, or correct the reference."
+    return view.issue(severity, "near_duplicates", f"{message}.", place=second, fix=fix)
+
+
+def _answers(sample: EvaluationSample) -> set[str]:
+    from ..text.tokens import squad_normalised
+
+    if sample.reference_answer is None:
+        return set()
+    alternatives = sample.reference_answer.metadata.get("alternatives")
+    texts = [sample.reference_answer.text, *(alternatives if isinstance(alternatives, list) else ())]
+    return {flat for text in texts if isinstance(text, str) and (flat := squad_normalised(text))}
+
+
+def _gold(sample: EvaluationSample) -> set[str]:
+    return {doc.doc_id for doc in sample.relevant_docs or ()}
+
+
+_SIMILAR_WORD = 80.0  # rapidfuzz's ratio: "watter" and "water" have 91, "increase" and "decrease" 75
+# Letters; "cat" and "car" are two words.
+_SHORTEST = 4
+
+
+def spelt_alike(word: str, other: str) -> bool:
+    """Return whether one word may be a misspelling of the other: boat and baot, not 2018 and 2019."""
+    from rapidfuzz import fuzz
+    from rapidfuzz.distance import OSA
+
+    if min(len(word), len(other)) < _SHORTEST or any(c.isdigit() for c in word + other):
+        return False
+    return fuzz.ratio(word, other) >= _SIMILAR_WORD or OSA.distance(word, other, score_cutoff=1) <= 1
+
+
+# Labels that distinguish nothing, and values that no metric reads.
+
+ENOUGH = 10  # samples from which on a label with one value is worth a note
+FEW = 0.02  # share of the samples below which a label is worth a note
+_MAX_VALUES = 50  # a label with more values is a text or an id, not a category
+# The values of labels.scenario that metrics ask for by name; any other is a kind of noise, which needs a base
+# question (labels.variant_of) or a level (labels.noise_ratio) to be contrasted with.
+SCENARIOS = ("base", "closed_book", "counterfactual", "unanswerable")
+
+
+def check_labels(view: DatasetView) -> Iterator[QualityIssue]:
+    """Labels with one value everywhere, labels on a few samples only, misspelt names and values."""
+    total = len(view.samples)
+    values: dict[str, Counter[str]] = {}
+    for sample in view.samples:
+        for name, value in sample.labels.items():
+            values.setdefault(name, Counter())[_value_text(value)] += 1
+    carriers = Counter({name: counter.total() for name, counter in values.items()})
+    for name, counter in values.items():
+        severity, message, fix = "note", "", ""
+        meant = _misspelt(name, carriers)
+        if meant:
+            severity, fix = "warning", "Rename it."
+            message = f"looks like a misspelt {meant!r:.60}."
+        elif len(counter) == 1 and carriers[name] == total >= ENOUGH:
+            message = f"is {next(iter(counter)):.60} for all {total} samples."
+            fix = "It does not distinguish samples: drop it, or fill it in."
+        elif carriers[name] < FEW * total:
+            message = f"is on {carriers[name]} of {total} samples only."
+            fix = "Results split by it say little: fill it in, or drop it."
+        if message:
+            text = f"the label {name!r:.60} {message}"
+            yield QualityIssue(severity, "labels", text, where=f"labels.{name}", fix=fix)
+        yield from _misspelt_values(view, name, counter)
+
+
+def check_label_values(view: DatasetView) -> Iterator[QualityIssue]:
+    """Values that the metrics cannot use: an unknown base question or scenario, a ratio that is none."""
+    contrasted = {
+        str(sample.labels.get("scenario"))
+        for sample in view.samples
+        if sample.labels.get("variant_of") is not None or sample.labels.get("noise_ratio") is not None
+    }
+    for place, sample in enumerate(view.samples):
+        for name, message, fix in _unusable(sample.sample_id, sample.labels, view, contrasted):
+            yield view.issue("warning", "label_values", message, place=place, part=f"labels.{name}", fix=fix)
+
+
+def _unusable(
+    sample_id: str, labels: Mapping[str, object], view: DatasetView, contrasted: set[str]
+) -> Iterator[tuple[str, str, str]]:
+    base, scenario = labels.get("variant_of"), labels.get("scenario")
+    answerable, ratio = labels.get("answerable"), labels.get("noise_ratio")
+    fix = "Correct the id: variants are scored beside their base question."
+    if base is not None and str(base) == sample_id:
+        yield "variant_of", "the sample is a variant of itself.", fix
+    elif base is not None and str(base) not in view.places_of_ids:
+        yield "variant_of", f"its base question {base!r:.60} is not the id of a sample.", fix
+    if scenario is not None and scenario not in SCENARIOS and str(scenario) not in contrasted:
+        yield (
+            "scenario",
+            f"no metric reads the scenario {scenario!r:.60}.",
+            f"Write {', '.join(SCENARIOS)}, or add variant_of or noise_ratio to a kind of noise.",
+        )
+    if answerable is not None and not isinstance(answerable, bool):
+        yield "answerable", f"answerable is {answerable!r:.60}, not true or false.", "Change it."
+    elif answerable is True and scenario == "unanswerable":
+        yield "answerable", "answerable is true, but the scenario is 'unanswerable'.", "Change one of them."
+    is_share = isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 <= ratio <= 1
+    if ratio is not None and not is_share:
+        yield "noise_ratio", f"noise_ratio is {ratio!r:.60}, not a number from 0 to 1.", "Change it."
+
+
+def _misspelt_values(view: DatasetView, name: str, counter: Counter[str]) -> Iterator[QualityIssue]:
+    if len(counter) > _MAX_VALUES:
+        return
+    likely = {value: meant for value in counter if (meant := _misspelt(value, counter))}
+    for place, sample in enumerate(view.samples if likely else ()):
+        value = _value_text(sample.labels.get(name))
+        if value in likely:
+            yield view.issue(
+                "warning",
+                "labels",
+                f"{name} is {value!r:.60}, which looks like a misspelt {likely[value]!r:.60}.",
+                place=place,
+                part=f"labels.{name}",
+                fix="Correct it: results are split by the exact value.",
+            )
+
+
+def _misspelt(text: str, counter: Counter[str]) -> str:
+    """Return a far more frequent text that this one may be a misspelling of; "" if there is none."""
+    count = counter[text]
+    for other, times in counter.most_common():
+        if times <= count or other == text:
+            break
+        if _folded(text) == _folded(other):
+            return other
+        if count == 1 and times >= 5 and spelt_alike(text, other):
+            return other
+    return ""
+
+
+def _folded(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _value_text(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)[:200]

@@ -1,0 +1,1 @@
+"""The spans of a run: recording, sending, importing."""

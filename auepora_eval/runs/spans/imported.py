@@ -1,0 +1,103 @@
+"""Import traces as samples and outputs, or as outputs for the samples of a dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...core.dataset import EvaluationDataset
+from ...core.types import EvaluationSample, SystemOutputs
+from ...errors import DataError
+from ...io.files.atomic import written
+from ...io.json.records import prediction_record, sample_record
+from ...io.jsonl import encode
+from ...io.traces.spans import SpanDump
+from ...io.traces.traces import Trace, TraceReader
+
+_FIX = "Does it hold spans with input.value, output.value, or gen_ai.* messages? Is their content recorded?"
+
+
+@dataclass
+class Imported:
+    """Samples with their outputs, and the ids of traces that were left out, by reason."""
+
+    pairs: list[tuple[EvaluationSample, SystemOutputs]] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    not_spans: Counter[str] = field(default_factory=Counter)
+    first_not_span: dict[str, str] = field(default_factory=dict)  # where it is, by reason
+    total: int = 0
+    without_trace: int | None = None  # samples of the dataset
+
+    @property
+    def failed(self) -> int:
+        """Return the number of calls that failed; they are outputs too."""
+        return sum(output.error is not None for _, output in self.pairs)
+
+    def leave_out(self, trace: Trace, reason: str) -> None:
+        """Record a trace that is not used."""
+        self.left_out.setdefault(reason, []).append(trace.trace_id)
+
+    def write(self, outputs: Path, samples: Path | None = None, *, force: bool = False) -> None:
+        """Write the files; all of them or none."""
+        with ExitStack() as stack:
+            to_outputs = stack.enter_context(written(outputs, force=force))
+            to_samples = stack.enter_context(written(samples, force=force)) if samples else None
+            for sample, output in self.pairs:
+                to_outputs.write(encode(prediction_record(sample.sample_id, output)) + b"\n")
+                if to_samples is not None:
+                    to_samples.write(encode(sample_record(sample)) + b"\n")
+
+
+def import_traces(
+    path: Path, *, dataset: EvaluationDataset | None = None, id_attribute: str | None = None
+) -> Imported:
+    """Read a dump of spans; with a dataset, outputs are those of its samples.
+
+    All spans are kept in memory: the spans of a trace may be anywhere in the file.
+    """
+    dump = SpanDump(path)
+    reader = TraceReader(id_attribute).add(dump)
+    known = None if dataset is None else _Known(dataset, by_id=id_attribute is not None)
+    imported, used = Imported(not_spans=dump.left_out, first_not_span=dump.first), set[str]()
+    for trace in reader:
+        imported.total += 1
+        sample = trace.sample if known is None or trace.problem else known.find(trace.sample)
+        if trace.problem:
+            imported.leave_out(trace, trace.problem)
+        elif sample is None:
+            imported.leave_out(trace, "no sample of the dataset")
+        elif sample.sample_id in used:
+            imported.leave_out(trace, "the sample of a trace before it")
+        else:
+            used.add(sample.sample_id)
+            imported.pairs.append((sample, trace.output))
+    if known is not None:
+        imported.without_trace = known.size - len(used)
+    if not imported.pairs:
+        reasons = "; ".join(f"{len(ids)} with {reason}" for reason, ids in imported.left_out.items())
+        what = f"none of its {imported.total} traces can be used{f': {reasons}' if reasons else ''}."
+        raise DataError(path.name, what, fix=_FIX)
+    return imported
+
+
+class _Known:
+    """The samples of a dataset, by id or by question."""
+
+    def __init__(self, samples: Iterable[EvaluationSample], *, by_id: bool) -> None:
+        self._by_id, self.size = by_id, 0
+        self._samples: dict[str, EvaluationSample | None] = {}
+        for sample in samples:
+            self.size += 1
+            key = self._key(sample)
+            # None: two samples have the same question, and a trace could be of either.
+            self._samples[key] = None if key in self._samples else sample
+
+    def find(self, sample: EvaluationSample) -> EvaluationSample | None:
+        """Return the sample of the dataset that a trace is about."""
+        return self._samples.get(self._key(sample))
+
+    def _key(self, sample: EvaluationSample) -> str:
+        return sample.sample_id if self._by_id else " ".join(sample.query.casefold().split())

@@ -1,0 +1,1 @@
+"""The stored results of runs: writing, reading, verifying."""

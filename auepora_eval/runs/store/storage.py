@@ -1,0 +1,436 @@
+"""The folder of stored runs: `<id>.results.json`, and beside it `<id>.run/` with the samples and outputs.
+
+The outputs of a run that called a system are in its journal; of others they are in `outputs.jsonl`.
+
+The results file is for people and tools; a large run has its rows in `<id>.queries.parquet`. With the run
+folder, other metrics can be scored on the stored outputs without calling the system.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...core.dataset import EvaluationDataset
+from ...core.runner import AueporaEvaluator, evaluate, name_of
+from ...core.scores import Batch, cluster_names
+from ...core.scoring import Tally, new_evaluation_id, now
+from ...core.settings import DEFAULT_OUT
+from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ...errors import DataError, NotFoundError, StorageError
+from ...io.datasets.predictions import load_predictions, matched_outputs
+from ...io.files.atomic import write_bytes
+from ...io.json.documents import check_storable, read_content
+from ...io.json.records import read_sample, wrong_record
+from ...io.json.text import parse_document
+from ...io.jsonl import parse_line, read_lines, read_records, read_samples
+from ...io.results.document import (
+    EDITED,
+    JsonRows,
+    QueryRows,
+    add_stored_attempts,
+    check_version,
+    results_to_run,
+)
+from ...io.results.rows_parquet import QUERIES_SUFFIX, ParquetRows
+from ..evaluation import StoredRecord
+from ..journal.journal import JournalPlaces, stored_places
+from .state import (
+    ROWS_IN_THE_JSON,
+    RUN_FILES,
+    SUFFIX,
+    RunState,
+    indented,
+    not_found,
+    outputs_hash,
+    part_of_results,
+    read_results,
+    unfinished_ids,
+    with_metadata,
+)
+
+OWN_LINE_BYTES = 1_000_000_000
+
+
+class EvaluationResultsStorage:
+    """A folder of runs."""
+
+    def __init__(self, results_directory: str | Path = DEFAULT_OUT) -> None:
+        self.results_directory = Path(results_directory)
+        try:
+            self.results_directory.stat()
+        except FileNotFoundError:
+            pass  # the first run that is stored makes it
+        except (OSError, ValueError) as error:  # too long, a file in the path, a NUL character
+            what = getattr(error, "strerror", None) or error
+            raise StorageError(
+                f"{str(results_directory)!r:.80} cannot be a folder of runs: {what}."
+            ) from error
+
+    def save_run(
+        self, run: EvaluationRun, *, force: bool = False, rows_in_the_json: int = ROWS_IN_THE_JSON
+    ) -> Path:
+        """Store a run whole and return the path of its results file."""
+        state = self.state(run.evaluation_id)
+        with state.writer(force=force, rows_in_the_json=rows_in_the_json) as writer:
+            scores = {result.name: result.scores for result in run.results if result.scores}
+            writer.add(Batch(run.samples, run.outputs), scores)
+            return writer.finish(run)
+
+    def load_run(self, name: str | Path) -> EvaluationRun:
+        """Return a stored run, by its id or by the path of its results file."""
+        path = self.find(name)
+        results = read_results(path)
+        rows = query_rows(results, path)
+        # Our own files: an answer may be longer than the limit for lines of foreign data.
+        samples = list(stored_samples(path))
+        outputs = stored_outputs(path, samples)
+        if rows.ids != [sample.sample_id for sample in samples]:
+            what = "these are not the samples of the run's folder."
+            raise DataError(f"{path.name}: $.query_results", what, fix=EDITED)
+        run = results_to_run(results, rows, samples, outputs, path.name)
+        clusters = cluster_names(samples)
+        for result in run.results:
+            if len(result.scores) == len(samples):
+                result.scores.clusters = clusters  # type: ignore[attr-defined]  # columns, as rows give them
+        return run
+
+    def load_scores(self, name: str | Path) -> EvaluationRun:
+        """Return a stored run without its texts, for comparisons: a million samples fit into memory.
+
+        It has no outputs, and only those samples that some metric could not score because they failed.
+        """
+        path = self.find(name)
+        results = read_results(path)
+        if results.get("schema_version") == "1.0":  # its rows have no clusters
+            return self.load_run(name)
+        run = results_to_run(results, query_rows(results, path), [], [], path.name)
+        failed = {
+            result.scores.sample_ids[place]  # type: ignore[attr-defined]
+            for result in run.results
+            for place, note in result.scores.notes.items()  # type: ignore[attr-defined]
+            if note.failed
+        }
+        if failed:
+            run.samples = list(chosen_samples(path, failed))
+        return run
+
+    def load_tally(self, name: str | Path) -> Tally:
+        """Return the outcome of the calls of a stored run; its samples and outputs are not read."""
+        path = self.find(name)
+        results = read_results(path)
+        return add_stored_attempts(query_rows(results, path).tally(), results)
+
+    def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
+        """Store a results document and return its path. An existing file is never overwritten.
+
+        NaN becomes null. A value that JSON has no form for is an error. The caller's `_metadata` is kept
+        beside our note.
+        """
+        name = results.get("evaluation_id") or f"eval_{datetime.now(UTC).strftime('%Y%m%d_%H%M%S')}"
+        check_storable(results, "results")
+        while True:
+            # The rows last, as runs have them.
+            rest = {key: value for key, value in results.items() if key != "query_results"}
+            rows = {"query_results": results["query_results"]} if "query_results" in results else {}
+            path = self.state(name).path
+            document = with_metadata({**rest, "evaluation_id": name}, evaluation_type, path)
+            try:
+                if path.exists():
+                    raise StorageError(f"{path} exists already. Choose another evaluation_id.")
+                write_bytes(path, indented({**document, **rows}))
+                return str(path)
+            except StorageError:
+                if results.get("evaluation_id") or not path.exists():
+                    raise
+                name = self.free_id(name)  # another document was stored within the same second
+
+    def load_results(self, evaluation_id: str) -> dict[str, Any]:
+        """Return a stored results document with its rows, wherever they are stored."""
+        path = self.find(evaluation_id)
+        results = read_results(path)
+        if "queries_file" in results:
+            results["query_results"] = list(query_rows(results, path).rows())
+        return results
+
+    def list_results(self, evaluation_type: str | None = None) -> list[dict[str, Any]]:
+        """Return the heads of the stored runs, newest first; a file that cannot be read has an `error`."""
+        heads = []
+        for path in self._paths():
+            try:
+                head = read_head(path)
+            except DataError as error:
+                head = {"evaluation_id": path.name.removesuffix(SUFFIX), "error": str(error)}
+            if evaluation_type is None or head.get("evaluation_type") == evaluation_type:
+                heads.append({**head, "file_path": str(path)})
+        return sorted(heads, key=lambda head: str(head.get("timestamp") or ""), reverse=True)
+
+    def compare_results(self, evaluation_ids: Sequence[str]) -> dict[str, Any]:
+        """Return the values of several runs side by side; `auepora compare` tests differences."""
+        return side_by_side({name: read_results(self.find(name)) for name in evaluation_ids})
+
+    def find(self, name: str | Path) -> Path:
+        """Return the results file of a run named by id, by path, or by the path of its run folder."""
+        text = str(name)
+        for path in (Path(text), Path(text.rstrip("/").removesuffix(".run") + SUFFIX)):
+            with suppress(OSError):  # a name that is too long
+                if path.name.endswith(SUFFIX) and path.is_file():
+                    return path
+        if "/" in text or os.sep in text:
+            raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
+        path = self.state(text.removesuffix(SUFFIX)).path
+        if not path.is_file():
+            known = [path.name.removesuffix(SUFFIX) for path in self._paths()]
+            raise not_found(self.results_directory, text, known)
+        return path
+
+    def state(self, evaluation_id: str) -> RunState:
+        """Return how far the run of an id is: new, unfinished or complete."""
+        return RunState(self.results_directory, evaluation_id)
+
+    def record(
+        self,
+        evaluator: AueporaEvaluator,
+        dataset: EvaluationDataset,
+        *,
+        evaluation_id: str | None = None,
+        **options: Any,
+    ) -> StoredRecord:
+        """Return the record of a run in this folder, for `core.runner.evaluate`."""
+        name = evaluation_id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
+        return StoredRecord(self.state(name), evaluator, dataset, **options)
+
+    def evaluate(
+        self,
+        evaluator: AueporaEvaluator,
+        dataset: EvaluationDataset,
+        *,
+        evaluation_id: str | None = None,
+        resume: bool = False,
+        **options: Any,
+    ) -> EvaluationRun:
+        """Evaluate with a journal, and store the run. The options are those of `StoredRecord`.
+
+        With `resume` a run that was started is resumed. A complete run is only read, if it is of this plan,
+        dataset and system.
+        """
+        if not resume:
+            return evaluate(
+                evaluator, self.record(evaluator, dataset, evaluation_id=evaluation_id, **options)
+            )
+        if evaluation_id is None:
+            raise DataError("resume", "it needs the id of a run.", fix="Name it: evaluation_id='...'.")
+        state = self.state(evaluation_id)
+        options["resume"] = state.has_header
+        record = self.record(evaluator, dataset, evaluation_id=evaluation_id, **options)
+        if state.is_complete(retry_failed=record.retry_failed):
+            record.check_same_run()
+            return self.load_scores(evaluation_id)
+        return evaluate(evaluator, record)
+
+    def unfinished(self) -> list[str]:
+        """Return the ids of the runs that were started and have no results yet."""
+        return unfinished_ids(self.results_directory)
+
+    def free_id(self, wanted: str) -> str:
+        """Return the id itself, or with the first number behind it that no run has yet."""
+        number, candidate = 1, wanted
+        while self.state(candidate).has_results:
+            number += 1
+            candidate = f"{wanted}-{number}"
+        return candidate
+
+    def _paths(self) -> list[Path]:
+        return sorted(self.results_directory.glob(f"*{SUFFIX}"))
+
+    def run_folder(self, evaluation_id: str) -> Path:
+        """Return the folder of the samples and outputs of a run."""
+        return self.state(evaluation_id).folder
+
+
+def run_folder(path: Path) -> Path:
+    """Return the folder with the samples and outputs of a run, by its results file."""
+    folder = path.with_name(path.name.removesuffix(SUFFIX) + ".run")
+    if not folder.is_dir():
+        raise StorageError(f"{folder} is missing: the run has results but no samples and outputs.")
+    return folder
+
+
+def stored_samples(path: Path) -> Iterator[EvaluationSample]:
+    """Yield the samples of a stored run, by its results file."""
+    return read_samples(_samples_of(path), max_line_bytes=OWN_LINE_BYTES)
+
+
+def _samples_of(path: Path) -> Path:
+    folder = run_folder(path)
+    return part_of_results(folder, folder / RUN_FILES[0], lambda: outputs_hash(read_results(path)))
+
+
+def _places_of(path: Path) -> JournalPlaces | None:
+    """Return the outputs that results were made of, without later ones in the journal."""
+    return stored_places(run_folder(path), lambda sha256: sha256 == outputs_hash(read_results(path)))
+
+
+class _Id(msgspec.Struct):
+    sample_id: str = ""
+
+
+def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample]:
+    """Yield the samples of a stored run with one of these ids; of the others only the id is read."""
+    file = _samples_of(path)
+    decode = msgspec.json.Decoder(_Id).decode
+    for number, line in enumerate(read_lines(file, OWN_LINE_BYTES), start=1):
+        where = f"{file.name}:{number}"
+        try:
+            wanted = decode(line).sample_id in ids
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            wanted = True  # the full reader raises an error that says what is wrong
+        if wanted:
+            yield read_sample(parse_line(line, where), where)
+
+
+def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the records of a stored run's outputs, by its results file, each with its place."""
+    places = _places_of(path)
+    if places is None:
+        yield from read_records(run_folder(path) / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
+        return
+    ids = (sample.sample_id for sample in stored_samples(path))
+    yield from ((where, record) for where, record in places.records(ids) if record is not None)
+
+
+def stored_outputs(path: Path, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
+    """Return the outputs of a stored run, by its results file, from its journal or its predictions."""
+    folder = run_folder(path)
+    places = _places_of(path)
+    if places is not None:
+        return list(places.outputs(sample.sample_id for sample in samples))
+    predictions = load_predictions(folder / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
+    return matched_outputs(samples, predictions, str(folder / RUN_FILES[1]))
+
+
+def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
+    """Return the rows of a stored document: its own, or those of the file that it names."""
+    beside = results.get("queries_file")
+    if beside is None:
+        return JsonRows(results.get("query_results", []), path.name)
+    digest = beside.get("sha256") if isinstance(beside, dict) else None
+    if not isinstance(digest, str):
+        raise DataError(f"{path.name}: $.queries_file", "has no sha256 of the rows' file.", fix=EDITED)
+    # By our own name, not by the one in the document: the sha256 shows whether it is the right file.
+    name = path.name.removesuffix(SUFFIX)
+    file = path.with_name(name + QUERIES_SUFFIX)
+    return ParquetRows(
+        part_of_results(path.with_name(f"{name}.run"), file, lambda: outputs_hash(results)), sha256=digest
+    )
+
+
+# The heads of results files, for lists of runs.
+
+
+class _Summary(msgspec.Struct):
+    total_queries: Any = None
+    failed_queries: Any = None
+
+
+class _Note(msgspec.Struct):
+    evaluation_type: Any = None
+
+
+class Head(msgspec.Struct):
+    """The fields of a results file for a list; the others are skipped."""
+
+    schema_version: Any = None
+    evaluation_id: Any = None
+    timestamp: Any = None
+    system_version: Any = None
+    dataset_id: Any = None
+    summary: _Summary | None = None
+    note: _Note | None = msgspec.field(default=None, name="_metadata")
+
+    def as_dict(self) -> dict[str, Any]:
+        summary, note = self.summary or _Summary(), self.note or _Note()
+        return {
+            "evaluation_id": self.evaluation_id,
+            "timestamp": self.timestamp,
+            "system_version": self.system_version,
+            "dataset_id": self.dataset_id,
+            "total_queries": summary.total_queries,
+            "failed_queries": summary.failed_queries,
+            "evaluation_type": note.evaluation_type,
+        }
+
+
+_decode = msgspec.json.Decoder(Head).decode
+_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """Return the head of a results file."""
+    content = read_content(path)
+    try:
+        head = _decode(content)
+    except msgspec.ValidationError as error:
+        place, what, _ = wrong_record(error)
+        raise DataError(
+            f"{path.name}: {place}", f"not a results file: {what}", fix="Is it the right file?"
+        ) from error
+    except _ERRORS as error:
+        parse_document(content, path.name)  # raises the error that reading the run would raise
+        raise DataError(path.name, "not a results file.", fix="Is the file damaged?") from error
+    check_version({"schema_version": head.schema_version}, path.name)
+    return head.as_dict()
+
+
+# Several results documents side by side: any numbers, of any tool.
+
+_NO_METRICS = ("latency_stats", "resource_usage", "api_usage")  # parts of `performance_metrics`
+
+
+def side_by_side(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return {evaluations, metrics_comparison: {metric: {id}}, performance_comparison: {part: {id}}}."""
+    metrics: dict[str, dict[str, Any]] = {}
+    performance: dict[str, dict[str, Any]] = {}
+    for name, document in documents.items():
+        for metric, value, _ in metric_values(document):
+            metrics.setdefault(metric, {})[name] = value
+        parts = document.get("performance_metrics")
+        for part in _NO_METRICS:
+            if isinstance(parts, dict) and part in parts:
+                performance.setdefault(part, {})[name] = parts[part]
+    return {
+        "evaluations": list(documents),
+        "metrics_comparison": metrics,
+        "performance_comparison": {part: performance[part] for part in _NO_METRICS if part in performance},
+    }
+
+
+def metric_values(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (metric, value, interval or None) of every metric of a results document.
+
+    An entry without a value has its numbers named after it, such as `span_accuracy.perfect_matches`.
+    """
+    for section, entries in document.items():
+        if not section.endswith("_metrics") or not isinstance(entries, dict):
+            continue
+        for metric, entry in entries.items():
+            if metric in _NO_METRICS:
+                continue
+            if not isinstance(entry, dict):
+                if _is_number(entry):
+                    yield metric, entry, None
+            elif "value" in entry:
+                yield metric, entry["value"], entry.get("confidence_interval")
+            else:
+                parts = ((part, value) for part, value in entry.items() if _is_number(value))
+                yield from ((f"{metric}.{part}", value, None) for part, value in parts)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

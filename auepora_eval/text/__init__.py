@@ -1,0 +1,1 @@
+"""Text: tokens, stems, sentences, n-grams, phrases of refusal."""

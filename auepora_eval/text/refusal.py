@@ -1,0 +1,326 @@
+"""Detect answers that decline to answer, and the phrase that shows it.
+
+Three tiers, the first that has something to say decides:
+
+1. a flag of the system's own: `declined`, `refused`, `abstained` or `no_answer`, true or false, in
+   `response.structured` or `response.metadata`;
+2. the text: empty, or a phrase of refusal within its first 400 characters, in fifteen languages;
+3. neither: it is an answer.
+
+How far to trust the phrases: on the answers of five GPT-4 systems to FinanceBench, which people labelled,
+precision 0.91 and recall 0.99 on the three files that were looked at while the phrases were written (450
+answers), 0.98 and 0.98 on the two that were not (300 answers). False alarms, all looked at: none of 34,726
+reference answers of SQuAD and of 402 of RGB (English and Chinese), 2 of 135 human-written answers of MTRAG.
+Most false alarms are answers that start with what they do not know. Other languages: not measured.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from ..core.types import Response
+
+FLAGS = ("declined", "refused", "abstained", "no_answer")
+WINDOW = 400  # a refusal comes first; further down, real answers note what they leave out
+
+DETECTOR = f"a flag, else no text, else phrases in 15 languages in the first {WINDOW} characters"
+
+_SOURCE = (
+    r"(?:documents?|text|passages?|contexts?|evidence|filings?|articles?|sources?|excerpts?|materials?|data"
+    r"|information|reports?|statements?|question|knowledge base|search results?|snippets?|content|corpus)"
+)
+_MATTER = r"(?:information|info|data|context|details?|evidence|answer|knowledge|documents?|specifics|figures)"
+_TELL = (
+    r"(?:answer|determine|provide|find|say|tell|calculate|compute|give|verify|confirm|locate|assist|help"
+    r"|identify|access|respond|conclude|ascertain|establish|offer|be determined|be answered|be calculated)"
+)
+_HOLD = (
+    r"(?:provide|contain|include|mention|specify|state|say|address|discuss|give|have|indicate"
+    r"|disclose|offer"
+    r"|cover|list|explain|answer|describe|detail|refer|appear to|seem to|tell)"
+)
+_NOT = r"(?:\s+not|n't)"
+
+_PHRASES = {
+    "English": (
+        rf"\b(?:insufficient|inadequate|not (?:\w+ )?(?:enough|sufficient)|n't (?:\w+ )?(?:enough"
+        rf"|sufficient)"
+        rf"|lack(?:s|ing)? (?:of )?(?:the |sufficient |specific "
+        rf"|necessary )?)\s*(?:\w+ ){{0,2}}{_MATTER}\b",
+        rf"\b(?:i|we) (?:do|did|would){_NOT} (?:\w+ )?(?:know|recall|find)\b",
+        rf"\b(?:i|we) (?:do|did){_NOT} (?:\w+ )?have\b[^.!?\n]{{0,60}}?\b(?:{_MATTER}|access"
+        rf"|abilit(?:y|ies))\b",
+        r"\b(?:i|we) have no (?:\w+ ){0,2}(?:information|idea|data|knowledge|access|record)\b",
+        rf"\b(?:i|we|the assistant)(?: am| are|'m|'re)? (?:sorry,? )?(?:but )?(?:i "
+        rf"|we )?(?:also )?(?:cannot|can not|can't"
+        rf"|could not|couldn't|unable to|not able to|was unable to|were unable to)(?: \w+)? {_TELL}\b",
+        rf"(?:^|[.!?,;:]\s*)(?:cannot|can't|unable to|could not|not able to)(?: \w+)? {_TELL}\b",
+        rf"\bit(?: is|'s| was| would be) (?:not possible|impossible|unclear|not clear|difficult)"
+        rf"(?: for me)? to (?:\w+ )?{_TELL}\b",
+        r"\b(?:cannot|can't|could not|couldn't) be (?:\w+ )?(?:answered|determined|calculated"
+        r"|ascertained|inferred)\b",
+        rf"\b{_SOURCE}\b[^.,!?\n]{{0,60}}?\b(?:do|does|did){_NOT} (?:\w+ ){{0,2}}?{_HOLD}\b",
+        rf"\bnone of the (?:\w+ )?{_SOURCE}\b[^.!?\n]{{0,30}}?{_HOLD}",
+        rf"\bnothing in the (?:\w+ )?{_SOURCE}\b",
+        rf"\b{_MATTER}\b[^.!?\n]{{0,90}}?\b(?:is|are|was|were){_NOT} (?:\w+ ){{0,2}}?"
+        r"(?:mentioned|provided|specified|stated|given|available|included|disclosed|addressed|found"
+        r"|present)\b",
+        r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?(?:mentioned|provided|specified|stated|given"
+        r"|available|included"
+        rf"|disclosed|addressed|discussed|found) (?:in|by|within|from) (?:the |this |these "
+        rf"|any )(?:\w+ )?{_SOURCE}\b",
+        r"\bno (?:\w+ ){0,2}?(?:information|mention|data|details?|answer)\b (?:(?:is|are|was"
+        r"|were) )?(?:\w+ )?"
+        r"(?:in|about|on|of|for|to|regarding|concerning|available|provided|found|given|mentioned"
+        r"|included)\b",
+        r"\bas an ai\b",
+        r"\bi(?:'m| am) (?:not (?:sure|certain|aware)|unsure)\b",
+        r"\b(?:outside|beyond) (?:of )?(?:my|the) (?:knowledge|scope)\b",
+        rf"\bplease (?:provide|share|supply) (?:\w+ )?(?:the )?(?:necessary|more|additional"
+        rf"|further)(?: \w+)? {_MATTER}\b",
+        r"^\W*(?:i(?:'m| am) (?:very |so |really )?sorry\b(?! to hear)|sorry,|i apologi[sz]e|my apologies)",
+        r"^\W*(?:unanswerable|no answer|n/?a|idk|not (?:mentioned|specified|found|available"
+        r"|provided|stated|given))\W*$",
+    ),
+    "German": (
+        r"\bwei(?:ß|ss) (?:ich )?(?:\w+ )?nicht\b",
+        r"\b(?:kann|können|konnte|lässt sich|lassen sich)\b[^.!?\n]{0,90}?\bnicht (?:\w+ )?"
+        r"(?:beantwort|sagen|beurteil|ermittel|bestimm|gefunden|finden|helfen|feststell|entnehmen|angeben)",
+        r"\b(?:keine|nicht gen[uü]g(?:end)?|nicht ausreichend|unzureichende|zu wenige?) (?:\w+ ){0,2}?"
+        r"(?:informationen|angaben|daten|antwort|hinweise|auskunft)\b",
+        r"\b(?:geht|gehen) [^.!?\n]{0,60}?nicht hervor\b",
+        r"\b(?:nicht|nirgends) (?:erwähnt|genannt|angegeben|enthalten)\b",
+        r"^\W*(?:es )?tut mir leid\b",
+    ),
+    "French": (
+        r"\bje ne (?:le )?sais pas\b|\bje l'ignore\b",
+        r"\bje ne (?:\w+ )?(?:peux|suis|dispose|trouve|possède)\b[^.!?\n]{0,20}?\bpas\b",
+        r"\binformations?\b[^.!?\n]{0,40}?\b(?:insuffisante?s?|ne suffi)",
+        r"\b(?:pas|ni) (?:assez|suffisamment) d'informations?\b|\baucune (?:information|mention"
+        r"|réponse|donnée)\b",
+        r"\b(?:documents?|textes?|contexte|passages?|sources?) (?:\w+ ){0,2}?ne \w+ (?:pas|aucun)",
+        r"\b(?:n'est|n'a|ne sont|n'ont) pas (?:été )?(?:mentionn|précis|indiqu|fourni|disponible)",
+        r"\bimpossible de (?:répondre|déterminer|dire|savoir)\b|\bil n'est pas possible de\b",
+        r"^\W*(?:je suis )?(?:vraiment )?désolée?\b",
+    ),
+    "Spanish": (
+        r"\bno (?:lo )?sé\b|\bdesconozco\b",
+        r"\bno (?:\w+ ){0,4}?(?:información|datos) (?:\w+ )?(?:suficiente|sobre|en|para|disponible|acerca)",
+        r"\bno (?:puedo|podemos|es posible|se puede|fue posible) (?:\w+ )?(?:respond|contest"
+        r"|determin|proporcion|saber|decir|encontr)",
+        r"\binformación (?:\w+ ){0,2}?insuficiente|\binsuficiente información\b|\bninguna información\b",
+        r"\b(?:documentos?|textos?|contextos?|pasajes?"
+        r"|fuentes?) (?:\w+ ){0,2}?no (?:\w+ )?(?:mencion|contien|proporcion|incluy|indic|especific"
+        r"|dice)",
+        r"\bno se (?:mencion|especific|indic|proporcion)",
+        r"^\W*(?:lo siento|lo lamento)\b",
+    ),
+    "Italian": (
+        r"\bnon (?:lo )?so\b",
+        r"\bnon (?:\w+ ){0,4}?informazion[ie] (?:\w+ )?(?:sufficient|su|in|per|disponibil|riguard)",
+        r"\bnon (?:posso|possiamo|è possibile|sono in grado di|riesco a|si può) (?:\w+ )?(?:rispond"
+        r"|determin|dire|forni|stabili|trov)",
+        r"\binformazion[ie] (?:\w+ ){0,2}?insufficient|\bnessuna informazione\b",
+        r"\b(?:document[oi]|test[oi]|contest[oi]|bran[oi]"
+        r"|font[ei]) (?:\w+ ){0,2}?non (?:\w+ )?(?:menzion|conten|contien|fornisc|specific|indic"
+        r"|dic)",
+        r"\bnon (?:è|viene|sono|vengono) (?:menzionat|specificat|indicat|fornit)",
+        r"^\W*(?:mi dispiace|mi spiace)\b",
+    ),
+    "Portuguese": (
+        r"\bnão (?:o )?sei\b|\bdesconheço\b",
+        r"\bnão (?:\w+ ){0,4}?(?:informaç(?:ão|ões)|dados) (?:\w+ )?(?:suficiente|sobre|em|no|na"
+        r"|para|disponíve)",
+        r"\bnão (?:posso|podemos|é possível|consigo|foi possível|se pode) (?:\w+ )?(?:respond"
+        r"|determin|dizer|fornec|saber|encontr)",
+        r"\binformaç(?:ão|ões) (?:\w+ ){0,2}?insuficiente|\bnenhuma informação\b",
+        r"\b(?:documentos?|textos?|contextos?|trechos?"
+        r"|fontes?) (?:\w+ ){0,2}?não (?:\w+ )?(?:mencion|cont[eé]m|fornec|inclu|indic|especific"
+        r"|diz)",
+        r"\bnão (?:é|são|foi|foram|está|estão) (?:mencionad|especificad|indicad|fornecid)",
+        r"^\W*(?:sinto muito|desculpe|lamento)\b",
+    ),
+    "Dutch": (
+        r"\bik weet (?:het )?niet\b|\bgeen (?:\w+ )?(?:informatie|gegevens|antwoord)\b",
+        r"\b(?:onvoldoende|niet genoeg|niet voldoende|te weinig) (?:informatie|gegevens)\b",
+        r"\b(?:kan|kunnen)\b[^.!?\n]{0,60}?\bniet (?:\w+ )?(?:beantwoord|bepal|zeggen|vinden|vaststell)",
+        r"^\W*(?:het )?spijt me\b",
+    ),
+    "Polish": (
+        r"\bnie wiem\b|\bbrak (?:\w+ )?(?:informacji|danych|odpowiedzi)\b"
+        r"|\bnie ma (?:\w+ )?(?:informacji|danych)\b",
+        r"\bnie (?:mogę|można|jestem w stanie|da się) (?:\w+ )?(?:odpowiedzieć|określić|ustalić"
+        r"|stwierdzić|znaleźć)\b",
+        r"\bniewystarczając\w+ (?:informacj|dan)|\bza mało (?:informacji|danych)\b"
+        r"|^\W*(?:przepraszam|przykro mi)\b",
+    ),
+    "Turkish": (
+        r"\bbilmiyorum\b|\b(?:yeterli )?bilgi (?:yok|bulunm|yer alm|verilm|mevcut değil)"
+        r"|\byeterli bilgi\w* (?:sahip değil)",
+        r"\b(?:cevapla|yanıtla|belirle|cevap ver|yanıt ver)\w*(?:yamıyor|yemiyor|emiyor|amıyor"
+        r"|yamam|yemem|emem)|^\W*üzgünüm\b",
+    ),
+    "Russian": (
+        r"\bне знаю\b|\bмне неизвестно\b",
+        r"\bне (?:могу|можем|удалось|удаётся|удается|представляется возможным) (?:\w+ )?"
+        r"(?:ответ|определ|найти|предостав|сказать|дать|установ)",
+        r"\b(?:невозможно|нельзя) (?:\w+ )?(?:ответ|определ|установ|сказать)",
+        r"\b(?:недостаточно|нет|отсутству\w+) (?:\w+ ){0,2}?(?:информаци|данных|сведени)",
+        r"\b(?:информаци\w|данные|сведения)\b[^.!?\n]{0,60}?\b(?:отсутству|не (?:упомина|указан"
+        r"|содерж|предоставл|привод))",
+        r"\b(?:документ|текст|контекст|источник|отрыв)\w*\b[^.!?\n]{0,40}?\bне (?:упомина|указ"
+        r"|содерж|говорит|сообща)",
+        r"^\W*(?:извините|простите)\b",
+    ),
+    "Chinese": (
+        r"(?:信息|資訊|资料|資料|数据)(?:不足|不够|不夠|缺失)",
+        r"[无無]法(?:回答|确定|確定|判断|判斷|得知|提供|给出|給出|找到|得出|从|從|根据|根據)|不能(?:回答|确定|確定)",
+        r"(?:我|我们|我們)?(?:并)?不(?:知道|清楚|了解|确定|確定)(?:答案|这|這|该|該|。|，|$)|[我](?:并)?不知道",
+        r"[没沒]有(?:足够|足夠|相关|相關|具体|具體|任何|提供|提及|提到|说明|說明|包含|找到|给出|給出)",
+        r"(?:文档|文檔|文件|文中|文章|资料|資料|上下文|段落)[^。！？\n]{0,20}?(?:未|并未|[没沒])(?:有)?(?:提|说|說|给|給|包|涉|找)",
+        r"^\W*(?:很|非常)?(?:抱歉|对不起|對不起)",
+    ),
+    "Japanese": (
+        r"(?:わか|分か|判)りません|わからない|分からない|知りません|存じません|不明です",
+        r"情報(?:が|は)?[^。\n]{0,12}?(?:不足|不十分|ありません|ない|含まれて|見つかり|足りま|記載されて(?:い)?ま?せん)",
+        r"(?:お答え|回答|判断|特定|確認|お応え|提供)(?:することが|することは|は|が)?(?:でき(?:ません|ない|かね)|いたしかね)|答えられ(?:ません|ない)",
+        r"(?:記載|言及|記述|説明)(?:が|は|も)?(?:されて)?(?:い)?(?:ありません|ません|ない|なく)|^\W*申し訳|^\W*すみません",
+    ),
+    "Korean": (
+        r"모르겠|알 수 (?:없|가 없)|정보가? ?(?:없|부족|충분하지|제공되지|포함되)",
+        r"(?:답변|대답|답)을? ?(?:드릴|할) 수 (?:없|가 없)",
+        r"(?:언급|명시|제공|기재)되(?:어 있)?지 않|^\W*죄송",
+    ),
+    "Arabic": (
+        r"لا (?:أعرف|أعلم|أدري)|لا (?:توجد|يوجد|تتوفر|تتوافر) (?:\w+ )?(?:معلومات|إجابة|بيانات)",
+        r"معلومات (?:\w+ )?غير كافية|لا (?:يمكنني|أستطيع|يمكن) (?:\w+ )?(?:الإجابة|تحديد|تقديم)"
+        r"|(?:النص|السياق|المستند|الوثيقة) لا (?:يذكر|يحتوي|يوفر|تذكر|تحتوي)|^\W*(?:عذرا|عذرًا|آسف"
+        r"|أعتذر)",
+    ),
+    "Hindi": (
+        r"नहीं पता|मुझे (?:इसकी )?जानकारी नहीं|(?:पर्याप्त|कोई) (?:\S+ )?जानकारी (?:\S+ )?नहीं"
+        r"|जानकारी (?:उपलब्ध|मौजूद|पर्याप्त) नहीं",
+        r"(?:उत्तर|जवाब) (?:\S+ )?नहीं (?:दे|दिया)|(?:उल्लेख|वर्णन) नहीं|^\W*(?:क्षमा करें|माफ़? ?कीजिए)",
+    ),
+}
+
+
+class RefusalCheck(NamedTuple):
+    """Whether an answer declines, which tier decided, and on what: the flag's or the language's name."""
+
+    declined: bool
+    tier: str
+    because: str = ""
+
+
+def refusal(response: Response) -> RefusalCheck:
+    """Decide whether a response declines to answer.
+
+    >>> refusal(Response("I’m sorry, but the documents don’t say."))
+    RefusalCheck(declined=True, tier='phrase', because='English')
+    >>> refusal(Response("Nobody knows.", metadata={"declined": False}))
+    RefusalCheck(declined=False, tier='flag', because='declined')
+    """
+    flagged = _flag(response)
+    if flagged is not None:
+        return flagged
+    if not response.text.strip():
+        return RefusalCheck(True, "empty")
+    text = " ".join(response.text[: 4 * WINDOW].split())[:WINDOW].lower().replace("’", "'").replace("ʼ", "'")
+    for language, phrases in _compiled().items():
+        if phrases.search(text):
+            return RefusalCheck(True, "phrase", language)
+    return RefusalCheck(False, "none")
+
+
+def _flag(response: Response) -> RefusalCheck | None:
+    found = {
+        name: place[name]
+        for place in (response.metadata, response.structured)
+        if isinstance(place, dict)
+        for name in FLAGS
+        if isinstance(place.get(name), bool)
+    }
+    for name, declined in found.items():
+        if declined:
+            return RefusalCheck(True, "flag", name)
+    return RefusalCheck(False, "flag", next(iter(found))) if found else None
+
+
+@cache
+def _compiled() -> dict[str, re.Pattern[str]]:
+    return {language: re.compile("|".join(phrases)) for language, phrases in _PHRASES.items()}
+
+
+# Whether an answer says that its documents are wrong.
+#
+# First a flag of the system's own: `factual_error`, `factual_errors` or `error_detected`, true or false, in
+# `response.structured` or `response.metadata`. Where there is none, phrases in thirteen languages, unless a
+# word of negation stands right before ("no factual errors", "没有事实性错误").
+#
+# How many such remarks the phrases miss is not known: no public answers carry that label. False alarms: none
+# in 750 answers to FinanceBench, 477 of MTRAG and 2,750 passages of RGB, whose documents are not called
+# wrong.
+
+ERROR_FLAGS = ("factual_error", "factual_errors", "error_detected")
+
+_WRONG_SOURCE = (
+    r"(?:documents?|passages?|contexts?|texts?|sources?|articles?|excerpts?|references?|information)"
+)
+_WRONG = r"(?:incorrect|inaccurate|wrong|mistaken|erroneous|false|in error|untrue|outdated or wrong)"
+
+_ERROR_PHRASES = (
+    # English
+    r"\bfactual(?:ly)? (?:errors?|mistakes?|inaccurac(?:y|ies)|incorrect|inaccurate|wrong|false)\b",
+    rf"\b(?:the|these|this|that|some|your|provided|given|retrieved) (?:\w+ ){{0,2}}?{_WRONG_SOURCE}\b"
+    rf"[^.,;!?\n]{{0,40}}?\b(?:is|are|was|were|be|seems?|appears?)(?: to be)? (?:\w+ly )?{_WRONG}\b",
+    rf"\b{_WRONG_SOURCE}\b[^.,;!?\n]{{0,30}}?\b(?:contains?|ha(?:s|ve)|includes?)(?: \w+){{0,2}}"
+    r" (?:errors?|mistakes?)\b",
+    # Chinese, Japanese, Korean
+    r"事[实實](?:性)?(?:的)?[错錯][误誤]|[与與]事[实實]不符|不符合事[实實]",
+    r"事実(?:誤認|と異な|に反)|事実(?:関係)?の?誤り",
+    r"사실(?:적|관계)? ?오류|사실과 (?:다르|다릅|맞지)",
+    # German, French, Spanish, Italian, Portuguese, Dutch
+    r"\b(?:sachliche|faktische|inhaltliche)[nr]? fehler|\b(?:sachlich|faktisch) (?:falsch|unrichtig)\b",
+    r"\berreurs? factuelles?\b|\berreurs? de fait\b|\bfactuellement (?:faux|fausse|incorrect|inexact)",
+    r"\berror(?:es)? (?:factual(?:es)?|fácticos?|de hecho)\b",
+    r"\berror[ei] (?:fattual[ei]|di fatto)\b",
+    r"\berros? (?:factua(?:l|is)|fatua(?:l|is)|de facto|de fato)\b",
+    r"\bfeitelijke (?:fouten|fout|onjuistheden|onjuistheid)\b|\bfeitelijk onjuist\b",
+    # Polish, Russian, Arabic
+    r"\bbłęd\w* (?:faktyczn|rzeczow)\w+|\bbłąd (?:faktyczny|rzeczowy)\b",
+    r"\bфактическ\w+ ошиб\w+|\bне соответству\w+ действительности\b",
+    r"(?:أخطاء|خطأ) (?:واقعية|واقعي|في الحقائق)",
+)
+_DENIED = re.compile(
+    r"(?:\b(?:no|not|any|without|free (?:of|from)|keine?[nr]?|ohne|nicht|sans|aucune?|sin"
+    r"|ning[uú]n\w*|no hay|sem|nenhum\w*|não|senza|nessun\w*|non|geen|zonder|niet|нет|без|bez|nie|żadn\w+)\b"
+    r"[\s\w']{0,20}|\bpas d(?:e |')|[没沒]有?|不存在|不包?含|[并並]?[无無]|未(?:发现|發現|包含|见|見)"
+    r"|لا (?:توجد|يوجد) (?:أي )?)[^。，,.;；]{0,8}\Z"
+)
+
+
+def flags_an_error(response: Response) -> bool:
+    """Return whether a response says that the documents are wrong.
+
+    >>> flags_an_error(Response("There are factual errors in the provided documents. It was 1911."))
+    True
+    >>> flags_an_error(Response("There are no factual errors in the provided documents."))
+    False
+    """
+    for place in (response.structured, response.metadata):
+        for name in ERROR_FLAGS if isinstance(place, dict) else ():
+            flag = place.get(name) if place else None
+            if isinstance(flag, bool):
+                return flag
+    text = " ".join(response.text.lower().replace("’", "'").split())
+    return any(
+        not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) for m in _phrases().finditer(text)
+    )
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    return re.compile("|".join(_ERROR_PHRASES))

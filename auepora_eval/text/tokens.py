@@ -1,0 +1,120 @@
+"""Texts to tokens: words in any script, SQuAD's normalisation, sacrebleu's 13a."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+
+from .porter import stem
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+# Scripts that are written without spaces: each character is a word. By number, since an editor may
+# replace a compatibility ideograph by its counterpart thousands of places away.
+_UNSPACED = (
+    ("\u3040", "\u30ff"),  # Hiragana, Katakana
+    ("\u3400", "\u4dbf"),  # CJK ideographs
+    ("\u4e00", "\u9fff"),
+    ("\uf900", "\ufaff"),
+    ("\U00020000", "\U0003ffff"),
+)
+_IDEOGRAPH = re.compile("[" + "".join(f"{first}-{last}" for first, last in _UNSPACED) + "]")
+_FIRST_PICTURE = "\u2600"  # from here on, symbols are pictures or Braille: words in their own way
+
+
+class _WordCharacters(dict[int, str]):
+    """For str.translate: letters, digits and marks stay, an ideograph stands alone, the rest is space."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        category = unicodedata.category(character)
+        if _IDEOGRAPH.match(character) or (category == "So" and character >= _FIRST_PICTURE):
+            kept = f" {character} "
+        elif character.isalnum() or category.startswith("M"):
+            kept = character
+        else:
+            kept = " "
+        self[code] = kept
+        return kept
+
+
+_WORD_CHARACTERS = _WordCharacters()
+# The same for ASCII, with capitals made small: bytes.translate needs no look-up by character.
+_ASCII_WORDS = bytes(ord(chr(n).lower()) if n < 128 and chr(n).isalnum() else 32 for n in range(256))
+
+
+def words(text: str, *, stemmed: bool = False) -> list[str]:
+    """Return the lower-case words of a text, as rouge-score cuts them; in scripts beyond ASCII too.
+
+    >>> words("The naïve cafés, 2 of them!")
+    ['the', 'naïve', 'cafés', '2', 'of', 'them']
+    >>> words("东京塔")
+    ['东', '京', '塔']
+    """
+    if text.isascii():
+        found = text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+    else:
+        found = unicodedata.normalize("NFC", text.lower()).translate(_WORD_CHARACTERS).split()
+    return [stemmed_word(word) for word in found] if stemmed else found
+
+
+def stemmed_word(word: str) -> str:
+    """Return the stem of a word, as rouge-score takes it: words of up to three letters are left alone.
+
+    So are words in other letters than English ones, which the stemmer does not know.
+    """
+    return stem(word) if len(word) > 3 and word.isascii() else word
+
+
+def squad_normalised(text: str) -> str:
+    """Lower case, without punctuation and English articles, single spaces: SQuAD's notion of equal."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def folded(text: str) -> str:
+    """Lower case, and single spaces; no spaces at all in a text with ideographs, where they mean nothing.
+
+    >>> folded(" North  Pier "), folded("东京 塔")
+    ('north pier', '东京塔')
+    """
+    return ("" if has_ideographs(text) else " ").join(text.lower().split())
+
+
+def has_ideographs(text: str) -> bool:
+    """Return whether a text holds characters of a script that is written without spaces."""
+    return not text.isascii() and _IDEOGRAPH.search(text) is not None
+
+
+_13A_SPLITS = (
+    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
+    (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
+    (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
+_13A_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+
+
+def tokens_13a(text: str) -> list[str]:
+    """Return the tokens of mteval-v13a, sacrebleu's default."""
+    return [token for word in words_13a(text) for token in tokens_of_word_13a(word)]
+
+
+def words_13a(text: str) -> list[str]:
+    """Return what 13a finds between spaces. None of its rules looks further, so each is cut by itself."""
+    text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
+    if "&" in text:
+        for old, new in _13A_ENTITIES:
+            text = text.replace(old, new)
+    return text.split()
+
+
+def tokens_of_word_13a(word: str) -> tuple[str, ...]:
+    """Return the tokens of a text without spaces."""
+    if word.isalnum():
+        return (word,)
+    word = f" {word} "
+    for pattern, replacement in _13A_SPLITS:
+        word = pattern.sub(replacement, word)
+    return tuple(word.split())

@@ -1,0 +1,368 @@
+"""The builder: what comes out, that the counts add up, and what it refuses."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.builder.build import BuildPlan, BuildResult, Sink, Source, TooLong, build_dataset
+from auepora_eval.errors import DataError, StorageError
+from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TASKS: list[dict[str, Any] | str] = [
+    a_raw_task("q1"),
+    "",
+    a_flat_task("q2", metadata={"document": "b.txt", "labels": {"scenario": "noise", "variant_of": "q1"}}),
+    a_raw_task("s1", "summaries"),
+    a_raw_task("c1", "citations"),
+    "not JSON",
+    a_raw_task("q1"),
+    a_raw_task("q3", expected_response=None),
+    a_raw_task("x", ""),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tasks(tmp_path / "offline_dataset.jsonl", TASKS)
+    return tmp_path
+
+
+def build(folder: Path, **settings: Any) -> BuildResult:
+    return build_dataset(BuildPlan.in_folder(folder, **settings), now=NOW, environment={})
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_build(folder: Path) -> None:
+    named: list[tuple[str, str]] = []
+    plan = BuildPlan.in_folder(folder)
+    result = build_dataset(
+        plan, on_skipped=lambda where, reason, what: named.append((where, reason)), now=NOW, environment={}
+    )
+    assert [record["task_id"] for record in records(folder / "qa_pairs.jsonl")] == ["q1", "q2"]
+    assert [record["task_id"] for record in records(folder / "summaries.jsonl")] == ["s1"]
+    assert named == [
+        ("offline_dataset.jsonl:6", "invalid_json"),
+        ("offline_dataset.jsonl:7", "duplicate_task_id"),
+        ("offline_dataset.jsonl:8", "missing_reference"),
+    ]
+    assert names(folder) == ["manifest.json", "offline_dataset.jsonl", "qa_pairs.jsonl", "summaries.jsonl"]
+    assert not result.unchanged
+
+
+def test_the_manifest_is_that_of_seed_000_and_more(folder: Path) -> None:
+    build(folder, version="v1.2")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    qa = (folder / "qa_pairs.jsonl").read_bytes()
+    source = (folder / "offline_dataset.jsonl").read_bytes()
+    seed = [
+        "version",
+        "generated_at_utc",
+        "source_offline_dataset",
+        "filters",
+        "splits",
+        "excluded_task_types",
+    ]
+    assert list(manifest)[:6] == seed
+    assert manifest["version"] == "v1.2"
+    assert manifest["generated_at_utc"] == "2026-01-02T03:04:05Z"
+    assert manifest["source_offline_dataset"] == "offline_dataset.jsonl"
+    assert manifest["filters"] == {}
+    assert manifest["splits"]["qa"] == {
+        "path": "qa_pairs.jsonl",
+        "count": 2,
+        "sha256": hashlib.sha256(qa).hexdigest(),
+        "bytes": len(qa),
+    }
+    assert manifest["excluded_task_types"] == {"citations": 1, "unknown": 1}
+    assert manifest["skipped"] == {"duplicate_task_id": 1, "invalid_json": 1, "missing_reference": 1}
+    assert manifest["source"]["sha256"] == hashlib.sha256(source).hexdigest()
+    assert manifest["source"]["count"] == 8
+    assert manifest["coverage"]["task_types"] == {"citations": 1, "qa": 2, "summaries": 1, "unknown": 1}
+    assert manifest["coverage"]["documents"] == {"a.txt": 2, "b.txt": 1}
+    assert manifest["coverage"]["labels"] == {"scenario=noise": 1}
+    assert manifest["build"]["parameters"] == {"splits": ["qa", "summaries"], "limit": None, "strict": False}
+
+
+def test_paths_in_the_manifest_are_from_where_it_lies(folder: Path) -> None:
+    outputs = {"qa": folder / "out" / "qa.jsonl", "summaries": folder / "out" / "deep" / "s.jsonl"}
+    build(folder, outputs=outputs, manifest=folder / "out" / "manifest.json")
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    assert manifest["source_offline_dataset"] == "../offline_dataset.jsonl"
+    assert [split["path"] for split in manifest["splits"].values()] == ["qa.jsonl", "deep/s.jsonl"]
+
+
+def test_a_split_of_citations_can_be_asked_for(folder: Path) -> None:
+    outputs = {name: folder / f"{name}.jsonl" for name in ("qa", "citations")}
+    result = build(folder, outputs=outputs)
+    assert [record["task_type"] for record in records(folder / "citations.jsonl")] == ["citations"]
+    assert result.manifest.excluded_task_types == {"summaries": 1, "unknown": 1}
+
+
+def test_the_limit_counts_records_not_lines(folder: Path) -> None:
+    manifest = build(folder, limit=2).manifest
+    assert manifest.records == manifest.source.count == 2
+    assert manifest.splits["qa"].count == 2  # the blank line between them is no record
+    assert manifest.filters == {"limit": 2}
+
+
+def test_rejects_are_kept_with_their_reasons(folder: Path) -> None:
+    build(folder, rejects=folder / "rejects.jsonl")
+    kept = records(folder / "rejects.jsonl")
+    assert [(entry["where"], entry["reason"]) for entry in kept] == [
+        ("offline_dataset.jsonl:6", "invalid_json"),
+        ("offline_dataset.jsonl:7", "duplicate_task_id"),
+        ("offline_dataset.jsonl:8", "missing_reference"),
+    ]
+    assert kept[0]["line"] == "not JSON"
+    assert kept[1]["record"] == a_raw_task("q1")
+
+
+def test_the_same_input_gives_the_same_bytes(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    write_tasks(other / "offline_dataset.jsonl", TASKS)
+    for place in (folder, other):
+        plan = BuildPlan.in_folder(place)
+        build_dataset(plan, environment={"SOURCE_DATE_EPOCH": "1735689600"})
+    for name in ("manifest.json", "qa_pairs.jsonl", "summaries.jsonl"):
+        assert (folder / name).read_bytes() == (other / name).read_bytes()
+    assert json.loads((folder / "manifest.json").read_text())["generated_at_utc"] == "2025-01-01T00:00:00Z"
+
+
+def test_gzip_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    content = "\ufeff" + "\r\n".join(json.dumps(a_raw_task(name)) for name in ("1", "2"))
+    source = tmp_path / "raw"
+    source.write_bytes(gzip.compress(content.encode("utf-8")))
+    assert build(tmp_path, source=source).manifest.splits["qa"].count == 2
+
+
+def test_a_version_that_is_there_is_built_again_only_to_the_same(folder: Path) -> None:
+    build(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert build(folder).unchanged
+    write_tasks(folder / "offline_dataset.jsonl", TASKS[:4])
+    with pytest.raises(StorageError, match="is of v1 already, with other content"):
+        build(folder)
+    with pytest.raises(StorageError, match="exists already"):
+        build(folder, version="v2")
+    for name in ("manifest.json", "qa_pairs.jsonl", "summaries.jsonl"):
+        assert (folder / name).read_bytes() == before[name]
+    assert build(folder, version="v2", force=True).manifest.version == "v2"
+    replaced = build(folder, version="v2", force=True, limit=1)
+    assert replaced.replaced is not None
+    assert replaced.manifest.splits["qa"].count == 1
+
+
+def test_a_split_that_was_edited_is_not_called_unchanged(folder: Path) -> None:
+    build(folder)
+    (folder / "qa_pairs.jsonl").write_text("{}\n")
+    with pytest.raises(StorageError, match="with other content"):
+        build(folder)
+
+
+def test_rejects_can_be_had_of_an_unchanged_build(folder: Path) -> None:
+    build(folder)
+    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
+    assert len(records(folder / "rejects.jsonl")) == 3
+    kept = (folder / "rejects.jsonl").read_bytes()
+    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
+    assert (folder / "rejects.jsonl").read_bytes() == kept
+    (folder / "rejects.jsonl").write_text("mine\n")
+    with pytest.raises(StorageError, match="exists already"):
+        build(folder, rejects=folder / "rejects.jsonl")
+    with pytest.raises(StorageError, match="exists already"):
+        build(folder / "new", source=folder / "offline_dataset.jsonl", rejects=folder / "rejects.jsonl")
+    assert (folder / "rejects.jsonl").read_text() == "mine\n"
+    assert not (folder / "new").exists()
+
+
+def test_no_record_is_lost_among_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = {**(Source.lines.__kwdefaults__ or {}), "max_line_bytes": 600_000}
+    monkeypatch.setattr(Source.lines, "__kwdefaults__", defaults)
+    good = json.dumps(a_raw_task("1")).encode()
+    long = b"x" * 900_000
+    source = tmp_path / "offline_dataset.jsonl"
+    source.write_bytes(good + b'\n{"task_id": "\xff"}\n' + long + b"\n" + good.replace(b'"1"', b'"2"', 1))
+    assert build(tmp_path, rejects=tmp_path / "rejects.jsonl").manifest.splits["qa"].count == 2
+    bad, too_long = records(tmp_path / "rejects.jsonl")
+    assert base64.b64decode(bad["line_base64"]) == b'{"task_id": "\xff"}'
+    assert too_long["reason"] == "line_too_long"
+    assert source.read_bytes()[too_long["offset"] :][: too_long["length"]] == long
+
+
+LINES = st.one_of(
+    st.builds(
+        lambda kind, name, answer: json.dumps(a_flat_task(name, kind, answer=answer)),
+        st.sampled_from(["qa", "summaries", "citations", "", "other"]),
+        st.sampled_from("abcdef"),
+        st.sampled_from(["yes", "", None]),
+    ),
+    st.sampled_from(["", " ", "{", "[]", "null", '{"task_type": "qa"}', '{"task_id": "1"}']),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(LINES, max_size=12), st.sampled_from([None, 1, 3]), st.booleans())
+def test_counts_add_up_on_any_input(lines: list[str], limit: int | None, ended: bool) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / "offline_dataset.jsonl"
+        source.write_text("\n".join(lines) + ("\n" if ended else ""))
+        read = [line for line in lines if line.strip()][:limit]
+        skipped: Counter[str] = Counter()
+        try:
+            plan = BuildPlan.in_folder(folder, limit=limit, rejects=folder / "rejects.jsonl")
+            result = build_dataset(plan, on_skipped=lambda where, reason, what: skipped.update([reason]))
+        except DataError:
+            assert [path.name for path in folder.iterdir()] == ["offline_dataset.jsonl"]
+            return
+        manifest = result.manifest
+        stored = json.loads((folder / "manifest.json").read_text())
+        assert manifest.records == len(read) == stored["source"]["count"]
+        assert manifest.skipped == dict(skipped) == stored["skipped"]
+        assert len(records(folder / "rejects.jsonl")) == skipped.total()
+        for split in stored["splits"].values():
+            assert len(records(folder / split["path"])) == split["count"]
+        counted = sum(split["count"] for split in stored["splits"].values())
+        assert counted + sum(stored["excluded_task_types"].values()) + skipped.total() == len(read)
+
+
+def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(tmp_path: Path) -> None:
+    source = tmp_path / "raw.jsonl"
+    source.write_bytes(b"a\n" + b"b" * 700_000 + b"\nc\n" + b"d" * 700_000)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as beside, closing(Source(source, beside)) as opened:
+        read = [
+            (number, line if isinstance(line, TooLong) else bytes(line))
+            for first, lines in opened.lines(max_line_bytes=1000)
+            for number, line in enumerate(lines, start=first)
+        ]
+    assert read == [(1, b"a"), (2, TooLong(2, 700_000)), (3, b"c"), (4, TooLong(700_005, 700_000))]
+
+
+def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
+    filler = "x" * 20_000
+    tasks = [
+        a_raw_task(str(n), "summaries" if n % 5 else "qa", metadata={"text": filler}) for n in range(1000)
+    ]
+    write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
+    plan = BuildPlan.in_folder(tmp_path)
+    manifest = build_dataset(plan).manifest
+    for path, facts in [
+        (plan.source, manifest.source),
+        *zip(plan.outputs.values(), manifest.splits.values(), strict=True),
+    ]:
+        content = path.read_bytes()
+        assert (facts.sha256, facts.bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+    assert manifest.splits["summaries"].count == 800
+
+
+def test_a_version_is_one_source_too(folder: Path) -> None:
+    """The splits and all counts are the same; the source is not."""
+    build(folder)
+    source = folder / "offline_dataset.jsonl"
+    source.write_bytes(source.read_bytes() + b"\n")
+    with pytest.raises(StorageError, match="is of v1 already, with other content"):
+        build(folder)
+
+
+def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    path = tmp_path / "split.jsonl"
+    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
+        sink = Sink(file, path, writing)
+        sink.add(b"one line")
+        sink.size += 3  # as if bytes had got lost on the way
+        with pytest.raises(StorageError, match=r"split.jsonl is not what was written to it"):
+            sink.sha256()
+
+
+@pytest.mark.parametrize("length", [0, 10, 1_999_998, 1_999_999, 2_000_000, 4_500_000])
+def test_lines_of_any_length_are_written_as_they_are(tmp_path: Path, length: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    path = tmp_path / "split.jsonl"
+    lines = [b"first", b"x" * length, b"", b"y" * 700_000, b"z" * length, b"last"] * 4
+    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
+        sink = Sink(file, path, writing)
+        for line in lines:
+            sink.add(line)
+        found = sink.sha256()
+    content = b"".join(line + b"\n" for line in lines)
+    assert path.read_bytes() == content
+    assert (found, sink.size, sink.count) == (hashlib.sha256(content).hexdigest(), len(content), 24)
+
+
+def test_a_split_that_is_no_longer_built_is_named(folder: Path) -> None:
+    outputs = {name: folder / f"{name}.jsonl" for name in ("qa", "citations")}
+    assert build(folder, outputs=outputs).left_behind == []
+    result = build(folder, outputs={"qa": folder / "qa.jsonl"}, version="v2", force=True)
+    assert result.left_behind == [folder / "citations.jsonl"]
+
+
+def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
+    def coverage(tasks: list[dict[str, Any]]) -> dict[str, Any]:
+        write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
+        build(tmp_path, force=True)
+        found: dict[str, Any] = json.loads((tmp_path / "manifest.json").read_text())["coverage"]
+        return found
+
+    def labelled(**labels: Any) -> list[dict[str, Any]]:
+        return [
+            a_flat_task(
+                f"t{n}",
+                metadata={
+                    "document": f"d{n}.txt",
+                    "labels": {"fake_answer": f"f{n}", "true_answer": f"t{n}", "none": None, **labels},
+                },
+            )
+            for n in range(3)
+        ]
+
+    some = coverage(labelled(noise_ratio=0.8, hard=True, topics=["a", "b", "a"], level=2))
+    assert some["labels"] == {
+        "hard=true": 3,
+        "level=2": 3,
+        "noise_ratio=0.8": 3,
+        "topics=a": 3,
+        "topics=b": 3,
+    }
+    assert some["not_counted"] == []
+    assert coverage(labelled(odd={"a": 1}))["not_counted"] == ["labels.odd"]
+    many = [
+        a_flat_task(f"t{n}", metadata={"document": f"d{n}", "labels": {"few": n % 101, "id": n}})
+        for n in range(12_000)
+    ]
+    forth, back = coverage(many), coverage(many[::-1])
+    assert forth == back
+    assert (len(forth["documents"]), len(forth["labels"])) == (12_000, 101)
+    assert forth["not_counted"] == ["labels.id"]
+
+
+def test_millions_of_names_do_not_fill_the_manifest(tmp_path: Path) -> None:
+    tasks = [a_flat_task(f"t{n}", f"type {n}", metadata={}) for n in range(10_050)]
+    write_tasks(tmp_path / "offline_dataset.jsonl", [a_flat_task("q"), *tasks])
+    manifest = build(tmp_path).manifest
+    assert len(manifest.excluded_task_types) == 10_001
+    assert manifest.excluded_task_types["(others)"] == 50
+    assert manifest.records == 10_051
+    assert manifest.coverage.task_types == {"qa": 1}
+    assert manifest.coverage.not_counted == ["task_types"]

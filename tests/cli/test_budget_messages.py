@@ -1,0 +1,85 @@
+"""Messages about budgets: the used amount and new limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+Said = pytest.CaptureFixture[str]
+
+
+SYSTEM = """
+from auepora_eval.core.types import Response, SystemOutputs
+class Told:
+    name = "told"
+    def run(self, sample, top_k=5):
+        return SystemOutputs([], Response("hello"), {}, {"input_tokens": 5.5, "output_tokens": 10})
+system = Told()
+"""
+MINE = ("--dataset", "d.jsonl", "--system", "mine.py:system", "--metrics", "exact_match", "--id", "x")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "hello"} for n in range(30))
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(SYSTEM, encoding="utf-8")
+    return tmp_path
+
+
+def test_stopped_run_reports_its_journal(here: Path, capsys: Said) -> None:
+    assert main(["run", "--out", "out", *MINE, "--budget-tokens", "20", "--json"]) == 1
+    said = capsys.readouterr()
+    assert "stopped: 31 tokens were used, of a budget of 20." in said.err
+    assert json.loads(said.out)["stopped"].startswith("31 tokens were used, of a budget of 20.")
+    assert main(["run", "--out", "out", "--resume", "x"]) == 1
+    said = capsys.readouterr()
+    assert "budget: 31 of 20 tokens were spent before" in said.err
+    assert "stopped: 31 tokens were used" in said.err
+
+
+def test_new_budget_counts_from_now(here: Path, capsys: Said) -> None:
+    assert main(["run", "--out", "out", *MINE, "--budget-calls", "9"]) == 1
+    capsys.readouterr()
+    assert main(["run", "--out", "out", "--resume", "x", "--budget-calls", "5"]) == 1
+    assert (
+        "budget: 5 calls from here on; 9 were spent before, under another budget\n" in capsys.readouterr().err
+    )
+    assert main(["run", "--out", "out", "--resume", "x"]) == 1
+    said = capsys.readouterr().err
+    assert "from here on" not in said
+    assert "budget: 5 of 5 calls were spent before" in said
+
+
+def test_changed_plan_budget_is_noted(here: Path, capsys: Said) -> None:
+    plan = "dataset: d.jsonl\nsystem: mine.py:system\nmetrics: [exact_match]\nbudget_calls: 5\nout: out\n"
+    (here / "p.config.yaml").write_text(plan, encoding="utf-8")
+    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
+    again = ["run", "--config", "p.config.yaml", "--resume", "x"]
+    assert main(again) == 1
+    assert main([*again, "--budget-calls", "9"]) == 1
+    assert "is that of the beginning" not in capsys.readouterr().err
+    assert main(again) == 1
+    said = capsys.readouterr().err
+    assert "budget: budget_calls in the plan (5) is the original one; " in said
+    assert "the run was given 9 since, which applies" in said
+
+
+def test_calls_in_progress_are_counted(here: Path, capsys: Said) -> None:
+    slow = "    def run(self, sample, top_k=5):\n        import time; time.sleep(0.02)\n"
+    text = SYSTEM.replace("    def run(self, sample, top_k=5):\n", slow)
+    (here / "mine.py").write_text(text, encoding="utf-8")
+    assert main(["run", "--out", "out", *MINE, "--budget-tokens", "20", "--concurrency", "8"]) == 1
+    told = re.search(r"stopped: ([\d.]+) tokens were used", capsys.readouterr().err)
+    assert main(["run", "--out", "out", "--resume", "x"]) == 1
+    kept = re.search(r"budget: ([\d.]+) of 20 tokens were spent before", capsys.readouterr().err)
+    assert told is not None
+    assert kept is not None
+    assert told[1] == kept[1]
+    assert float(kept[1]) > 46.5, "no more than three calls were made"

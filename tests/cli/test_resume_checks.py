@@ -1,0 +1,265 @@
+"""auepora run --resume compares a run with its stored settings, finished or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import RunStoppedError, StorageError
+from auepora_eval.execution.local import ThreadExecutor
+from auepora_eval.execution.systems import load_system
+from auepora_eval.io.loader import load_dataset
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.journal.identity import check_same_identity
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+
+SIZE = 8
+Said = pytest.CaptureFixture[str]
+PLAIN = "def answer(query):\n    return 'hello'\n"
+MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
+
+
+def lines(size: int) -> str:
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "hello"} for n in range(size))
+    return "".join(json.dumps(line) + "\n" for line in made)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (tmp_path / "more.jsonl").write_text(lines(SIZE + 2), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(PLAIN, encoding="utf-8")
+    (tmp_path / "other.py").write_text(PLAIN.replace("hello", "no"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    return main(["run", "--out", "out", *words])
+
+
+def stored() -> EvaluationResultsStorage:
+    return EvaluationResultsStorage("out")
+
+
+DIFFERENT = [
+    pytest.param(["--metrics", "bleu"], "metrics was exact_match, now it is bleu", id="metrics"),
+    pytest.param(["--top-k", "9"], "top_k was 5, now it is 9", id="top_k"),
+    pytest.param(["--seed", "3"], "seed was 0, now it is 3", id="seed"),
+    pytest.param(["--dataset", "more.jsonl"], "the dataset was 'd', 8 samples, now it is 'more'", id="data"),
+    pytest.param(["--limit", "4"], "now it is 'd', 4 samples", id="limit"),
+    pytest.param(
+        ["--system", "other.py:answer"], "system was 'mine.py:answer', now it is 'other.py:answer'", id="file"
+    ),
+    pytest.param(["--config", "p.config.yaml"], "top_k was 5, now it is 7", id="plan"),
+]
+
+
+@pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "unfinished"])
+@pytest.mark.parametrize(("words", "told"), DIFFERENT)
+def test_changed_settings_are_rejected(
+    here: Path, capsys: Said, is_finished: bool, words: list[str], told: str
+) -> None:
+    (here / "p.config.yaml").write_text("top_k: 7\n", encoding="utf-8")
+    code = run(*MINE, "--id", "x", *([] if is_finished else ["--budget-calls", "3"]))
+    assert code == (0 if is_finished else 1)
+    before = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
+    capsys.readouterr()
+    assert run("--resume", "x", *words, *([] if is_finished else ["--budget-calls", "9"])) == 4
+    said = capsys.readouterr().err
+    assert told in said
+    assert "is finished" not in said
+    assert {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()} == before
+
+
+def test_unchanged_finished_run_stays_finished(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--id", "x") == 0
+    for words in ([], MINE, ["--concurrency", "4"], ["--metrics", "exact_match"]):
+        capsys.readouterr()
+        assert run("--resume", "x", *words) == 0, words
+        assert "Run 'x' is already complete; nothing to resume." in capsys.readouterr().err
+    # The dataset need not be there, unless something is to be compared.
+    (here / "d.jsonl").unlink()
+    assert run("--resume", "x") == 0
+
+
+def test_changed_program_of_a_finished_run_is_noted(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--id", "x") == 0
+    (here / "mine.py").write_text(PLAIN + "# another\n", encoding="utf-8")
+    capsys.readouterr()
+    assert run("--resume", "x", "--system", "mine.py:answer") == 0
+    assert "was changed after this run, whose results are older" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["./mine.py:answer", "sub/../mine.py:answer", "{here}/mine.py:answer"])
+def test_other_spelling_of_a_path_is_accepted(here: Path, capsys: Said, name: str) -> None:
+    (here / "sub").mkdir()
+    assert run(*MINE, "--id", "x", "--budget-calls", "3") == 1
+    (here / "mine.py").write_text(PLAIN + "# mended\n", encoding="utf-8")
+    assert run("--resume", "x", "--system", name.format(here=here), "--budget-calls", "9") == 0
+    assert "The file of the system was changed" in capsys.readouterr().err
+
+
+def test_moved_file_is_accepted(here: Path) -> None:
+    assert run(*MINE, "--id", "x", "--budget-calls", "3") == 1
+    (here / "mine.py").rename(here / "yours.py")
+    assert run("--resume", "x", "--system", "yours.py:answer", "--budget-calls", "9") == 0
+
+
+def test_other_function_of_the_same_file_is_rejected(here: Path, capsys: Said) -> None:
+    (here / "mine.py").write_text("class Yes:\n    name = 'y'\n    def run(self, sample, top_k=5):\n"
+                                  "        return 'hello'\none = Yes()\ntwo = Yes()\n")  # fmt: skip
+    words = ("--dataset", "d.jsonl", "--metrics", "exact_match", "--budget-calls", "3")
+    assert run(*words, "--system", "mine.py:one", "--id", "x") == 1
+    assert run("--resume", "x", "--system", "mine.py:two", "--budget-calls", "9") == 4
+    assert "system was 'mine.py:one', now it is 'mine.py:two'" in capsys.readouterr().err
+
+
+def test_finished_run_keeps_its_exit_code(here: Path, capsys: Said) -> None:
+    (here / "mine.py").write_text(
+        "def answer(query):\n    if query in ('q 1', 'q 2'):\n        raise LookupError('no')\n"
+        "    return 'hello'\n",
+        encoding="utf-8",
+    )
+    assert run(*MINE, "--id", "x") == 3
+    capsys.readouterr()
+    assert run("--resume", "x") == 3
+    said = capsys.readouterr().err
+    assert "2 failures would happen again" in said
+    assert "coverage 75.0%, less than the 99.0% asked for" in said
+    assert run("--resume", "x", "--json") == 3
+    assert run("--resume", "x", "--min-coverage", "0.5") == 0
+    assert run(*MINE, "--id", "y", "--min-coverage", "0.7") == 0
+    assert run("--resume", "y") == 0
+    assert run("--resume", "y", "--min-coverage", "0.9") == 3
+
+
+def test_plan_names_folder_and_id_of_the_run(here: Path, capsys: Said) -> None:
+    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\nbudget_calls: 3\nout: there\n"
+    (here / "p.config.yaml").write_text(plan, encoding="utf-8")
+    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
+    capsys.readouterr()
+    assert main(["run", "--config", "p.config.yaml", "--resume", "x", "--budget-calls", "4"]) == 1
+    assert "resuming: 3 of 8 samples" in capsys.readouterr().err
+    (here / "p.config.yaml").write_text(f"{plan}id: x\n", encoding="utf-8")
+    assert main(["run", "--config", "p.config.yaml", "--resume", "--budget-calls", "9"]) == 0
+    assert (here / "there" / "x.results.json").is_file()
+
+
+def test_budget_of_a_plan_is_restored(here: Path, capsys: Said) -> None:
+    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\nbudget_calls: {}\nout: there\n"
+    (here / "p.config.yaml").write_text(plan.format(3), encoding="utf-8")
+    again = ["run", "--config", "p.config.yaml", "--resume", "x"]
+    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
+    for _ in range(2):
+        capsys.readouterr()
+        assert main(again) == 1
+        assert "budget: 3 of 3 calls were spent before" in capsys.readouterr().err
+    assert EvaluationResultsStorage("there").state("x").answered == 3
+    # A plan that was changed since counts from here, once.
+    (here / "p.config.yaml").write_text(plan.format(2), encoding="utf-8")
+    assert main(again) == 1
+    assert main(again) == 1
+    assert EvaluationResultsStorage("there").state("x").answered == 5
+    # So does another number on the line; the number that the run has already is no other one.
+    assert main([*again, "--budget-calls", "1"]) == 1
+    assert main([*again, "--budget-calls", "1"]) == 1
+    assert EvaluationResultsStorage("there").state("x").answered == 6
+    said = capsys.readouterr().err
+    assert "The budget is used up: resume with another number for --budget-calls." in said
+    assert main([*again, "--budget-calls", "9"]) == 0
+
+
+def started_in_python(here: Path) -> None:
+    plan = EvaluationPlan(parse_metrics("exact_match"))
+    evaluator = AueporaEvaluator(
+        load_system("mine.py:answer"),
+        plan,
+        policy=CallPolicy(max_calls=3),
+        executor=ThreadExecutor(concurrency=2),
+    )
+    with pytest.raises(RunStoppedError):
+        evaluator.run(load_dataset("d.jsonl"), evaluation_id="x", storage=stored())
+
+
+def test_python_run_names_what_it_needs(here: Path, capsys: Said) -> None:
+    started_in_python(here)
+    assert run("--resume", "x") == 2
+    said = capsys.readouterr().err
+    assert "x was started in Python, and its header does not name the dataset." in said
+    assert "resume=True" in said
+    assert "--dataset FILE --system MODULE:ATTR" in said
+    assert run("--resume", "x", "--dataset", "d.jsonl", "--system", "mine.py:answer") == 1
+    said = capsys.readouterr().err
+    assert "budget: 3 of 3 calls were spent before" in said
+    assert "resume: auepora run --resume x --out out --dataset d.jsonl --system mine.py:answer\n" in said
+    words = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--budget-calls", "9")
+    assert run("--resume", "x", *words) == 0
+    assert stored().load_results("x")["configuration"]["executor"] == "threads"
+
+
+def test_custom_executor_is_not_required(here: Path) -> None:
+    started_in_python(here)
+    header = here / "out" / "x.run" / "header.json"
+    told = json.loads(header.read_text())
+    told["configuration"]["executor"] = "MyExecutor"
+    header.write_text(json.dumps(told))
+    words = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--budget-calls", "9")
+    assert run("--resume", "x", *words) == 0
+
+
+STOP = ("--stop-when", "clear", "--min", "exact_match=0.5", "--min", "token_f1=0.5")
+
+
+def test_differences_are_listed_completely(here: Path, capsys: Said) -> None:
+    words = (*MINE[:-1], "exact_match,token_f1", *STOP, "--budget-calls", "2", "--id", "x")
+    assert run(*words, "--alpha", "0.05") == 1
+    capsys.readouterr()
+    assert run("--resume", "x", "--alpha", "0.01", "--budget-calls", "9") == 4
+    assert "stop_when: alpha was 0.05, now it is 0.01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((*MINE, "--retry-failed"), "--retry-failed needs a run to resume: add --resume ID."),
+        (("--resume", "x", "--id", "y"), "--id y contradicts --resume x: leave one of them out."),
+        (("--resume",), "--resume needs a run id: --resume ID. Unfinished: a, b."),
+    ],
+    ids=["retry", "two ids", "no id"],
+)
+def test_conflicting_arguments_are_rejected(
+    here: Path, capsys: Said, words: tuple[str, ...], told: str
+) -> None:
+    for name in "ab":
+        assert run(*MINE, "--budget-calls", "3", "--id", name) == 1
+    capsys.readouterr()
+    assert run(*words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_resume_and_id_may_be_equal(here: Path) -> None:
+    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
+    assert run("--resume", "x", "--id", "x", "--budget-calls", "9") == 0
+    assert run("--resume", "--id", "x") == 0
+
+
+@pytest.mark.parametrize("name", ["far/away.py", "far/away/__init__.py"])
+def test_module_is_loaded_from_the_original_folder(tmp_path: Path, name: str) -> None:
+    for place in ("w", "v"):
+        (tmp_path / place / name).parent.mkdir(parents=True)
+        (tmp_path / place / name).write_text(PLAIN, encoding="utf-8")
+    module = {"named": "far.away:answer", "begun_in": str(tmp_path / "w"), "program_sha256": "a"}
+    file = {"named": f"w/{name}:answer", "begun_in": str(tmp_path), "program_sha256": "b"}
+    check_same_identity(module, file, tmp_path)
+    check_same_identity(file, module, tmp_path)
+    check_same_identity(module, {**file, "named": f"{tmp_path}/w/{name}:answer"}, tmp_path)
+    for other in ({"named": f"v/{name}:answer"}, {"named": f"w/{name}:other"}):
+        with pytest.raises(StorageError, match=r"system was 'far\.away:answer'"):
+            check_same_identity(module, {**file, **other}, tmp_path)

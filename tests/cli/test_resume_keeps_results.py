@@ -1,0 +1,323 @@
+"""Resume keeps old results until new ones are complete, and survives a changed journal and lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.runs.journal.journal import HEADER, JOURNAL
+from auepora_eval.runs.journal.lock import RunLock
+from auepora_eval.runs.store.state import RunState
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.servers import ChatServer, chat_server
+
+SIZE = 8
+Said = pytest.CaptureFixture[str]
+SLOW = """
+import time
+def answer(query):
+    time.sleep(0.05)
+    return 'hello'
+"""
+PLAIN = "def answer(query):\n    return 'hello'\n"
+MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
+
+
+def lines(size: int, answer: str = "hello") -> str:
+    made = ({"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": answer} for n in range(size))
+    return "".join(json.dumps(line) + "\n" for line in made)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(PLAIN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    return main(["run", "--out", "out", *words])
+
+
+def on(server: ChatServer) -> tuple[str, ...]:
+    return ("--dataset", "d.jsonl", "--system", f"openai:{server.url}#m", "--metrics", "exact_match")
+
+
+def stored() -> EvaluationResultsStorage:
+    return EvaluationResultsStorage("out")
+
+
+def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Said) -> None:
+    # Three of eight fail; the first time that the run is gone on with, one of them is mended; then none.
+    answers = ["ok"] * 5 + ["503"] * 3 + ["ok"] + ["503"] * 5 + ["ok"]
+    with chat_server(answers) as server:
+        assert run(*on(server), "--retries", "0", "--id", "x") == 3
+        before = (here / "out" / "x.results.json").read_bytes()
+        outputs = stored().load_run("x").outputs
+        capsys.readouterr()
+        assert run("--resume", "x", "--breaker", "1") == 1
+        said = capsys.readouterr().err
+        assert f"kept: {SIZE} outputs" in said
+        assert "The results of x stay until there are new ones." in said
+        assert "resume: auepora run --resume x --out out" in said
+        assert (here / "out" / "x.results.json").read_bytes() == before
+        assert stored().load_run("x").outputs == outputs  # also the one that is mended by now
+        for words in (["show", "x"], ["list"], ["verify", "x"], ["rescore", "x", "--metrics", "token_f1"]):
+            assert main([*words, "--out", "out"]) in (0, 3), words
+        capsys.readouterr()
+        assert run("--resume", "x", "--breaker", "9") == 3
+        assert "2 of them failed and are retried" in capsys.readouterr().err
+        assert stored().load_tally("x").failed == 2
+        assert stored().load_run("x").outputs != outputs
+        assert run("--resume", "x") == 3
+        assert run("--resume", "x") == 0
+    assert stored().load_tally("x").failed == 0
+    assert main(["verify", "x", "--out", "out"]) == 0
+
+
+def test_outdated_results_are_rebuilt(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    with chat_server(["503"] * 3 + ["ok"]) as server:
+        assert run(*on(server), "--retries", "0", "--id", "x") == 3
+
+        def no_room(*paths: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as full:  # all is answered, and then the results cannot be written
+            full.setattr(Path, "replace", no_room)
+            assert run("--resume", "x") == 4
+        assert stored().load_tally("x").failed == 3
+        assert [output.error is None for output in stored().load_run("x").outputs].count(False) == 3
+        asked = len(server.requests)
+        capsys.readouterr()
+        assert run("--resume", "x") == 0
+        assert len(server.requests) == asked
+    assert stored().load_tally("x").failed == 0
+    assert main(["verify", "x", "--out", "out"]) == 0
+    assert run("--resume", "x") == 0
+    assert "nothing to resume" in capsys.readouterr().err
+
+
+FLAKY = """
+import os
+def answer(query):
+    if query in os.environ.get('FAILS', ''):
+        raise TimeoutError('late')
+    return 'hello'
+"""
+KILLED_AT_A_RENAME = """
+import os, signal, sys
+from pathlib import Path
+import auepora_eval.runs.store.state as writer
+import auepora_eval.runs.store.state as state
+real, left = Path.replace, [int(sys.argv[1])]
+def replace(self, target):
+    left[0] -= 1
+    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
+    return real(self, target)
+Path.replace = replace
+state.RunState.writer.__wrapped__.__kwdefaults__['rows_in_the_json'] = 3
+from auepora_eval.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def killed_at(moment: int, folder: Path, *words: str, fails: str = "") -> int:
+    """The exit code of a run in a folder that is killed at its so manieth rename."""
+    return subprocess.run(
+        [sys.executable, "-c", KILLED_AT_A_RENAME, str(moment), "run", "--out", "out", *words],
+        cwd=folder,
+        env=os.environ | {"FAILS": fails},
+        capture_output=True,
+        check=False,
+    ).returncode
+
+
+@pytest.fixture(scope="module")
+def with_two_failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of which two samples have failed."""
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("two_failed")
+    (folder / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (folder / "flaky.py").write_text(FLAKY, encoding="utf-8")
+    words = ("--dataset", "d.jsonl", "--system", "flaky.py:answer", "--metrics", "exact_match", "--id", "x")
+    assert killed_at(99, folder, *words, fails="q 1, q 2") == 3
+    assert (folder / "out" / "x.queries.parquet").exists()
+    return folder
+
+
+@pytest.mark.parametrize("moment", range(1, 8))
+def test_kill_during_replacement_leaves_old_or_new_results(
+    with_two_failed: Path, here: Path, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed at each rename: samples, rows (in a file of their own) and results; what is there is whole."""
+    shutil.copytree(with_two_failed, here, dirs_exist_ok=True)
+    code = killed_at(moment, here, "--resume", "x")
+    failed = stored().load_tally("x").failed
+    assert failed in ((2,) if code else (0,)), code
+    assert code in (0, -signal.SIGKILL)
+    assert [output.error is None for output in stored().load_run("x").outputs].count(False) == failed
+    assert main(["verify", "x", "--out", "out"]) == 0
+    writer: Any = RunState.writer
+    monkeypatch.setitem(writer.__wrapped__.__kwdefaults__, "rows_in_the_json", 3)
+    assert run("--resume", "x") == 0
+    assert (here / "out" / "x.queries.parquet").exists()
+    assert stored().load_tally("x").failed == 0
+    assert main(["verify", "x", "--out", "out"]) == 0
+    left = [path.name for path in (here / "out").rglob("*") if path.name.endswith(".tmp")]
+    assert not [*left, *(here / "out").glob("x.run/before-*")]
+
+
+def test_run_in_use_is_an_error_first(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
+    capsys.readouterr()
+    with RunLock(here / "out" / "x.run"):
+        assert run("--resume", "x", "--budget-calls", "9") == 4
+    [line] = capsys.readouterr().err.splitlines()
+    assert "is being written by process" in line
+
+
+def under_way(here: Path, change: Callable[[Path], None], size: int = 60) -> tuple[int, str, float]:
+    """A run under which something is changed: its exit code, what it said, and seconds until it ended."""
+    (here / "d.jsonl").write_text(lines(size), encoding="utf-8")
+    (here / "mine.py").write_text(SLOW, encoding="utf-8")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "auepora_eval", "run", "--out", "out", "--id", "x", *MINE],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    folder, end = here / "out" / "x.run", time.monotonic() + 60
+    while time.monotonic() < end and not (folder / JOURNAL).exists():
+        time.sleep(0.01)
+    while time.monotonic() < end and (folder / JOURNAL).read_bytes().count(b"\n") < 5:
+        time.sleep(0.01)
+    change(folder)
+    clock = time.monotonic()
+    said = running.communicate(timeout=120)[1]
+    return running.returncode, said, time.monotonic() - clock
+
+
+def test_removed_header_does_not_stop_a_run(here: Path) -> None:
+    code, _, _ = under_way(here, lambda folder: (folder / HEADER).unlink(), 20)
+    assert code == 0
+    assert stored().load_tally("x").failed == 0
+
+
+def test_removed_lock_stops_a_run(here: Path, capsys: Said) -> None:
+    code, said, seconds = under_way(here, lambda folder: (folder / "lock").unlink(), 600)
+    assert code == 4
+    assert seconds < 10  # not after all of the 30 seconds
+    assert "somebody removed it. It stops, so that two do not write to one run." in said
+    assert run("--resume", "x", "--limit", "600", "--executor", "threads", "--concurrency", "32") == 0
+    assert stored().load_tally("x").failed == 0
+
+
+def test_second_process_does_not_damage_outputs(here: Path) -> None:
+    def second(folder: Path) -> None:
+        (folder / "lock").unlink()
+        with RunLock(folder):
+            before = (folder / JOURNAL).read_bytes()
+            time.sleep(1)
+            assert (folder / JOURNAL).read_bytes().startswith(before)
+            assert len((folder / JOURNAL).read_bytes()) - len(before) < 500  # one line at the most
+
+    code, said, _ = under_way(here, second, 600)
+    assert code == 4
+    assert f"process {os.getpid()} on" in said or "somebody removed it" in said
+
+
+def test_line_damaged_during_a_run_is_not_stored(here: Path, capsys: Said) -> None:
+    def damage(folder: Path) -> None:
+        with (folder / JOURNAL).open("r+b") as file:
+            file.readline()
+            file.seek(20, os.SEEK_CUR)
+            file.write(b"XXXX")
+
+    code, said, _ = under_way(here, damage, 20)
+    assert code == 4
+    assert "was damaged during the run: line 2 (byte " in said
+    assert "resume: auepora run --resume x --out out" in said
+    assert not stored().state("x").has_results
+    assert run("--resume", "x") == 0
+    assert "1 line is damaged" in capsys.readouterr().err
+    assert stored().load_tally("x").failed == 0
+
+
+def test_a_run_without_a_header_cannot_be_resumed(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
+    (here / "out" / "x.run" / HEADER).unlink()
+    capsys.readouterr()
+    assert run("--resume", "x") == 4
+    assert (
+        "header.json is missing, so the system and dataset of this run are unknown" in capsys.readouterr().err
+    )
+
+
+def test_budget_of_a_resume_is_stored(here: Path, capsys: Said) -> None:
+    (here / "d.jsonl").write_text(lines(30), encoding="utf-8")
+    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
+    assert run("--resume", "x", "--budget-calls", "10", "--max-failures", "5") == 1
+    capsys.readouterr()
+    assert run("--resume", "x") == 1
+    said = capsys.readouterr().err
+    assert "budget: 10 of 10 calls were spent before" in said
+    assert "the budget of 10 calls is used up" in said
+    # One that was given and not used up counts on.
+    (here / "mine.py").write_text("def answer(query):\n    raise KeyboardInterrupt\n", encoding="utf-8")
+    assert run("--resume", "x", "--budget-calls", "12") == 130
+    (here / "mine.py").write_text(PLAIN, encoding="utf-8")
+    capsys.readouterr()
+    assert run("--resume", "x") == 1
+    said = capsys.readouterr().err
+    assert "of 12 calls were spent before" in said
+    assert stored().state("x").answered in (24, 25)
+    assert run("--resume", "x", "--budget-calls", "100") == 0
+
+
+def test_lowered_budget_reports_the_used_amount(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
+    header = here / "out" / "x.run" / HEADER
+    told = json.loads(header.read_text())
+    told["configuration"]["budget_calls"] = 2
+    header.write_text(json.dumps(told))
+    capsys.readouterr()
+    assert run("--resume", "x") == 1
+    assert "the budget of 2 calls is used up (5 were made)" in capsys.readouterr().err
+
+
+def test_first_difference_of_a_dataset_is_shown(here: Path, capsys: Said) -> None:
+    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
+    changed = lines(SIZE).splitlines(keepends=True)
+    changed[5] = changed[5].replace("q 5", "q five")
+    (here / "d.jsonl").write_text("".join(changed), encoding="utf-8")
+    capsys.readouterr()
+    assert run("--resume", "x", "--budget-calls", "9") == 4
+    said = capsys.readouterr().err
+    assert "the samples of the dataset were changed (sha256 was" in said
+
+
+def test_changed_prompt_or_request_is_described(here: Path, capsys: Said) -> None:
+    (here / "mine.md").write_text("# system\nAnswer.\n# user\nSay {{material}}\n", encoding="utf-8")
+    with chat_server() as server:
+        plan = f"dataset: d.jsonl\nsystem: openai:{server.url}#m\nmetrics: [exact_match]\nprompt: mine.md\n"
+        (here / "p.config.yaml").write_text(f"{plan}request:\n  temperature: 0\n", encoding="utf-8")
+        assert run("--config", "p.config.yaml", "--budget-calls", "3", "--id", "x") == 1
+        (here / "p.config.yaml").write_text(f"{plan}request:\n  temperature: 1\n", encoding="utf-8")
+        capsys.readouterr()
+        assert run("--resume", "x", "--config", "p.config.yaml", "--budget-calls", "9") == 4
+        assert "request was {'temperature': 0}, now it is {'temperature': 1}" in capsys.readouterr().err
+        (here / "mine.md").write_text("# system\nAnswer.\n# user\nTell {{material}}\n", encoding="utf-8")
+        assert run("--resume", "x", "--budget-calls", "9") == 4
+        assert "the text of the prompt ('mine.md') was changed (prompt_sha256 was" in capsys.readouterr().err

@@ -1,0 +1,115 @@
+"""SIGHUP during a run keeps finished outputs, and the log records it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.interrupts import HANG_UP, StopNow, finishing_first
+
+SYSTEM = "import time\ndef system(query):\n    time.sleep(0.03)\n    return 'answer'\n"
+WORDS = (
+    "run",
+    "--dataset",
+    "d.jsonl",
+    "--system",
+    "s.py:system",
+    "--metrics",
+    "exact_match",
+    "--out",
+    "runs",
+)
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "s.py").write_text(SYSTEM, encoding="utf-8")
+    lines = [f'{{"sample_id": "{n}", "query": "{n}", "reference_answer": "answer"}}\n' for n in range(2000)]
+    (tmp_path / "d.jsonl").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_sighup_stops_a_run(here: Path) -> None:
+    keyboard, screen = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "auepora_eval", *WORDS, "--id", "x"],
+        cwd=here,
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - pytest may run by nohup
+    )
+    os.close(screen)
+    journal = here / "runs" / "x.run" / "journal.jsonl"
+    for _ in range(600):
+        if journal.exists() and b'"output"' in journal.read_bytes():
+            break
+        time.sleep(0.05)
+    os.close(keyboard)  # from here on every word to the terminal is an error
+    for _ in range(2):  # the shell and the system both tell
+        running.send_signal(signal.SIGHUP)
+        time.sleep(0.05)
+    assert running.wait(30) == 128 + signal.SIGHUP
+    log = (here / "runs" / "x.run" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["event"] for line in log] == ["run.started", "run.interrupted"]
+    assert 0 < journal.read_bytes().count(b'"type":"output"') < 2000
+
+
+def test_second_sighup_is_ignored(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.signal(HANG_UP, signal.SIG_DFL)
+    asked: list[str] = []
+    try:
+        with finishing_first(lambda: asked.append("stop")) as signalled:
+            signal.raise_signal(HANG_UP)
+            signal.raise_signal(HANG_UP)
+            assert not signalled.is_now
+            assert signalled.exit_code == 129
+            with pytest.raises(StopNow):
+                signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(HANG_UP)  # which may also come when the run is over
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
+    finally:
+        signal.signal(HANG_UP, before)
+    assert asked == ["stop"]
+
+
+def test_nohup_ignores_sighup() -> None:
+    before = signal.signal(HANG_UP, signal.SIG_IGN)
+    try:
+        with finishing_first(lambda: None) as signalled:
+            signal.raise_signal(HANG_UP)
+            assert signal.getsignal(HANG_UP) is signal.SIG_IGN
+        assert signalled.number == 0
+    finally:
+        signal.signal(HANG_UP, before)
+
+
+def test_print_to_a_closed_terminal_does_not_fail_a_sample(here: Path) -> None:
+    (here / "s.py").write_text("def system(query):\n    print('said', query)\n    return 'answer'\n")
+    few = (here / "d.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[:20]
+    (here / "d.jsonl").write_text("".join(few), encoding="utf-8")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [*WORDS, "--id", "x", "--executor", "processes", "--concurrency", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "auepora_eval", *words],
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == 0
+    assert b"20/20" in done.stdout

@@ -1,0 +1,124 @@
+"""Spans of a stored run can be written or sent afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from tests.servers import chat_server
+
+SYSTEM = """
+from pathlib import Path
+
+def answers(query):
+    with Path("asked").open("a") as file:
+        file.write(query + "\\n")
+    return "a"
+"""
+RUN = (
+    "run",
+    "--dataset",
+    "d.jsonl",
+    "--system",
+    "calm.py:answers",
+    "--metrics",
+    "exact_match",
+    "--out",
+    "out",
+)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = [{"sample_id": f"s{n}", "query": f"q{n}", "reference_answer": "a"} for n in range(3)]
+    Path("d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    Path("calm.py").write_text(SYSTEM, encoding="utf-8")
+    return tmp_path
+
+
+def spans(path: str) -> int:
+    documents = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    return sum(len(s["spans"]) for d in documents for r in d["resourceSpans"] for s in r["scopeSpans"])
+
+
+def test_the_spans_of_a_stored_run_can_be_written(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "--id", "r", "--spans", "first.jsonl"]) == 0
+    assert spans("first.jsonl") == 3 + 2
+    capsys.readouterr()
+    assert main(["show", "r", "--out", "out", "--spans", "later.jsonl"]) == 0
+    said = capsys.readouterr()
+    assert "exact_match" in said.out
+    assert "spans: 5 in later.jsonl" in said.err
+    assert spans("later.jsonl") == 5
+    assert main(["show", "r", "--out", "out", "--spans", "later.jsonl"]) == 4
+    assert main(["show", "r", "--out", "out", "--spans", "later.jsonl", "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["evaluation_id"] == "r"
+
+
+def test_resume_of_a_finished_run_writes_spans_without_calls(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*RUN, "--id", "r"]) == 0
+    assert main(["run", "--resume", "r", "--out", "out", "--spans", "later.jsonl", "--spans-content"]) == 0
+    said = capsys.readouterr().err
+    assert "nothing to resume" in said
+    assert "spans: 5 in later.jsonl" in said
+    assert "gen_ai.input.messages" in Path("later.jsonl").read_text(encoding="utf-8")
+    assert Path("asked").read_text(encoding="utf-8").splitlines() == ["q0", "q1", "q2"]
+
+
+@pytest.mark.parametrize("command", ["run", "score"])
+def test_unreachable_endpoint_shows_the_command_to_send_spans_later(
+    command: str, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    if command == "score":
+        Path("p.jsonl").write_text(
+            "".join(f'{{"sample_id": "s{n}", "answer": "a"}}\n' for n in range(3)), encoding="utf-8"
+        )
+        words = ["score", "--dataset", "d.jsonl", "--outputs", "p.jsonl", "--out", "out"]
+        words += ["--metrics", "exact_match"]
+    else:
+        words = [*RUN]
+    assert main([*words, "--id", "r", "--otel", "--spans", "s.jsonl"]) == 2
+    said = capsys.readouterr().err
+    line = "The run is stored. Send its spans later: auepora show r --out out --otel"
+    assert line in said.splitlines()
+    assert spans("s.jsonl") == 5  # one place that cannot be reached keeps nothing from another
+    with chat_server() as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
+        assert main(line.partition("auepora ")[2].split()) == 0
+        assert len(server.requests) == 1
+        assert "resourceSpans" in server.requests[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("/proc/nope/x", "/proc/nope/x cannot be written"),
+        ("d.jsonl", "exists already"),
+        ("d.jsonl/x", "cannot be written"),
+        (".", "is a folder"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    file: str, why: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*RUN, "--id", "r", "--spans", file]) == 4
+    assert why in capsys.readouterr().err
+    assert not Path("asked").exists()
+
+
+def test_folder_is_created_only_for_spans(work: Path) -> None:
+    assert main([*RUN, "--id", "r", "--spans", "new/folder/s.jsonl", "--top-k", "1"]) == 0
+    assert spans("new/folder/s.jsonl") == 5
+
+
+def test_a_benchmark_has_no_spans(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("b.json").write_text(json.dumps({"benchmark": {}}), encoding="utf-8")
+    assert main(["show", "b.json", "--out", "out", "--spans", "s.jsonl"]) == 2
+    assert not Path("s.jsonl").exists()

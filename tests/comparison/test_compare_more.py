@@ -1,0 +1,216 @@
+"""Margins, exact tests, bounds, mismatches, regressions and repeats: cases that can be counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auepora_eval.comparison.compare import (
+    MetricComparison,
+    compare_runs,
+    lost_most,
+    lost_samples,
+    stored_texts,
+)
+from auepora_eval.comparison.tables import comparison_in_words
+from auepora_eval.core.types import EvaluationRun, MetricResult, SampleScore, TargetCategory
+from auepora_eval.errors import PlanError
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_sample, an_output
+
+
+def scored(
+    values: Sequence[float | None],
+    run_id: str = "r",
+    metric: str = "recall@1",
+    failed: tuple[int, ...] = (),
+    clusters: list[str] | None = None,
+) -> EvaluationRun:
+    """A run with these scores, sample by sample; None is a sample that was skipped, or failed."""
+    scores = [SampleScore(value, "", (), f"s{n}", n in failed) for n, value in enumerate(values)]
+    samples = [
+        a_sample(f"s{n}", f"q {n}", relevant="a", cluster=None if clusters is None else clusters[n])
+        for n in range(len(values))
+    ]
+    result = MetricResult(
+        metric,
+        TargetCategory.RETRIEVAL_RELEVANCE,
+        float(np.mean([value for value in values if value is not None] or [np.nan])),
+        {"num_failed": len(failed)},
+        scores,
+    )
+    outputs = [an_output("a", f"{run_id} says {n}") for n in range(len(values))]
+    return EvaluationRun(run_id, run_id, "d", "f", [result], samples, outputs)
+
+
+def only(a: Any, b: Any, **how: Any) -> MetricComparison:
+    [metric] = compare_runs(a, b, **how).metrics
+    return metric
+
+
+def test_shares_are_tested_by_mcnemar() -> None:
+    a = scored([1.0, 1.0] + [0.0] * 5 + [1.0] * 13)
+    b = scored([0.0, 0.0] + [1.0] * 5 + [1.0] * 13)
+    metric = only(a, b)
+    assert metric.test.method == "McNemar, exact, 7 samples"
+    assert metric.test.p == pytest.approx(0.453125)
+    assert metric.effect.odds_ratio == 2.5
+    assert (metric.effect.wins, metric.effect.ties, metric.effect.losses) == (5, 13, 2)
+
+
+def test_shares_in_clusters_are_flipped_by_cluster() -> None:
+    clusters = [str(n // 4) for n in range(20)]
+    metric = only(scored([0.0] * 20, clusters=clusters), scored([1.0] * 20, clusters=clusters))
+    assert metric.test.p == pytest.approx(2 / 32)  # five clusters are five coins
+
+
+def test_a_margin_turns_cannot_tell_into_no_worse() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.random(400)
+    b = a + rng.normal(0.0, 0.05, 400)
+    before, now = scored(a.tolist(), "old", "mrr"), scored(b.tolist(), "new", "mrr")
+    assert only(before, now).verdict == "inconclusive"
+    comparison = compare_runs(before, now, margin=0.02)
+    [metric] = comparison.metrics
+    assert (metric.verdict, metric.margin.within) == ("no worse", True)
+    assert "new is no worse than old, within the margin, on mrr (0.0200)" in comparison_in_words(comparison)
+    assert only(before, now, margin={"mrr": 0.0001}).verdict == "inconclusive"
+
+
+def test_a_small_sure_loss_within_the_margin_is_still_a_loss() -> None:
+    rng = np.random.default_rng(1)
+    a = rng.random(300)
+    comparison = compare_runs(
+        scored(a.tolist(), "old", "mrr"),
+        scored((a - 0.01 + rng.normal(0, 0.01, 300)).tolist(), "new", "mrr"),
+        margin=0.05,
+    )
+    [metric] = comparison.metrics
+    assert (metric.verdict, metric.margin.within) == ("worse", True)
+    assert "though by less than the margin" in comparison_in_words(comparison)
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0, float("nan"), {"mrr": 0.1}])
+def test_a_margin_that_is_none_is_refused(margin: Any) -> None:
+    run = scored([0.0, 1.0])
+    with pytest.raises(PlanError, match="margin"):
+        compare_runs(run, run, margin=margin)
+
+
+def test_what_failed_bounds_the_difference() -> None:
+    """Four samples: one fails in b, one is not there in a. By hand: (-1 + 0) ... (+1) over four."""
+    a = scored([1.0, 0.0, 1.0, None])
+    b = scored([1.0, 1.0, None, 1.0], failed=(2,))
+    metric = only(a, b)
+    assert metric.pairs == 3  # the failed answer counts, as the worst
+    assert metric.coverage.unmatched == 1
+    assert metric.effect.change == pytest.approx((0 + 1 - 1) / 3)
+    assert metric.effect.bounds == pytest.approx(((0 + 1 - 1 + 0) / 4, (0 + 1 + 0 + 1) / 4))
+    assert only(scored([1.0, 0.0]), scored([1.0, 1.0])).effect.bounds is None
+
+
+def test_a_mismatch_is_refused_or_recorded() -> None:
+    a, b = scored([0.0, 1.0] * 6), replace(scored([1.0, 1.0] * 6), dataset_fingerprint="another")
+    with pytest.raises(PlanError, match=r"different data.*--allow-mismatch"):
+        compare_runs(a, b)
+    comparison = compare_runs(a, b, allow_mismatch=True)
+    assert comparison.metrics[0].effect.change == 0.5
+    assert comparison.mismatches == ["the runs are on different data: d (f) and d (another)"]
+    b.results[0].details["signature"] = {"k": 2}
+    assert len(compare_runs(a, b, allow_mismatch=True).mismatches) == 2
+
+
+def test_the_largest_regressions_come_with_what_was_said(tmp_path: Path) -> None:
+    a = scored([1.0, 0.9, 0.5, 0.2, 0.0], "old", "mrr")
+    b = scored([0.8, 0.1, 0.5, 0.1, 1.0], "new", "mrr")
+    comparison = compare_runs(a, b)
+    metric = lost_most(comparison)
+    assert metric is not None
+    assert [regression.sample_id for regression in metric.regressions] == ["s1", "s0", "s3"]
+    a.evaluation_id, b.evaluation_id = "a", "b"
+    paths = [EvaluationResultsStorage(tmp_path).save_run(run) for run in (a, b)]
+    texts = [stored_texts(path, {"s0", "s1"}) for path in paths]
+    lost = lost_samples(metric, texts[0], texts[1], 2)
+    assert [(one.query, one.baseline_answer, one.candidate_answer) for one in lost] == [
+        ("q 1", "old says 1", "new says 1"),
+        ("q 0", "old says 0", "new says 0"),
+    ]
+    assert [(one.baseline, one.candidate) for one in lost] == [(0.9, 0.1), (1.0, 0.8)]
+    assert lost_most(compare_runs(a, a)) is None
+    assert lost_samples(metric, {}, {}, 1)[0].query is None
+
+
+def test_repeats_are_clusters_and_add_no_certainty_of_their_own() -> None:
+    """The same run three times over says what it says once."""
+    rng = np.random.default_rng(2)
+    a, b = rng.random(40).tolist(), rng.random(40).tolist()
+    once = only(scored(a, "a", "mrr"), scored(b, "b", "mrr"))
+    comparison = compare_runs(
+        [scored(a, f"a{n}", "mrr") for n in range(3)], [scored(b, f"b{n}", "mrr") for n in range(3)]
+    )
+    [thrice] = comparison.metrics
+    assert comparison.repeats == 3
+    assert thrice.test.p == pytest.approx(once.test.p)
+    assert thrice.effect.interval == pytest.approx(once.effect.interval)
+    assert thrice.power.detectable == pytest.approx(once.power.detectable)
+    assert thrice.power.samples_needed == once.power.samples_needed
+    assert thrice.pairs == 120
+    assert thrice.run_to_run is not None
+    assert (thrice.run_to_run.baseline_sd, thrice.run_to_run.candidate_sd) == (0.0, 0.0)
+
+
+def test_repeats_average_noise_away() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.random(60)
+
+    def noisy(shift: float, name: str) -> EvaluationRun:
+        return scored((truth + shift + rng.normal(0, 0.2, 60)).tolist(), name, "mrr")
+
+    before, now = [noisy(0, f"a{n}") for n in range(6)], [noisy(0.05, f"b{n}") for n in range(6)]
+    one, six = only(before[0], now[0]), only(before, now)
+    assert six.power.detectable is not None
+    assert one.power.detectable is not None
+    assert six.power.detectable < 0.6 * one.power.detectable
+    assert six.run_to_run is not None
+    assert six.run_to_run.baseline_sd is not None
+    assert 0.01 < six.run_to_run.baseline_sd < 0.06  # 0.2 / sqrt(60) is 0.026
+
+
+def test_repeats_are_equally_many_and_different() -> None:
+    a, b = scored([0.0, 1.0], "a"), scored([0.0, 1.0], "b")
+    with pytest.raises(PlanError, match="equally many"):
+        compare_runs([a, replace(a, evaluation_id="a2")], b)
+    with pytest.raises(PlanError, match="named twice"):
+        compare_runs([a, a], [b, replace(b, evaluation_id="b2")])
+    with pytest.raises(PlanError, match="no run"):
+        compare_runs([], b)
+
+
+def test_the_seed_decides_and_nothing_else() -> None:
+    rng = np.random.default_rng(4)
+    a, b = scored(rng.random(60).tolist(), metric="mrr"), scored(rng.random(60).tolist(), metric="mrr")
+    assert compare_runs(a, b) == compare_runs(a, b)
+    assert only(a, b, seed=1).effect.interval != only(a, b).effect.interval
+
+
+def test_false_alarms_over_several_metrics_stay_at_alpha() -> None:
+    """Two systems that are the same, on four metrics, 50 times: Holm keeps any alarm at 5 in 100."""
+    rng = np.random.default_rng(6)
+    alarms = 0
+    for _ in range(50):
+        runs = []
+        for side in "ab":
+            one = scored(rng.random(30).tolist(), side, "mrr")
+            one.results = [
+                replace(one.results[0], name=name, scores=scored(rng.random(30).tolist()).results[0].scores)
+                for name in ("mrr", "recall@1", "recall@3", "token_f1")
+            ]
+            runs.append(one)
+        comparison = compare_runs(*runs, resamples=200)
+        alarms += any(metric.verdict in ("better", "worse") for metric in comparison.metrics)
+    assert alarms / 50 <= 0.11

@@ -1,0 +1,98 @@
+"""Times: all samples of a run share the state of the machine, so the run is what is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.core.types import EvaluationRun
+from tests.gate.gated import a_run
+
+
+def timed(name: str, shift: float, seed: int, size: int = 60) -> EvaluationRun:
+    """A run on a machine that is slower by `shift` for all of it."""
+    seconds = np.random.default_rng(seed).gamma(4, 0.01, size) + shift
+    return a_run(name, {"mean_latency": seconds.tolist(), "hit@5": ([1.0, 0.0] * size)[:size]})
+
+
+def test_one_run_each_tells_nothing_about_times() -> None:
+    comparison = compare_runs(
+        timed("a", 0.0, 0), timed("b", 0.1, 1), margin={"mean_latency[end_to_end]": 0.2}
+    )
+    latency, hits = comparison.metrics
+    assert (latency.verdict, latency.test.p, latency.test.p_adjusted) == ("inconclusive", None, None)
+    assert (latency.effect.interval, latency.power.samples_needed, latency.power.detectable) == (
+        None,
+        None,
+        None,
+    )
+    assert (latency.margin.p, latency.margin.within) == (None, False)
+    assert latency.effect.change == pytest.approx(0.1, abs=0.02)  # what was measured is shown all the same
+    assert "one run each is not enough to compare times" in comparison.notes[0]
+    assert hits.test.p_adjusted == hits.test.p  # a family of one
+
+
+def test_a_slow_machine_is_not_a_slow_system() -> None:
+    """Runs of the same system, each on a machine in another state: no sure verdict from one run each."""
+    rng = np.random.default_rng(2)
+    for number in range(6):
+        one, other = (
+            timed(f"{side}", float(rng.normal(0, 0.02)), 10 * number + n) for n, side in enumerate("ab")
+        )
+        assert compare_runs(one, other, resamples=200).metrics[0].verdict == "inconclusive"
+
+
+def test_repeats_are_tested_run_by_run() -> None:
+    before = [timed(f"a{n}", 0.001 * n, n) for n in range(3)]
+    now = [timed(f"b{n}", 0.05 + 0.001 * n, 10 + n) for n in range(3)]
+    latency = compare_runs(before, now).metrics[0]
+    sides = [[run.result("mean_latency[end_to_end]").value for run in runs] for runs in (before, now)]
+    oracle = ttest_ind(sides[1], sides[0], equal_var=False)
+    assert latency.test.p == pytest.approx(oracle.pvalue)
+    assert latency.effect.interval == pytest.approx(oracle.confidence_interval())
+    assert latency.verdict == "worse"
+    assert latency.test.method.endswith("3 runs each")
+    assert latency.test.not_tested == ""
+    noisy = [timed(f"b{n}", shift, 10 + n) for n, shift in enumerate((0.0, 0.05, 0.1))]
+    assert compare_runs(before, noisy).metrics[0].verdict == "inconclusive"
+
+
+def test_false_alarms_of_repeats_stay_at_alpha() -> None:
+    rng = np.random.default_rng(3)
+    alarms = 0
+    for number in range(60):
+        sides = [
+            [
+                timed(f"{side}{n}", float(rng.normal(0, 0.02)), 100 * number + 10 * place + n, 20)
+                for n in range(3)
+            ]
+            for place, side in enumerate("ab")
+        ]
+        alarms += compare_runs(*sides, resamples=100).metrics[0].verdict in ("better", "worse")
+    assert alarms / 60 <= 0.05 + 2.6 * (0.05 * 0.95 / 60) ** 0.5
+
+
+def test_a_margin_on_times_goes_by_runs_too() -> None:
+    before, now = (
+        [timed(f"{side}{n}", 0.0, 10 * place + n) for n in range(3)] for place, side in enumerate("ab")
+    )
+    wide = compare_runs(before, now, margin={"mean_latency[end_to_end]": 0.05}).metrics[0]
+    assert (wide.verdict, wide.margin.within) == ("no worse", True)
+
+
+def test_a_failed_call_leaves_its_pair_out_of_both_runs() -> None:
+    fast, slow = [0.1] * 20, [0.1] * 10 + [0.5] * 10
+    before = [a_run(f"a{n}", {"mean_latency": [one + 0.001 * n for one in slow]}) for n in range(2)]
+    now = [a_run(f"b{n}", {"mean_latency": [*fast[:10], *[None] * 10]}) for n in range(2)]
+    latency = compare_runs(before, now).metrics[0]
+    assert latency.baseline == pytest.approx(0.1005)  # not 0.3: the slow half failed
+
+
+def test_ranks_know_no_sure_winner_by_one_time_each() -> None:
+    ranking = rank_runs([timed(name, shift, 1) for name, shift in (("a", 0.0), ("b", 0.1), ("c", 0.2))])
+    latency = ranking.metrics[0]
+    assert [one.beats for one in latency.standings] == [(), (), ()]
+    assert all(pair.metrics[0].test.p_adjusted is None for pair in ranking.pairs)

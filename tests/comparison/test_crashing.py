@@ -1,0 +1,249 @@
+"""Two runs of which one fails: what failures do to corpus metrics, and how they are counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.comparison.compare import MetricComparison, compare_runs
+from auepora_eval.comparison.pairing import Pairing
+from auepora_eval.comparison.unpaired import scores_by_run
+from auepora_eval.comparison.words import failures_in_words
+from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.scores import Batch
+from auepora_eval.core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
+from auepora_eval.metrics.parse import parse_metric
+from tests.builders import a_failure, a_sample, an_output
+
+SIZE = 40
+LEFT = "abcdefgh"
+
+
+def reference(number: int) -> str:
+    return " ".join(f"{letter}{number}" for letter in LEFT)
+
+
+def questions(**labels: Any) -> list[EvaluationSample]:
+    return [a_sample(f"s{n}", reference=reference(n), labels=labels) for n in range(SIZE)]
+
+
+def run_of(
+    name: str, outputs: list[SystemOutputs], *metrics: str, samples: list[EvaluationSample] | None = None
+) -> EvaluationRun:
+    samples = questions() if samples is None else samples
+    results = [parse_metric(metric).compute(samples, outputs) for metric in metrics]
+    return EvaluationRun(name, name, "d", "f", results, samples, outputs)
+
+
+def answered(hard: str, *, crashing: bool = False) -> list[SystemOutputs]:
+    """Right answers, but to every fourth question, which is answered by `hard` or not at all."""
+    return [
+        an_output(answer=reference(n)) if n % 4 else a_failure() if crashing else an_output(answer=hard)
+        for n in range(SIZE)
+    ]
+
+
+def compared(a: list[SystemOutputs], b: list[SystemOutputs], metric: str) -> MetricComparison:
+    return compare_runs(run_of("a", a, metric), run_of("b", b, metric), resamples=200).metrics[0]
+
+
+def difference(a: list[SystemOutputs], b: list[SystemOutputs], metric: str) -> float:
+    """The same without a test."""
+    samples = {sample.sample_id: sample for sample in questions()}
+    found = Pairing(samples, *(scored(side, metric) for side in (a, b)))
+    values = [float(found.known.aggregate(rows)) for rows in found.used()[:2]]
+    return values[1] - values[0]
+
+
+def scored(outputs: list[SystemOutputs], name: str) -> MetricResult:
+    metric = parse_metric(name)
+    scores = metric.score_batch(Batch(questions(), outputs))
+    return MetricResult(name, metric.target, math.nan, dict(scores.coverage().as_details()), scores)
+
+
+@pytest.mark.parametrize("hard", ["", "z", "z z z z", "z z z z z z z z", "z " * 30, "a0 b0 " * 20])
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrfpp", "distinct_n_corpus"])
+def test_to_crash_on_hard_questions_gains_nothing(metric: str, hard: str) -> None:
+    assert difference(answered(hard), answered(hard, crashing=True), metric) <= 1e-9
+
+
+def test_to_crash_on_hard_questions_is_not_better() -> None:
+    """50 words without a match where the reference has 8: to say nothing would lift the precisions."""
+    hard = "z " * 50
+    found = compared(answered(hard), answered(hard, crashing=True), "bleu")
+    assert (found.verdict, found.coverage.failed_candidate) == ("inconclusive", 10)
+    assert found.effect.change == 0
+
+
+def test_a_crash_is_no_better_than_a_third_systems_bad_answers() -> None:
+    """Against answers that are short and right, long words without a match would lift the brevity penalty."""
+    short = [an_output(answer=" ".join(reference(n).split()[:5])) for n in range(SIZE)]
+    crashing = [a_failure() if n % 2 else output for n, output in enumerate(short)]
+    own, failed = (difference(answered("z"), side, "bleu") for side in (short, crashing))
+    assert failed < own
+
+
+def test_the_values_of_variants_differ_by_what_is_tested() -> None:
+    """An experiment shows each variant by itself, and the one that leads by its value may win."""
+    a, b = answered("z " * 30), answered("z " * 30, crashing=True)
+    sides = scores_by_run({"a": run_of("a", a, "bleu"), "b": run_of("b", b, "bleu")}, "bleu")
+    assert sides["b"].value - sides["a"].value == pytest.approx(difference(a, b, "bleu"))
+
+
+def test_one_failure_of_forty_costs_variety_what_one_answer_weighs() -> None:
+    """40 answers of 7 pairs of words, all different: 39 of them are left of 40."""
+    outputs = [an_output(answer=reference(n)) for n in range(SIZE)]
+    found = compared(outputs, [*outputs[:-1], a_failure()], "distinct_n_corpus")
+    assert (found.baseline, found.candidate) == pytest.approx((1.0, 39 / 40))
+
+
+def test_a_crash_that_changes_the_whole_is_not_the_same() -> None:
+    """An answer without a match scores 0, as a failure does; in the corpus it is shorter."""
+    outputs = answered("z z")
+    found = compared(outputs, [a_failure(), *outputs[1:]], "bleu")
+    assert (found.effect.wins, found.effect.losses, found.verdict) == (0, 0, "inconclusive")
+    assert found.effect.change < 0
+
+
+def test_corpus_metrics_are_bounded_as_well() -> None:
+    """Had the ten been answered rightly, all 40 were right: 100 - 100 at best."""
+    outputs = [an_output(answer=reference(n)) for n in range(SIZE)]
+    found = compared(outputs, answered("", crashing=True), "bleu")
+    assert found.effect.bounds == pytest.approx((found.effect.change, 0.0))
+    assert compared(outputs, outputs, "bleu").effect.bounds is None
+
+
+def test_a_slice_has_no_gain_by_failing_either() -> None:
+    """On the hard questions alone, and on the easy ones, whatever the whole is filled with."""
+    a, b = answered("z " * 30), answered("z " * 30, crashing=True)
+    samples = {sample.sample_id: sample for sample in questions()}
+    whole = Pairing(samples, scored(a, "bleu"), scored(b, "bleu"))
+    for places in (range(0, SIZE, 4), range(8), range(1, SIZE)):
+        part = whole.at(list(places))
+        rows_a, rows_b, _ = part.used()
+        assert part.known.aggregate(rows_b) <= part.known.aggregate(rows_a)
+
+
+texts = st.lists(st.sampled_from("abcdz"), max_size=7).map(" ".join)
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrfpp"])
+@given(pairs=st.lists(st.tuples(texts, texts), min_size=2, max_size=5), failed=st.sets(st.integers(0, 4)))
+@settings(max_examples=25, deadline=None)
+def test_the_low_bound_is_below_any_answer_as_long_as_its_reference(
+    metric: str, pairs: list[tuple[str, str]], failed: set[int]
+) -> None:
+    pairs = [(answer[: len(right)], f"{right} e".strip()) for answer, right in pairs]
+    samples = [a_sample(str(n), reference=right) for n, (_, right) in enumerate(pairs)]
+    outputs = [an_output(answer=answer) for answer, _ in pairs]
+    given_up = [a_failure() if n in failed else output for n, output in enumerate(outputs)]
+    known = parse_metric(metric)
+    bounds = known.bounds_if_failed(known.score_batch(Batch(samples, given_up)))
+    value = float(known.aggregate(known.score_batch(Batch(samples, outputs)).rows()))
+    assert bounds is None or bounds[0] is None or bounds[0] <= value + 1e-9
+
+
+LABELS = ("accurate", "hallucination", "contradiction")
+
+
+@pytest.mark.parametrize("metric", ["label_f1", "label_macro_f1", "label_kappa", "label_mcc"])
+def test_a_detector_that_fails_is_wrong(metric: str) -> None:
+    """It used to count as right."""
+    samples = questions()
+    for n, sample in enumerate(samples):
+        sample.labels = {"ground_truth_label": LABELS[n % 3]}
+    wrong = [LABELS[n % 3] if n % 4 else LABELS[(n + 1) % 3] for n in range(SIZE)]
+    outputs = [an_output(answer=label) for label in wrong]
+    crashing = [output if n % 4 else a_failure() for n, output in enumerate(outputs)]
+    a, b = (run_of(name, side, metric, samples=samples) for name, side in (("a", outputs), ("b", crashing)))
+    found = compare_runs(a, b, resamples=200).metrics[0]
+    assert found.effect.change <= 1e-12
+    assert found.verdict in ("same", "inconclusive", "worse")
+
+
+def test_answers_that_are_scored_by_each_other_are_no_better_for_failing() -> None:
+    """Every answer comes twice. Who crashes on the second ones is left with different ones."""
+    twice = [an_output(answer=reference(n // 2)) for n in range(SIZE)]
+    crashing = [a_failure() if n % 2 else output for n, output in enumerate(twice)]
+    found = compared(twice, crashing, "self_bleu")
+    assert found.candidate < found.baseline  # lower is better
+    assert (found.verdict, found.test.p) == ("inconclusive", None)
+    assert "some of the better run failed" in found.test.not_tested
+    back = compared(crashing, twice, "self_bleu")
+    assert (back.verdict, back.test.p) == ("inconclusive", None)
+
+
+def test_calls_are_counted_by_the_run() -> None:
+    """Forty calls of which eight failed; the metric is about the thirty questions that are answerable."""
+    samples = questions()
+    for n, sample in enumerate(samples):
+        sample.labels = {"answerable": n >= 10}
+    outputs = [a_failure() if n % 5 == 0 else an_output(answer="yes") for n in range(SIZE)]
+    fine = [an_output(answer="yes")] * SIZE
+    a, b = (
+        run_of(name, side, "over_refusal_rate", samples=samples)
+        for name, side in (("a", fine), ("b", outputs))
+    )
+    found = compare_runs(a, b, resamples=200)
+    assert failures_in_words(found)[0].startswith("8 of 40 calls of b failed")
+
+
+def test_run_to_run_counts_failures_as_the_table_does() -> None:
+    """Three runs each; in the last of b ten of forty fail: 1, 1 and 0.75."""
+    right = [an_output(answer=reference(n)) for n in range(SIZE)]
+    before = [run_of(f"a{n}", right, "exact_match", "bleu") for n in range(3)]
+    now = [
+        *(run_of(f"b{n}", right, "exact_match", "bleu") for n in range(2)),
+        run_of("b2", answered("", crashing=True), "exact_match", "bleu"),
+    ]
+    exact, bleu = compare_runs(before, now, resamples=200).metrics
+    assert exact.run_to_run is not None
+    assert exact.run_to_run.candidate == (1.0, 1.0, 0.75)
+    assert exact.run_to_run.candidate_sd == pytest.approx(0.25 / 3**0.5)
+    assert exact.candidate == pytest.approx(sum(exact.run_to_run.candidate) / 3)
+    assert bleu.run_to_run is not None
+    assert bleu.run_to_run.candidate[2] < 75
+    low, high = bleu.effect.bounds or (0.0, 0.0)  # of all repeats: at best they are as before
+    assert low <= bleu.effect.change < high == pytest.approx(0.0)
+
+
+@dataclass
+class Hits(SampleMetric):
+    """Hits over tries of all answers, to which one that failed adds nothing: a metric of somebody's own."""
+
+    name = "hits"
+    target = TargetCategory.GENERATION_CORRECTNESS
+    of_sums = True
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        expected = sample.reference_answer
+        hit = float(expected is not None and output.response.text == expected.text)
+        return SampleScore(hit, parts=(hit, 1.0))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        return SampleScore(float(high), parts=(float(high), float(high)))
+
+    def aggregate(self, rows: Any) -> Any:
+        sums = rows.sum(axis=-2)
+        return sums[..., 1] / sums[..., 2]
+
+
+def test_no_metric_that_is_added_gains_by_crashing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it counts its failed answers they would lift it from 30 of 40 to 30 of 30."""
+    monkeypatch.setitem(METRICS._things, "hits", Hits)
+    bad, crashing = answered("z"), answered("z", crashing=True)
+    assert difference(bad, crashing, "hits") == 0.0
+    assert difference(crashing, bad, "hits") == 0.0
+    assert difference(bad, answered(""), "hits") == 0.0

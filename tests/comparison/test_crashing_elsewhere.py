@@ -1,0 +1,158 @@
+"""Failures without a pair to tell what they weigh: on split samples, over time, in limits, in rankings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.unpaired import RunScores, scores_by_run
+from auepora_eval.comparison.words import failures_in_words
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import EvaluationRun, SystemOutputs
+from auepora_eval.gate.gate import gate_run
+from auepora_eval.history.trend import Trend, metric_trend
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_failure, an_output
+from tests.comparison.test_crashing import SIZE, answered, questions, reference, run_of
+
+CORPUS = ["bleu", "chrf", "distinct_n_corpus"]
+HARD = ["", "z", "z z z z z z z z", "z " * 30, "a0 b0 " * 20]
+
+
+def halves(outputs: list[SystemOutputs], crashing: list[SystemOutputs], metric: str) -> dict[str, RunScores]:
+    """Eight questions in turn to a, and eight to b: each has as many of the hard ones."""
+    runs = {}
+    for name, side, turn in (("a", outputs, 0), ("b", crashing, 1)):
+        places = [n for n in range(SIZE) if n // 8 % 2 == turn][:16]
+        samples = [questions()[n] for n in places]
+        runs[name] = run_of(name, [side[n] for n in places], metric, samples=samples)
+    return scores_by_run(runs, metric)
+
+
+@pytest.mark.parametrize("hard", HARD)
+@pytest.mark.parametrize("metric", CORPUS)
+def test_on_split_samples_no_variant_gains_by_crashing(metric: str, hard: str) -> None:
+    answering = halves(answered(hard), answered(hard), metric)["b"]
+    crashing = halves(answered(hard), answered(hard, crashing=True), metric)["b"]
+    assert (answering.failed, crashing.failed) == (0, 4)
+    assert crashing.value <= answering.value + 1e-9
+
+
+def test_the_worst_answers_are_those_that_cost_the_whole_most() -> None:
+    """Of 16 answers two say one wrong word and two say thirty: to crash on the long ones would gain most."""
+    outputs = answered("z")
+    for n in range(0, SIZE, 8):
+        outputs[n] = an_output(answer="z " * 30 + reference(n))  # its own score is the higher one
+    crashing = [a_failure() if n % 8 == 0 else output for n, output in enumerate(outputs)]
+    sides = halves(outputs, crashing, "bleu")
+    assert sides["b"].failed == 2
+    assert sides["b"].value <= halves(outputs, outputs, "bleu")["b"].value
+
+
+def test_a_smaller_variant_lends_as_large_a_share() -> None:
+    """a has 8 answers, 2 of them wrong; 8 of the 32 of b fail: they weigh as a quarter of a, not as all."""
+    outputs = answered("z " * 30)
+    crashing = answered("z " * 30, crashing=True)
+    runs = {
+        "a": run_of("a", outputs[:8], "bleu", samples=questions()[:8]),
+        "b": run_of("b", crashing[8:], "bleu", samples=questions()[8:]),
+    }
+    sides = scores_by_run(runs, "bleu")
+    assert sides["b"].value == pytest.approx(sides["a"].value)
+
+
+def test_means_on_split_samples_are_as_they_were() -> None:
+    sides = halves(answered("z"), answered("z", crashing=True), "token_f1")
+    assert (sides["a"].value, sides["b"].value) == (0.75, 0.75)
+
+
+def nights(folder: Path, metric: str, *outputs: list[SystemOutputs]) -> Trend:
+    for day, side in enumerate(outputs, start=1):
+        samples = [replace(sample, query=sample.sample_id) for sample in questions()]
+        found = {sample.query: output for sample, output in zip(samples, side, strict=True)}
+        evaluator = AueporaEvaluator(_Stored(found), EvaluationPlan(parse_metrics(metric)))
+        run = evaluator.run(a_dataset(*samples), evaluation_id=f"r{day}")
+        EvaluationResultsStorage(folder).save_run(replace(run, started_at=f"2026-03-{day:02}T02:00:00Z"))
+    return metric_trend(EvaluationResultsStorage(folder), metric)
+
+
+class _Stored:
+    def __init__(self, outputs: dict[str, SystemOutputs]) -> None:
+        self.outputs, self.__name__ = outputs, "stored"
+
+    def __call__(self, query: str) -> Any:
+        if self.outputs[query].error is not None:
+            raise RuntimeError("down")
+        return self.outputs[query]
+
+
+@pytest.mark.parametrize("metric", ["bleu", "distinct_n_corpus"])
+def test_over_time_a_system_does_not_rise_by_crashing(tmp_path: Path, metric: str) -> None:
+    hard = "z " * 30
+    fine, crashing = answered(hard), answered(hard, crashing=True)
+    (line,) = nights(tmp_path, metric, crashing, fine, fine, crashing, crashing).lines
+    values = [point.value for point in line.points]
+    assert values[1] == values[2]
+    assert all(value <= values[1] + 1e-9 for value in values)
+    assert [point.failures_counted for point in line.points] == [True, False, False, True, True]
+    assert not [change for change in line.changes if change.difference > 0]
+
+
+def test_over_time_an_only_run_counts_failures_by_itself(tmp_path: Path) -> None:
+    """Silence is the worst here: 30 answers are as long as 40 references, exp(1 - 40 / 30)."""
+    (line,) = nights(tmp_path, "bleu", answered("z", crashing=True)).lines
+    (point,) = line.points
+    assert point.failed == 10
+    assert [point.value_answered, point.value] == pytest.approx([100.0, 100 * math.exp(-1 / 3)])
+
+
+def limit(run: EvaluationRun, **limits: float) -> str:
+    return gate_run(run, {"min": limits}).verdicts[0].why
+
+
+def test_a_limit_says_what_failures_count_as() -> None:
+    """BLEU knows no lowest answer: more words without a match would be worse still."""
+    run = run_of("b", answered("z", crashing=True), "bleu", "token_f1")
+    assert "also if the 10 that failed count as wrong answers of ordinary length" in limit(run, bleu=60)
+    assert "if the 10 that failed had been wrong answers of ordinary length" in limit(run, bleu=80)
+    assert "also if the 10 that failed count as the worst" in limit(run, token_f1=0.6)
+    assert "if the 10 that failed had scored worst" in limit(run, token_f1=0.8)
+
+
+def test_several_runs_say_what_failed_and_what_their_values_stand_beside() -> None:
+    fine = answered("z " * 30)
+    runs = [
+        run_of("u", answered("", crashing=True), "bleu", "token_f1"),
+        run_of("v", fine, "bleu", "token_f1"),
+        run_of("w", [*fine[:-1], a_failure()], "bleu", "token_f1"),
+    ]
+    notes = rank_runs(runs, resamples=200).notes
+    assert notes[:2] == [
+        "10 of 40 calls of u failed; each counts as wrong",
+        "1 of 40 calls of w failed; each counts as wrong",
+    ]
+    assert notes[2].startswith("bleu: no mean of scores.")
+    assert "depends on that run" in notes[2]
+    assert not [
+        note for note in rank_runs([runs[1], runs[1], runs[1]], resamples=200).notes if "fail" in note
+    ]
+
+
+def test_an_answer_without_end_leaves_nothing_open() -> None:
+    """One failure of forty could have been anything; no verdict of variety rests on an endless answer."""
+    outputs = [an_output(answer=reference(n)) for n in range(SIZE)]
+    runs = (
+        run_of("a", [an_output(answer="z z z z")] * SIZE, "distinct_n_corpus"),
+        run_of("b", [*outputs[:-1], a_failure()], "distinct_n_corpus"),
+    )
+    found = compare_runs(*runs, resamples=200)
+    assert (found.metrics[0].verdict, found.metrics[0].effect.bounds) == ("better", None)
+    assert failures_in_words(found) == ["1 of 40 calls of b failed; each counts as wrong."]

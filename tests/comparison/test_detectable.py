@@ -1,0 +1,228 @@
+"""The smallest change that could be seen: one figure in compare, power and gate, that keeps its promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.power import power_from_numbers, power_from_runs, power_in_words, power_table
+from auepora_eval.comparison.tables import size_table
+from auepora_eval.gate.gate import gate_run
+from auepora_eval.stats.power import sample_size
+from auepora_eval.stats.significance import holm, mcnemar_exact, sign_flip_tests
+from tests.comparison.test_power import a_run
+
+
+def hits(lost: int, won: int, pairs: int) -> tuple[Any, Any]:
+    """The 0/1 scores of two systems: so many pairs lost by the second, so many won, the others right."""
+    before, after = np.ones(pairs), np.ones(pairs)
+    after[:lost] = 0.0
+    before[lost : lost + won] = 0.0
+    return before, after
+
+
+def seen_by_all(a: Any, b: Any, names: list[str]) -> list[dict[str, float | None]]:
+    """What compare, power and gate give as the smallest change that is seen, by metric."""
+    compared = compare_runs(a, b, resamples=500).metrics
+    planned = power_from_runs(a, b).metrics
+    gated = gate_run(b, {"no_regression": names}, baseline=a, resamples=500).verdicts
+    return [
+        {one.name: one.power.detectable for one in compared},
+        {one.name: one.detectable_same for one in planned},
+        {one.rule.name: one.detectable for one in gated if one.rule.kind == "no_regression"},
+    ]
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0, 0), (1, 0), (2, 1), (12, 9), (30, 30)])
+@pytest.mark.parametrize("others", [0, 3])
+def test_one_figure_for_all_who_ask(lost: int, won: int, others: int) -> None:
+    before, after = hits(lost, won, 150)
+    rng = np.random.default_rng(0)
+    more: dict[str, Any] = {f"ndcg_{k}": rng.random(150) for k in range(1, others + 1)}
+    a = a_run("a", hit_5=before, **more)
+    moved: dict[str, Any] = {name: np.clip(one + 0.1, 0, 1) for name, one in more.items()}
+    b = a_run("b", hit_5=after, **moved)
+    compared, planned, gated = seen_by_all(a, b, ["hit@5", *(f"ndcg@{k}" for k in range(1, others + 1))])
+    assert set(compared) == set(planned) == set(gated)
+    for name, size in compared.items():
+        assert size is not None
+        assert planned[name] == pytest.approx(size, rel=1e-9)
+        assert gated[name] == pytest.approx(size, rel=1e-9)
+
+
+@pytest.mark.parametrize(("others", "fewest"), [(0, 6), (13, 10)])
+def test_a_rare_loss_by_hand(others: int, fewest: int) -> None:
+    """One pair of 145 differs. Six one-way losses have 2 / 2^6 < 0.05, ten 2 / 2^10 < 0.05 / 14."""
+    before, after = hits(1, 0, 145)
+    same = np.linspace(0, 1, 145)
+    more: dict[str, Any] = {f"ndcg_{k}": same for k in range(1, others + 1)}
+    compared = compare_runs(a_run("a", hit_5=before, **more), a_run("b", hit_5=after, **more), resamples=200)
+    size = next(one.power.detectable for one in compared.metrics if one.name == "hit@5")
+    assert size is not None
+    assert binom.sf(fewest - 1, 145, size) == pytest.approx(0.8, abs=1e-6)
+
+
+@pytest.mark.parametrize("tests", [1, 14])
+@pytest.mark.parametrize(
+    ("lost", "won", "pairs"), [(1, 0, 145), (3, 3, 300), (10, 10, 100), (60, 60, 200), (400, 380, 3_000)]
+)
+def test_the_exact_test_notices_it_four_times_in_five(lost: int, won: int, pairs: int, tests: int) -> None:
+    """Rare differences and common ones, alone and beside others: drawn, and tested by scipy."""
+    before, after = hits(lost, won, pairs)
+    level = 0.05 / tests
+    size = power_from_runs(a_run("a", hit_5=before), a_run("b", hit_5=after), alpha=level).metrics[0]
+    assert size.detectable_same is not None
+    rng = np.random.default_rng(pairs + tests)
+    either = min(lost, won) / pairs
+    shares = [either + size.detectable_same, either, 1 - 2 * either - size.detectable_same]
+    counts = rng.multinomial(pairs, shares, size=4_000)[:, :2]
+    p_values = 2 * binom.cdf(counts.min(axis=1), counts.sum(axis=1), 0.5)
+    found = float((p_values < level).mean())
+    assert found == pytest.approx(0.8, abs=0.02)  # three standard errors of 4,000 draws
+
+
+def test_a_family_of_metrics_is_corrected_as_holm_does() -> None:
+    """One of five metrics changes by what is called detectable: Holm's p finds it four times in five."""
+    rng = np.random.default_rng(11)
+    calm: dict[str, Any] = {f"ndcg_{k}": np.linspace(0, 1, 200) for k in range(1, 5)}
+    before, after = hits(4, 3, 200)
+    compared = compare_runs(a_run("a", hit_5=before, **calm), a_run("b", hit_5=after, **calm), resamples=100)
+    size = compared.metrics[0].power.detectable
+    assert size is not None
+    found = []
+    for _ in range(1_000):
+        lost, won, _ = rng.multinomial(200, [3 / 200 + size, 3 / 200, 1 - 6 / 200 - size])
+        p_values = [mcnemar_exact(lost, won).p_value, *[1.0] * 4]  # no sample of the others differs
+        found.append(holm(p_values)[0] < 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.04)
+
+
+@pytest.mark.parametrize(("whole", "won"), [(True, 0), (False, 0), (False, 3)])
+def test_clusters_count_as_the_test_counts_them(whole: bool, won: int) -> None:
+    """Two samples a cluster, three clusters lost, as a whole or by half: others are taken to be lost so."""
+    clusters = [f"c{n // 2}" for n in range(240)]
+
+    def both(lost: int, won: int) -> tuple[Any, Any]:
+        before, after = np.ones(240), np.ones(240)
+        step = 1 if whole else 2
+        after[0 : 2 * lost : step] = 0.0
+        before[2 * lost : 2 * (lost + won) : step] = 0.0
+        return before, after
+
+    before, after = both(3, won)
+    a, b = a_run("a", clusters, hit_5=before), a_run("b", clusters, hit_5=after)
+    compared, planned, gated = seen_by_all(a, b, ["hit@5"])
+    assert compared == gated
+    size = planned["hit@5"]
+    assert size is not None
+    assert compared["hit@5"] == pytest.approx(size)
+    share = size / (1.0 if whole else 0.5)
+    if not won:
+        assert binom.sf(5, 120, share) == pytest.approx(0.8, abs=1e-6)
+    rng = np.random.default_rng(3)
+    columns = []
+    for _ in range(600):
+        counts = rng.multinomial(120, [won / 120 + share, won / 120, 1 - 2 * won / 120 - share])
+        first, second = both(counts[0], counts[1])
+        columns.append(second - first)
+    tests = sign_flip_tests(np.stack(columns, axis=1), clusters=clusters, resamples=2_000)
+    assert np.mean([one.p_value < 0.05 for one in tests]) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(("lost", "won"), [(2, 0), (3, 3)])
+def test_rare_differences_of_any_size(lost: int, won: int) -> None:
+    """Scores between 0 and 1 of which few samples differ: as many have to be lost as of hits."""
+    rng = np.random.default_rng(5)
+    before, after = np.full(150, 0.5), np.full(150, 0.5)
+    sizes = rng.uniform(0.1, 0.5, lost + won)
+    after[:lost] -= sizes[:lost]
+    after[lost : lost + won] += sizes[lost:]
+    [metric] = power_from_runs(a_run("a", ndcg_5=before), a_run("b", ndcg_5=after)).metrics
+    size = metric.detectable_same
+    assert size is not None
+    either, share = min(lost, won) / 150, size / sizes.mean()
+    draws = rng.random((150, 600))
+    moved = rng.choice(sizes, (150, 600))
+    columns = np.where(draws < either + share, -moved, np.where(draws < 2 * either + share, moved, 0.0))
+    tests = sign_flip_tests(columns, resamples=2_000)
+    assert np.mean([one.p_value < 0.05 for one in tests]) == pytest.approx(0.8, abs=0.06)
+
+
+def test_scores_that_all_differ_are_planned_by_t() -> None:
+    rng = np.random.default_rng(6)
+    before = rng.random(90) * 0.5
+    after = before + rng.normal(0, 0.1, 90)
+    [metric] = power_from_runs(a_run("a", ndcg_5=before), a_run("b", ndcg_5=after)).metrics
+    by_t = TTestPower().solve_power(nobs=90, alpha=0.05, power=0.8) * (after - before).std(ddof=1)
+    assert metric.detectable_same == pytest.approx(by_t, rel=1e-6)
+    needed = power_from_runs(a_run("a", ndcg_5=before), a_run("b", ndcg_5=after), effect=0.02).metrics[0]
+    assert needed.needed_same == sample_size(0.02, (after - before).std(ddof=1))
+
+
+@pytest.mark.parametrize("pairs", [3, 5])
+def test_too_few_samples_show_nothing(pairs: int) -> None:
+    """Five one-way losses have a p of 2 / 2^5: no change of so few pairs is ever called."""
+    before, after = hits(1, 0, pairs)
+    a, b = a_run("a", hit_5=before), a_run("b", hit_5=after)
+    [compared] = compare_runs(a, b).metrics
+    assert (compared.power.detectable, compared.power.too_few) == (None, True)
+    report = power_from_runs(a, b)
+    assert report.metrics[0].detectable_same is None
+    assert f"{pairs} samples are too few to notice any change in hit@5" in power_in_words(report)[0]
+    assert power_table(report).rows[0][-2] == "too few"
+    assert size_table(compare_runs(a, b)).rows[0][5] == "too few"
+
+
+def test_a_share_changes_by_no_more_than_there_is() -> None:
+    assert power_from_numbers(n=3, rate=0.8).metrics[0].detectable_same is None
+    assert power_from_numbers(n=3, rate=0.8).metrics[0].detectable_other is None
+    for n in range(2, 40):
+        metric = power_from_numbers(n=n, rate=0.8).metrics[0]
+        assert all(one is None or one <= 0.8 + 1e-9 for one in (metric.detectable_same,))
+        assert metric.detectable_other is None or metric.detectable_other <= 1
+    spread = np.where(np.arange(7) % 2, 1.0, 0.001)
+    a, b = a_run("a", ndcg_5=spread), a_run("b", ndcg_5=spread[::-1].copy() * 0.999)
+    [wide] = power_from_runs(a, b, power=0.99).metrics
+    assert wide.detectable_same is None or wide.detectable_same <= 1
+
+
+def test_draws_that_are_too_few_show_nothing() -> None:
+    """100 draws have no p-value below 1 / 101, whatever differs."""
+    rng = np.random.default_rng(8)
+    values = rng.random(60)
+    columns: dict[str, Any] = {f"ndcg_{k}": values for k in range(1, 7)}
+    others: dict[str, Any] = {name: values[::-1].copy() for name in columns}
+    few = compare_runs(a_run("a", **columns), a_run("b", **others), resamples=100).metrics[0]
+    assert (few.power.detectable, few.power.too_few) == (None, True)
+    assert (
+        compare_runs(a_run("a", **columns), a_run("b", **others), resamples=500).metrics[0].power.detectable
+    )
+
+
+def test_a_rate_that_was_seen_once() -> None:
+    """One run of hits is planned as its rate is: 0.8 of 100 right."""
+    values = np.array([1.0] * 80 + [0.0] * 20)
+    [seen] = power_from_runs(a_run("a", hit_5=values)).metrics
+    assert seen.detectable_same == power_from_numbers(n=100, rate=0.8).metrics[0].detectable_same
+    [all_right] = power_from_runs(a_run("a", hit_5=np.ones(100))).metrics
+    assert all_right.detectable_same is not None
+    assert binom.sf(5, 100, all_right.detectable_same) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_what_it_takes_is_what_is_seen() -> None:
+    """So many samples as an effect is said to need show it, and one less does not."""
+    report = power_from_numbers(effect=0.04, rate=0.9)
+    metric = report.metrics[0]
+    assert metric.needed_same is not None
+    for samples, enough in ((metric.needed_same, True), (metric.needed_same - 1, False)):
+        size = report.detectable(metric, samples)
+        assert size is not None
+        assert (size <= 0.04) is enough
+    assert power_in_words(power_from_runs(a_run("a", hit_5=np.ones(50)), effect=1.5))[0] == (
+        "hit@5 cannot change by 1.5."
+    )

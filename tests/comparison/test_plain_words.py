@@ -1,0 +1,180 @@
+"""A comparison for someone who decides: what each verdict is called, in which order, and what would tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auepora_eval.comparison.compare import Comparison, Effect, MetricComparison, SignificanceTest
+from auepora_eval.comparison.words import comparison_in_plain_words
+from auepora_eval.core.types import TargetCategory
+from auepora_eval.core.verdict import Verdict
+
+T = TargetCategory
+RECALL = MetricComparison(
+    name="recall@5",
+    target=T.RETRIEVAL_RELEVANCE,
+    higher_is_better=True,
+    unit="",
+    verdict=Verdict.BETTER,
+    baseline=0.85,
+    candidate=0.92,
+    test=SignificanceTest(0.001, 0.004),
+    effect=Effect(0.07, (0.02, 0.12), wins=12, ties=86, losses=2),
+)
+PARTS = ("test", "effect", "power", "coverage")
+
+
+def changed(metric: MetricComparison, **fields: Any) -> MetricComparison:
+    """Return a comparison with some fields replaced, whichever part they belong to."""
+    of_margin = {name[7:]: fields.pop(name) for name in list(fields) if name.startswith("margin_")}
+    metric = replace(metric, margin=replace(metric.margin, **of_margin))
+    for name in PARTS:
+        part: Any = getattr(metric, name)
+        own = {key: fields.pop(key) for key in list(fields) if hasattr(part, key)}
+        metric = replace(metric, **{name: replace(part, **own)})
+    return replace(metric, **fields)
+
+
+def metric(name: str, target: T, verdict: str, **more: Any) -> MetricComparison:
+    return changed(RECALL, name=name, target=target, verdict=Verdict(verdict), **more)
+
+
+def inconclusive(name: str, target: T, needed: int | None, **more: Any) -> MetricComparison:
+    return metric(name, target, "inconclusive", samples_needed=needed, p_adjusted=0.6, **more)
+
+
+def words(*metrics: MetricComparison) -> list[str]:
+    return comparison_in_plain_words(Comparison("a", "b", "old", "new", 0.05, list(metrics)))
+
+
+def test_a_story_of_two_versions() -> None:
+    answers = inconclusive("contains_answer", T.GENERATION_CORRECTNESS, 712, baseline=0.41, candidate=0.43)
+    assert words(RECALL, answers) == [
+        "new is better at finding the right documents: of the right documents, 92 in 100 are among the first "
+        "5 instead of 85 (recall@5). That is more than chance explains (p = 0.004).",
+        "Nothing is significantly worse.",
+        "Inconclusive on correctness: 43 in 100 answers contain the right one instead of 41 "
+        "(contains_answer), which may be chance. About 620 more questions would settle it.",
+    ]
+
+
+def test_what_is_sure_comes_first_and_both_sides_are_told() -> None:
+    mrr = metric("mrr", T.RETRIEVAL_ACCURACY, "worse", baseline=0.5, candidate=0.4, p_adjusted=0.0001)
+    slower = metric("mean_latency[end_to_end]", T.LATENCY, "worse", unit="s", baseline=0.1, candidate=0.25)
+    same = metric("noise_retention", T.NOISE_ROBUSTNESS, "same")
+    better = metric("token_f1", T.GENERATION_CORRECTNESS, "better", baseline=0.101, candidate=0.104)
+    told = words(same, slower, mrr, RECALL, better)
+    assert [sentence.partition(":")[0] for sentence in told] == [
+        "new gives better answers",
+        "new is better at finding the right documents",
+        "new is worse at finding the right documents",
+        "new answers more slowly",
+        "No change in noise robustness.",
+    ]
+    assert "token_f1 is 0.104 instead of 0.101" in told[0]
+    assert "mrr is 0.40 instead of 0.50. That is more than chance explains (p < 0.001)" in told[2]
+    assert "an answer takes 250 ms on average instead of 100 ms" in told[3]
+
+
+def test_several_metrics_of_one_mind_are_one_sentence() -> None:
+    ndcg = metric("ndcg@5", T.RETRIEVAL_ACCURACY, "better", p_adjusted=0.001)
+    (told, _) = words(ndcg, RECALL, metric("hit@5", T.RETRIEVAL_RELEVANCE, "better", p_adjusted=0.03))
+    # The p is that of the metric which is quoted.
+    assert "(recall@5). That is more than chance explains (p = 0.004). ndcg@5 and hit@5 say so too." in told
+
+
+@pytest.mark.parametrize(
+    ("needed", "says"),
+    [
+        ({"x": 300}, "About 200 more questions would settle it."),
+        ({"x": 50}, "About 10 more questions would settle it."),
+        ({"x": 2_000_000}, "Settling it would take more than 10,000 more questions."),
+        ({"x": None}, "which may be chance."),
+        (
+            {"x": 5_000, "y": 300},
+            "About 200 more questions would settle speed, 4,900 would settle correctness.",
+        ),
+        (
+            {"x": 300, "y": 10**7},
+            "About 200 more questions would settle correctness. The others need more than 10,000.",
+        ),
+        ({"x": None, "y": None}, "correctness and speed: the differences may be chance."),
+    ],
+)
+def test_how_many_questions_would_tell(needed: dict[str, int | None], says: str) -> None:
+    target = {"x": T.GENERATION_CORRECTNESS, "y": T.LATENCY}
+    told = words(*(inconclusive(name, target[name], count) for name, count in needed.items()))
+    assert told[0].endswith(says)
+    assert len(told) == 1
+
+
+def test_the_first_metric_is_quoted_not_the_one_that_looks_best() -> None:
+    recall = inconclusive("recall@5", T.RETRIEVAL_RELEVANCE, 900)
+    hit = inconclusive("hit@10", T.RETRIEVAL_RELEVANCE, 120, p=0.011)
+    [told] = words(inconclusive("mrr", T.RETRIEVAL_ACCURACY, 130), recall, hit)
+    assert "(recall@5), which may be chance. About 800 more questions would settle it." in told
+
+
+def test_times_of_one_run_each_are_the_machines() -> None:
+    untested: dict[str, Any] = {"p": None, "p_adjusted": None, "interval": None}
+    slow = inconclusive("mean_latency", T.LATENCY, None, unit="s", baseline=0.1, candidate=0.2)
+    assert words(changed(slow, **untested)) == [
+        "Inconclusive on speed: an answer takes 200 ms on average instead of 100 ms. The "
+        "difference may come from the machine: there is only one run of each system."
+    ]
+
+
+def test_the_first_document_is_not_among_the_first_1() -> None:
+    assert (
+        "of the right documents, 92 in 100 come first instead of 85 (recall@1)"
+        in (words(changed(RECALL, name="recall@1"))[0])
+    )
+
+
+def failing(name: str = "exact_match", failed: int = 10, **more: Any) -> MetricComparison:
+    how = {"wins": 0, "ties": 50, "losses": 10, "change": -1 / 6, "bounds": (-1 / 6, 0.0)}
+    how |= {"calls_baseline": 70, "calls_candidate": 70}  # ten of these are not about the metric
+    return metric(name, T.GENERATION_CORRECTNESS, "worse", failed_candidate=failed, **{**how, **more})
+
+
+def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -> None:
+    slow = metric("failure_rate", T.LATENCY, "worse")  # a failure is what it measures
+    assert words(failing(), slow)[-1] == (
+        "10 of 70 calls of new failed; each counts as wrong. The verdict on exact_match rests on that: had "
+        "they been answered, the difference could be anything from -0.1667 to 0.0000."
+    )
+    assert words(failing(), failing("token_f1"))[-1] == (
+        "10 of 70 calls of new failed; each counts as wrong. "
+        "The verdicts on exact_match and token_f1 rest on that."
+    )
+
+
+def test_failures_that_change_nothing_and_those_of_one_metric() -> None:
+    clear = failing(bounds=(-0.3, -0.1), failed_baseline=2)
+    assert words(clear)[-1] == (
+        "10 of 70 calls of new failed and 2 of 70 calls of old failed; each counts as wrong."
+    )
+    judged = failing("faithful", bounds=(-0.3, -0.1))
+    told = words(judged, failing("token_f1", 0, bounds=None))
+    assert told[-1] == "10 of 70 scores of new failed (faithful); each counts as wrong."
+
+
+def test_margins() -> None:
+    no_worse = metric("mrr", T.RETRIEVAL_ACCURACY, "no worse", margin_size=0.02)
+    worse = metric("token_f1", T.GENERATION_CORRECTNESS, "worse", margin_within=True)
+    told = words(no_worse, worse)
+    assert "though by less than the margin. That is" in told[0]
+    assert told[1] == "No worse than the margin allows: mrr (0.0200)."
+
+
+def test_nothing_in_common() -> None:
+    assert words() == ["The runs have no metric in common."]
+
+
+@pytest.mark.parametrize("target", T)
+def test_every_target_has_its_words(target: T) -> None:
+    for verdict in ("better", "worse", "inconclusive", "same"):
+        assert words(metric("my own", target, verdict))

@@ -1,0 +1,284 @@
+"""Power before and after runs: the anchors, by hand, and by simulating what is promised."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.pairing import Pairing
+from auepora_eval.comparison.power import (
+    PowerReport,
+    _metric_power,
+    power_from_numbers,
+    power_from_runs,
+    power_in_words,
+    power_table,
+    power_to_dict,
+)
+from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.scores import Note, Scores
+from auepora_eval.core.types import EvaluationRun, Stopping
+from auepora_eval.errors import PlanError
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.stats.power import sample_size
+
+
+def a_run(name: str, clusters: list[str] | None = None, **columns: Any) -> EvaluationRun:
+    """A run with these scores: a metric a name (`ndcg_5` is ndcg@5)."""
+    results = []
+    for metric, values in columns.items():
+        known = parse_metric(metric.replace("_", "@"))
+        assert isinstance(known, SampleMetric)
+        missing = {place: Note("down", failed=True) for place in np.flatnonzero(np.isnan(values)).tolist()}
+        scores = Scores([f"s{n}" for n in range(len(values))], values, notes=missing)
+        scores.clusters = list(clusters) if clusters else None
+        results.append(known.summarise(scores))
+    return EvaluationRun(name, name, "made", "same", results, [], [])
+
+
+def scores_of(seed: int, size: int = 200, shift: float = 0.0) -> Any:
+    """Two systems whose scores go together, all between 0 and 1."""
+    rng = np.random.default_rng(seed)
+    hard = rng.random(size) * 0.6
+    return tuple(hard + 0.2 * rng.random(size) + add for add in (0.0, shift))
+
+
+def test_anchors() -> None:
+    """The textbook's d_z of 0.2 takes 199; 100 samples with an sd of 0.3 show 0.084 (by t a hair more)."""
+    assert power_from_numbers(effect=0.2, sd=1.0).metrics[0].needed_same == 199
+    seen = power_from_numbers(n=100, sd=0.3).metrics[0].detectable_same
+    assert seen == pytest.approx(0.084, abs=1e-3)
+
+
+def test_several_answers_a_question() -> None:
+    """n = (z + z)² (ω² + σ²/K + σ²/K) / δ²; of single answers ω² + 2σ² = 0.16, and σ² = 0.04."""
+    report = power_from_numbers(effect=0.05, sd=0.4, within_sd=0.2, per_question=5)
+    by_hand = (1.959964 + 0.841621) ** 2 * (0.08 + 2 * 0.04 / 5) / 0.05**2
+    assert report.metrics[0].needed_same == pytest.approx(by_hand, abs=3)
+    once = power_from_numbers(effect=0.05, sd=0.4, within_sd=0.2, per_question=1).metrics[0].needed_same
+    assert once == power_from_numbers(effect=0.05, sd=0.4).metrics[0].needed_same
+
+
+def test_clusters_cost_what_kish_says() -> None:
+    alone = power_from_numbers(effect=0.05, sd=0.4).metrics[0].needed_same
+    clustered = power_from_numbers(effect=0.05, sd=0.4, cluster_size=5, cluster_correlation=0.25)
+    assert alone is not None
+    assert clustered.metrics[0].needed_same == pytest.approx(2 * alone, rel=0.02)
+    apart = power_from_numbers(effect=0.05, sd=0.4, cluster_size=5).metrics[0].needed_same
+    assert apart == pytest.approx(alone, rel=0.03)
+
+
+def test_a_rate_tells_both_ways() -> None:
+    """0.8 to 0.7, which varies more than 0.9: 291 in each group by the normal formula, 293 as counted."""
+    metric = power_from_numbers(effect=0.1, rate=0.8).metrics[0]
+    by_hand = (1.959964 + 0.841621) ** 2 * (0.16 + 0.21) / 0.1**2
+    assert metric.needed_other == pytest.approx(by_hand, abs=3)
+    same = by_hand * (0.37 - 2 * 0.5 * math.sqrt(0.16 * 0.21)) / 0.37
+    assert metric.needed_same is not None
+    assert 1 < metric.needed_same / same < 1.15  # McNemar's exact test errs on the safe side
+    assert power_from_numbers(effect=0.1, rate=0.2).metrics[0].needed_same == metric.needed_same
+    assert power_from_numbers(effect=0.1, rate=0.95).metrics[0].needed_same is not None  # downwards
+
+
+@pytest.mark.parametrize(("rate", "effect", "rise"), [(0.8, 0.03, 1_318), (0.95, 0.04, 178)])
+def test_a_drop_is_noticed_too(rate: float, effect: float, rise: int) -> None:
+    """A regression is a drop, and takes more samples than a rise of the same size from a high rate.
+
+    McNemar's exact test finds it with so many four times in five, and not with one less; by t it were fewer.
+    """
+    sds = [math.sqrt(share * (1 - share)) for share in (rate, rate - effect)]
+    sd = math.sqrt(sds[0] ** 2 + sds[1] ** 2 - sds[0] * sds[1])
+    needed = power_from_numbers(effect=effect, rate=rate).metrics[0].needed_same
+    assert needed is not None
+    assert needed > rise
+    assert needed > (sample_size(effect, sd) or 0)
+    right_twice = rate * (rate - effect) + 0.5 * sds[0] * sds[1]
+    lost, won = rate - right_twice, rate - effect - right_twice
+    assert _found_by_mcnemar(lost, won, needed) >= 0.8 > _found_by_mcnemar(lost, won, needed - 1)
+
+
+def _found_by_mcnemar(lost: float, won: float, pairs: int) -> float:
+    """The sum over all counts of pairs that differ, and of losses among these, that the test calls."""
+    found = 0.0
+    for differ in range(1, pairs + 1):
+        chance = binom.pmf(differ, pairs, lost + won)
+        if chance > 1e-12:
+            losses = np.arange(differ // 2 + 1, differ + 1)
+            called = 2 * binom.sf(losses - 1, differ, 0.5) < 0.05
+            found += chance * binom.pmf(losses[called], differ, lost / (lost + won)).sum()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"effect": 0.1}, "how much do scores vary"),
+        ({"effect": 0.1, "sd": 1.0, "rate": 0.5}, "Give either"),
+        ({"effect": 0.1, "rate": 1.5}, "between 0 and 1"),
+        ({"effect": 0.7, "rate": 0.5}, "cannot change by 0.7"),
+        ({"effect": 0.1, "sd": 1.0, "per_question": 3}, "answers to one question"),
+        ({"effect": 0.1, "sd": 0.1, "per_question": 3, "within_sd": 1.0}, "cannot vary more"),
+        ({"effect": 0.1, "sd": 1.0, "alpha": 0.9}, "alpha and power"),
+    ],
+)
+def test_nonsense_is_refused(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        power_from_numbers(**wrong)
+
+
+def test_two_runs_tell_what_a_comparison_of_them_says() -> None:
+    before, after = scores_of(0)
+    a, b = a_run("a", ndcg_5=before, recall_5=before), a_run("b", ndcg_5=after + 0.01, recall_5=1 - after)
+    report = power_from_runs(a, b)
+    compared = {one.name: one for one in compare_runs(a, b, resamples=200).metrics}
+    assert report.level == 0.025
+    for metric in report.metrics:
+        if metric.same_sd is not None:
+            assert metric.detectable_same == pytest.approx(compared[metric.name].power.detectable)
+    assert [metric.samples for metric in report.metrics] == [200, 200]
+
+
+def test_the_promise_holds() -> None:
+    """A change of the size that is called detectable is found in four of five simulated comparisons."""
+    rng = np.random.default_rng(1)
+
+    def pair(shift: float) -> Any:
+        hard = rng.random(80)
+        return 0.5 * hard + 0.2 * rng.random(80), 0.5 * hard + 0.2 * rng.random(80) + shift
+
+    before, after = pair(0.0)
+    metric = power_from_runs(a_run("a", ndcg_5=before), a_run("b", ndcg_5=after)).metrics[0]
+    size = metric.detectable_same
+    assert size is not None
+    assert metric.correlation == pytest.approx(np.corrcoef(before, after)[0, 1], abs=0.02)
+    found = []
+    for _ in range(1_000):
+        before, after = pair(size)
+        change = after - before
+        found.append(abs(change.mean()) / change.std(ddof=1) * math.sqrt(80) > 1.99)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.12)  # the spread is that of one run of 80
+    needed = metric.needed_same
+    assert needed is None
+    again = power_from_runs(a_run("a", ndcg_5=before), a_run("b", ndcg_5=after), effect=0.01).metrics[0]
+    assert again.needed_same is not None
+    assert again.same_sd is not None
+    assert again.needed_same == pytest.approx((2.8016 * again.same_sd / 0.01) ** 2, rel=0.02)
+
+
+def test_one_run_takes_a_guess_for_the_rest() -> None:
+    values = scores_of(2)[0]
+    half = power_from_runs(a_run("a", ndcg_5=values)).metrics[0]
+    none = power_from_runs(a_run("a", ndcg_5=values), correlation=0.0).metrics[0]
+    assert half.same_sd == pytest.approx(values.std(ddof=1))
+    assert half.detectable_other == none.detectable_other
+    assert none.detectable_same == pytest.approx(none.detectable_other, rel=0.01)
+    assert "a correlation of 0.5 is assumed" in power_in_words(power_from_runs(a_run("a", ndcg_5=values)))[-2]
+
+
+def test_copies_in_a_cluster_are_no_further_samples() -> None:
+    values = scores_of(3, 60)[0]
+    alone = power_from_runs(a_run("a", ndcg_5=values), effect=0.05).metrics[0]
+    copied = np.repeat(values, 4)
+    clusters = [f"c{n // 4}" for n in range(240)]
+    clustered = power_from_runs(a_run("a", clusters, ndcg_5=copied), effect=0.05).metrics[0]
+    assert clustered.detectable_same == pytest.approx(alone.detectable_same)
+    assert clustered.samples == 240
+    assert alone.needed_same is not None
+    assert clustered.needed_same == 4 * alone.needed_same
+
+
+def test_repeats_tell_what_more_answers_would_save() -> None:
+    rng = np.random.default_rng(5)
+    questions = rng.normal(0.5, 0.05, 300)
+    runs = [a_run(f"a{n}", ndcg_5=np.clip(questions + rng.normal(0, 0.1, 300), 0, 1)) for n in range(4)]
+    other = [a_run(f"b{n}", ndcg_5=np.clip(questions + rng.normal(0, 0.1, 300), 0, 1)) for n in range(4)]
+    four = power_from_runs(runs, other).metrics[0]
+    one = power_from_runs(runs[0], other[0]).metrics[0]
+    guessed = power_from_runs(runs, other, per_question=1).metrics[0]
+    assert four.samples == one.samples == 300
+    assert four.detectable_same is not None
+    assert four.detectable_same < one.detectable_same  # type: ignore[operator]
+    assert guessed.detectable_same == pytest.approx(one.detectable_same, rel=0.15)
+    same = power_from_runs(runs, other, per_question=4).metrics[0]
+    assert same.detectable_same == pytest.approx(four.detectable_same)
+    with pytest.raises(PlanError, match="answers to one question"):
+        power_from_runs(runs[0], other[0], per_question=3)
+
+
+def test_a_metric_that_is_no_mean_has_its_bootstrap() -> None:
+    rng = np.random.default_rng(6)
+    seconds = rng.gamma(4, 0.1, 150)
+    runs = [a_run(name, None, **{"latency@0.95": seconds + add}) for name, add in (("a", 0.0), ("b", 0.01))]
+    metric = _metric_power(Pairing({}, runs[0].results[0], runs[1].results[0]), None, 0.0, repeats=1)
+    assert metric.unit == "s"
+    seen = PowerReport(0.05, 0.05, 0.8, [metric]).detectable(metric, 150, same=False)
+    assert seen is not None
+    assert 0.01 < seen < 0.5
+
+
+def test_more_samples_do_not_tell_more_about_times() -> None:
+    seconds = np.random.default_rng(7).gamma(4, 0.1, 50)
+    timed = a_run("a", None, **{"ndcg_5": seconds / 10, "latency@0.95": seconds})
+    report = power_from_runs(timed)
+    assert [one.name for one in report.metrics] == ["ndcg@5"]
+    assert "but more runs do" in report.notes[0]
+    with pytest.raises(PlanError, match="but more runs do"):
+        power_from_runs(timed, metrics=["latency@0.95[end_to_end]"])
+
+
+def test_failures_count_as_the_worst() -> None:
+    values = np.full(50, 0.9)
+    values[::5] = math.nan
+    failed = power_from_runs(replace(a_run("a", ndcg_5=values), samples=_samples(50))).metrics[0]
+    assert failed.values == pytest.approx((0.72,))
+    assert failed.samples == 50
+
+
+def _samples(size: int) -> Any:
+    from tests.builders import a_sample
+
+    return [a_sample(f"s{n}") for n in range(size)]
+
+
+def test_what_cannot_be_said() -> None:
+    same = scores_of(7)[0]
+    run = a_run("a", ndcg_5=same)
+    twins = power_from_runs(run, replace(run, evaluation_id="b"))
+    assert twins.metrics[0].detectable_same is None
+    assert power_in_words(twins)[0].startswith("No sample differs in ndcg@5")
+    with pytest.raises(PlanError, match="two scores that differ"):
+        power_from_runs(a_run("a", ndcg_5=np.full(20, 0.5)))
+    with pytest.raises(PlanError, match="no scores of 'mrr' to go by; it has ndcg@5"):
+        power_from_runs(run, metrics=["mrr"])
+    with pytest.raises(PlanError, match="different data"):
+        power_from_runs(run, replace(run, dataset_fingerprint="other"))
+
+
+def test_a_run_that_stopped_early_is_named() -> None:
+    end = Stopping(True, 200, 500, "whole", 1, 0.05, 0, [])
+    report = power_from_runs(replace(a_run("a", ndcg_5=scores_of(8)[0]), stopping=end))
+    assert "a stopped early" in " ".join(power_in_words(report))
+
+
+def test_words_tables_and_json() -> None:
+    before, after = scores_of(9, shift=0.0)
+    runs = (a_run("a", ndcg_5=before), a_run("b", ndcg_5=after[::-1]))
+    words = " ".join(power_in_words(power_from_runs(*runs, n=1_000)))
+    assert "With 1,000 samples, ndcg@5 has to change by 0.0" in words
+    assert "four times in five" in words
+    report = power_from_runs(*runs, effect=0.5)
+    assert ": enough" in power_in_words(report)[0]
+    assert "90 times in 100" in power_in_words(power_from_runs(*runs, power=0.9))[0]
+    assert power_table(report).rows[0][0] == "ndcg@5"
+    document = json.loads(json.dumps(power_to_dict(report)))
+    assert document["metrics"][0]["needed_same"] > 1
+    assert document["in_words"]
+    tiny = power_from_numbers(effect=1e-9, sd=1.0)
+    assert power_in_words(tiny)[0].startswith("To notice a change of 1e-09")

@@ -1,0 +1,115 @@
+"""Several runs: ranks, who beats whom, and the ways to print it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from auepora_eval.comparison.compare import LostSample, compare_runs
+from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.tables import (
+    comparison_report,
+    comparison_to_latex,
+    ranking_in_words,
+    ranking_report,
+    ranking_table,
+    ranking_to_dict,
+    ranking_to_latex,
+    statistical_analysis,
+)
+from auepora_eval.core.dataset import plain
+from auepora_eval.core.types import EvaluationRun
+from auepora_eval.errors import PlanError
+from tests.comparison.test_compare_more import scored
+
+
+def three(size: int = 80) -> list[EvaluationRun]:
+    """A good system, one that is the same but for noise, and one that is clearly worse."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(size)
+    shifts = {"good": 0.0, "alike": -0.001, "bad": -0.3}
+    return [
+        scored((truth + shift + rng.normal(0, 0.05, size)).tolist(), name, "mrr")
+        for name, shift in shifts.items()
+    ]
+
+
+def test_ranks_and_their_intervals() -> None:
+    ranking = rank_runs(three())
+    [metric] = ranking.metrics
+    good, alike, bad = metric.standings
+    assert {good.rank, alike.rank} == {1, 2}
+    assert good.rank_interval == alike.rank_interval == (1, 2)
+    assert (bad.rank, bad.rank_interval, bad.beats) == (3, (3, 3), ())
+    assert good.beats == alike.beats == (2,)
+    assert [one.best for one in metric.standings].count(True) == 1
+    assert len(ranking.pairs) == 3
+    assert "significantly better than 1 of 2" in ranking_in_words(ranking)
+
+
+def test_the_pairs_are_corrected_together() -> None:
+    runs = three()
+    alone = compare_runs(runs[0], runs[2]).metrics[0]
+    within = rank_runs(runs).pairs[1].metrics[0]
+    assert within.test.p == alone.test.p
+    assert alone.test.p_adjusted is not None
+    assert within.test.p_adjusted == pytest.approx(3 * alone.test.p_adjusted)
+
+
+def test_equal_runs_share_a_rank_and_go_by_their_ids() -> None:
+    runs = three()
+    runs[1] = replace(runs[0], evaluation_id="again")
+    ranking = rank_runs(runs)
+    assert [one.rank for one in ranking.metrics[0].standings] == [1, 1, 3]
+    assert ranking.metrics[0].standings[0].rank_interval == (1, 1)
+    assert ranking.systems == ["good", "again", "bad"]
+    assert "Several share the best value on mrr." in ranking_in_words(ranking)
+
+
+def test_one_run_is_no_ranking_and_other_data_no_rivals() -> None:
+    runs = three()
+    with pytest.raises(PlanError, match="two runs or more"):
+        rank_runs(runs[:1])
+    strange = [runs[0], replace(runs[1], dataset_fingerprint="x")]
+    with pytest.raises(PlanError, match="different data"):
+        rank_runs(strange)
+    assert rank_runs(strange, allow_mismatch=True).mismatches
+
+
+def test_a_ranking_as_text() -> None:
+    ranking = rank_runs(three())
+    assert ranking_table(ranking).rows[0][3].endswith("#3")
+    assert ranking_table(ranking).rows[0][1].endswith("(1-2) >c")
+    assert "| Metric | a good | b alike | c bad |" in ranking_report(ranking)
+    document = json.loads(msgspec.json.encode(ranking_to_dict(ranking), enc_hook=plain))
+    assert document["metrics"][0]["standings"][2]["rank"] == 3
+    latex = ranking_to_latex(ranking)
+    assert "Metric & a good & b alike & c bad" in latex
+    assert r"\#1 (1-2) >c" in latex
+
+
+def test_latex_is_not_steered_by_names() -> None:
+    runs = three()
+    runs[0] = replace(runs[0], system_name="\\write18{rm}")
+    assert r"\textbackslash{}write18\{rm\}" in comparison_to_latex(compare_runs(runs[0], runs[2]))
+
+
+def test_the_significance_tests_have_the_names_of_results_files() -> None:
+    analysis = statistical_analysis(compare_runs(*three()[1:]))
+    test = analysis["significance_tests"]["mrr"]
+    assert list(test) == ["baseline_mean", "current_mean", "p_value", "significant", "effect_size"]
+    assert test["significant"] is True
+    assert test["effect_size"] < -1
+    assert analysis["confidence_intervals"]["confidence_level"] == 0.95
+
+
+def test_a_whole_report_in_markdown_keeps_hostile_text_in_its_cells() -> None:
+    runs = three()
+    lost = [LostSample("mrr", "", "s|1", "<script>", "a\n# b", None, 1.0, 0.0)]
+    text = comparison_report(compare_runs(*runs[:2]), lost)
+    assert "### Largest regressions on mrr" in text
+    assert r"| s\|1 | 1.0000 | 0.0000 | `<script>` | a `#` b | (none) |" in text

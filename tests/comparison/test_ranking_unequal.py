@@ -1,0 +1,59 @@
+"""Runs that do not have the same metrics: only those that all have are compared, and tested together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from auepora_eval.comparison.compare import Comparison
+from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.tables import pair_table
+from auepora_eval.core.types import EvaluationRun
+from tests.comparison.test_compare_more import scored
+from tests.gate.gated import a_run
+
+HIGH, LOW = [1.0] * 12, [1.0] * 4 + [0.0] * 8
+
+
+def runs_of(*metrics: list[str]) -> list[EvaluationRun]:
+    """Three runs, of which the second is better on whatever it has."""
+    scores = (LOW, HIGH, LOW)
+    return [
+        a_run(f"r{place}", dict.fromkeys(names, values))
+        for place, (names, values) in enumerate(zip(metrics, scores, strict=True))
+    ]
+
+
+def p_of(pair: Comparison) -> list[tuple[str, float | None]]:
+    return [(one.name, one.test.p_adjusted) for one in pair.metrics]
+
+
+def test_what_one_of_them_lacks_costs_the_others_nothing() -> None:
+    more = ["recall@5", "mrr", "hit@5", "ndcg@5"]
+    unequal = rank_runs(runs_of(more, more, ["recall@5"]), resamples=500)
+    alone = rank_runs(runs_of(["recall@5"], ["recall@5"], ["recall@5"]), resamples=500)
+    assert [one.name for one in unequal.metrics] == ["recall@5"]
+    assert [p_of(pair) for pair in unequal.pairs] == [p_of(pair) for pair in alone.pairs]
+    assert pair_table(unequal).rows == pair_table(alone).rows
+    assert unequal.notes == ["mrr, hit@5, ndcg@5 are not compared: r2 does not have them"]
+    assert alone.notes == []
+    assert unequal.pairs[0].not_compared["mrr"] == "r2 does not have it"
+
+
+def test_nothing_in_common() -> None:
+    ranking = rank_runs(runs_of(["recall@5"], ["mrr"], ["mrr", "hit@5"]), resamples=100)
+    assert ranking.metrics == []
+    assert [pair.metrics for pair in ranking.pairs] == [[], [], []]
+    assert ranking.notes == [
+        "recall@5 is not compared: r1, r2 do not have it",
+        "mrr is not compared: r0 does not have it",
+        "hit@5 is not compared: r0, r1 do not have it",
+    ]
+
+
+def test_a_metric_that_measured_nothing_in_one_of_them() -> None:
+    runs = runs_of(["recall@5", "mrr"], ["recall@5", "mrr"], ["recall@5", "mrr"])
+    skipped = scored([None] * 12, metric="mrr").results[0].scores
+    runs[2].results[1] = replace(runs[2].results[1], scores=skipped)
+    ranking = rank_runs(runs, resamples=100)
+    assert [one.name for one in ranking.metrics] == ["recall@5"]
+    assert ranking.notes == ["mrr is not compared: no sample was scored in both (r0 and r2)"]

@@ -1,0 +1,62 @@
+"""Two runs are never shown under the same letters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.html import report_html
+from auepora_eval.comparison.tables import comparison_in_words, comparison_report, comparison_to_latex
+from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
+from tests.comparison.test_compare_more import scored
+
+
+@pytest.mark.parametrize(
+    ("systems", "ids", "names"),
+    [
+        (["old", "new"], ["r1", "r2"], ["old", "new"]),
+        (["rag", "rag"], ["chunks-256", "chunks-512"], ["chunks-256", "chunks-512"]),
+        (["rag", "rag"], ["r1", "r1"], ["r1 (1)", "r1 (2)"]),
+        (["rag", "rag\n", "b"], ["r1", "r2", "r3"], ["r1", "r2", "r3"]),  # the same once on one line
+        (["a\n::error::x", "b\x1b[31m"], ["r1", "r2"], ["a ::error::x", "b [31m"]),
+    ],
+)
+def test_names(systems: list[str], ids: list[str], names: list[str]) -> None:
+    assert names_apart(systems, ids) == names
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["bm25", "hybrid"], ["bm25", "hybrid"]),
+        (["retriever-one", "other-system"], ["retriev…", "other-s…"]),
+        (["bm25_clapnq_lastturn", "bm25_clapnq_rewrite"], ["bm25…urn", "bm25…ite"]),
+        (["my-rag-chunk-512-top-k", "my-rag-chunk-256-top-k"], ["…-512-t…", "…-256-t…"]),
+    ],
+)
+def test_what_is_cut_off_is_what_the_names_share(names: list[str], short: list[str]) -> None:
+    assert shortened(names, 8) == short
+
+
+@given(st.lists(st.text(alphabet="ab-", max_size=30), min_size=2, max_size=4, unique=True))
+def test_different_names_stay_different(names: list[str]) -> None:
+    assert len(set(shortened(names, 8))) == len(names)
+    assert len(set(names_apart(names, ["r"] * len(names)))) == len(names)
+
+
+def test_two_runs_of_one_system_go_by_their_ids_everywhere() -> None:
+    before, now = scored([1.0] * 12, "rag"), scored([0.0] * 10 + [1.0] * 2, "rag")
+    before.evaluation_id, now.evaluation_id = "chunks-256", "chunks-512"
+    comparison = compare_runs(before, now)
+    assert compared_names(comparison) == ("chunks-256", "chunks-512")
+    assert comparison_in_plain_words(comparison)[0].startswith("chunks-512 is worse at finding")
+    assert comparison_in_words(comparison).startswith("chunks-512 is worse than chunks-256 on recall@1")
+    assert "### chunks-512 against chunks-256, sample by sample" in comparison_report(comparison)
+    latex = comparison_to_latex(comparison)
+    assert "Metric & chunks-256 & chunks-512 &" in latex
+    page = report_html([before, now], comparison)
+    assert "<h1>chunks-512 against chunks-256</h1>" in page
+    assert "<th>chunks-256</th><th>chunks-512</th>" in page
+    assert "Hardest samples for chunks-512" in page

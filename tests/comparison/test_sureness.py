@@ -1,0 +1,111 @@
+"""What is not known is not shown as if it were: few clusters, no spread, and one figure for a margin."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.power import power_from_runs
+from auepora_eval.comparison.tables import comparison_in_words, comparison_table, comparison_to_dict
+from auepora_eval.comparison.words import comparison_in_plain_words
+from tests.comparison.test_compare_more import scored
+from tests.comparison.test_power import a_run
+from tests.gate.test_gate_margins import RIGHT, WRONG, margin_verdict, said
+
+
+def clustered(count: int, size: int) -> list[str]:
+    return [f"c{n // size}" for n in range(count * size)]
+
+
+def test_a_comparison_of_few_clusters_says_so() -> None:
+    rng = np.random.default_rng(0)
+    clusters = clustered(2, 50)
+    before, after = (a_run(name, clusters, hit_5=(rng.random(100) < 0.7).astype(float)) for name in "ab")
+    found = compare_runs(before, after)
+    assert found.metrics[0].test.clusters == 2
+    assert found.metrics[0].power.samples_needed is None
+    assert found.notes == [
+        "hit@5: the 100 pairs come in 2 clusters, and those of one count together; no test can be "
+        "significant with this few. More clusters would help, more samples of the same would not"
+    ]
+    low, high = found.metrics[0].effect.interval or (0.0, 0.0)
+    assert low < 0 < high
+    assert low >= -1
+    assert high <= 1
+
+
+def test_one_cluster_tells_nothing_and_ten_need_no_word() -> None:
+    values = np.linspace(0, 1, 40)
+    one, ten = (
+        compare_runs(
+            *(a_run(name, clusters, ndcg_5=v) for name, v in (("a", values), ("b", values[::-1] ** 2)))
+        )
+        for clusters in (["c"] * 40, clustered(10, 4))
+    )
+    assert one.metrics[0].effect.interval is None
+    assert "in 1 cluster, and" in one.notes[0]
+    assert ten.notes == []
+
+
+def test_one_large_cluster_is_worth_no_more_than_one() -> None:
+    rng = np.random.default_rng(4)
+    clusters = ["talk"] * 90 + [f"c{n}" for n in range(10)]
+    before, after = (a_run(name, clusters, hit_5=(rng.random(100) < 0.7).astype(float)) for name in "ab")
+    found = compare_runs(before, after)
+    assert "in 11 clusters, unequal in size, with the information of 1.2, and" in found.notes[0]
+    assert found.metrics[0].power.samples_needed is None
+    assert found.metrics[0].power.too_few
+    assert power_from_runs(before, after).metrics[0].detectable_same is None
+
+
+def test_runs_that_do_not_differ_have_no_interval_of_no_width() -> None:
+    same = compare_runs(scored([1.0] * 9), scored([1.0] * 9))
+    assert same.metrics[0].verdict == "same"
+    assert same.metrics[0].effect.interval is None
+    assert comparison_table(same).rows[0][4] == "-"
+    document = json.loads(json.dumps(comparison_to_dict(same)))
+    assert document["statistical_analysis"]["confidence_intervals"]["recall@1"] is None
+    verdict = margin_verdict([RIGHT] * 20, [RIGHT] * 20, "bleu", 5.0)
+    assert (verdict.interval, verdict.change_interval) == (None, None)
+
+
+def test_a_metric_whose_resamples_are_all_equal_says_why_it_has_no_interval() -> None:
+    details = said("a", [RIGHT] * 12, ["bleu"]).results[0].details
+    assert (details["confidence_interval"], details["interval_method"]) == (None, "all resamples equal")
+
+
+def test_all_samples_lost_alike_is_a_loss_without_an_interval() -> None:
+    verdict = margin_verdict([RIGHT] * 30, [WRONG] * 30, "exact_match", 0.1)
+    assert verdict.outcome == "fail"
+    assert verdict.change_interval is None
+    assert "-1, the same for all, on 30 pairs" in verdict.why
+
+
+@pytest.mark.parametrize(("lost", "won"), [(4, 3), (1, 1)])
+def test_a_comparison_and_a_gate_ask_for_the_same_number_of_samples(lost: int, won: int) -> None:
+    """Whether a loss of 0.05 is ruled out: one question, and one figure."""
+    before = [RIGHT] * (40 - won) + [WRONG] * won
+    after = [WRONG] * lost + [RIGHT] * (40 - lost)
+    verdict = margin_verdict(before, after, "exact_match", 0.05)
+    flags = [[float(one is RIGHT) for one in side] for side in (before, after)]
+    found = compare_runs(
+        *(a_run(name, hit_5=np.array(v)) for name, v in zip("ab", flags, strict=True)), margin=0.05
+    )
+    needed = found.metrics[0].margin.samples_needed
+    assert verdict.fix.startswith(f"About {needed} samples would rule it out, if there is no difference")
+    [words] = comparison_in_plain_words(found)
+    assert words.endswith(
+        f" About {needed} questions in all would rule out a loss of the margin, if there is no difference."
+    )
+    assert f"hit@5 (about {needed} samples would rule the margin out)" in comparison_in_words(found)
+
+
+def test_where_the_loss_stands_in_the_way_no_number_is_given() -> None:
+    flags = np.array([1.0] * 30 + [0.0] * 10)
+    lost = np.array([1.0] * 26 + [0.0] * 14)
+    found = compare_runs(a_run("a", hit_5=flags), a_run("b", hit_5=lost), margin=0.05)
+    assert found.metrics[0].verdict == "inconclusive"
+    assert found.metrics[0].margin.samples_needed is None

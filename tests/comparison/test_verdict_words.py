@@ -1,0 +1,85 @@
+"""A loss within the margin is told from one beyond it, and no difference is not called one."""
+
+from __future__ import annotations
+
+import pytest
+
+from auepora_eval.comparison.compare import Comparison, compare_runs
+from auepora_eval.comparison.html import report_html
+from auepora_eval.comparison.tables import comparison_in_words, comparison_table
+from auepora_eval.comparison.words import interval_notes, margin_kept
+from auepora_eval.core.types import TargetCategory
+from tests.comparison.test_compare_more import scored
+from tests.comparison.test_plain_words import changed, inconclusive, metric, words
+
+ANSWERS = TargetCategory.GENERATION_CORRECTNESS
+EXACT = metric(
+    "exact_match",
+    ANSWERS,
+    "worse",
+    baseline=0.67,
+    candidate=0.63,
+    change=-0.04,
+    margin_size=0.1,
+    margin_within=True,
+)
+F1 = changed(EXACT, name="token_f1", baseline=0.75, candidate=0.7, change=-0.047, margin_size=0.01)
+F1 = changed(F1, margin_within=False)
+BLEU = changed(F1, name="bleu", baseline=50.0, candidate=43.7, change=-6.3, margin_size=10.0)
+ROUGE = changed(F1, name="rougeL_answer", margin_size=None, margin_within=None)
+
+
+def test_each_loss_is_held_against_its_own_margin() -> None:
+    assert [margin_kept(one) for one in (EXACT, F1, BLEU, ROUGE)] == ["yes", "no", "perhaps", ""]
+    [told] = words(EXACT, F1, ROUGE, BLEU)
+    assert told == (
+        "new gives worse answers: token_f1 is 0.70 instead of 0.75, which is more than the margin. That is "
+        "more than chance explains (p = 0.004). exact_match (by less than its margin), rougeL_answer and "
+        "bleu (perhaps by more than its margin) say so too."
+    )
+    [told] = words(EXACT)
+    assert "instead of 67 (exact_match), though by less than the margin. That is" in told
+
+
+def test_the_table_and_the_list_tell_them_apart_too() -> None:
+    comparison = Comparison("a", "b", "old", "new", 0.05, [EXACT, F1, BLEU, ROUGE])
+    assert [row[-1] for row in comparison_table(comparison).rows] == ["worse, within margin", *["worse"] * 3]
+    assert "exact_match (-0.0400, p = 0.004), though by less than the margin" in comparison_in_words(
+        comparison
+    )
+    assert "token_f1 (-0.0470, p = 0.004), which is more than the margin" in comparison_in_words(comparison)
+    runs = [scored([1.0] * 200, "old"), scored([1.0] * 190 + [0.0] * 10, "new")]
+    found = compare_runs(*runs, margin=0.2, resamples=500)
+    assert "<b class='worse'>worse, within margin</b>" in report_html(runs, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "says"),
+    [
+        ("exact_match", 0.6, 0.6, "60 in 100 answers are exactly the right one, as before (exact_match)"),
+        ("token_f1", 0.5, 0.5, "token_f1 is 0.50, as before"),
+    ],
+)
+def test_as_many_gained_as_lost(name: str, before: float, now: float, says: str) -> None:
+    even = inconclusive(name, ANSWERS, None, baseline=before, candidate=now, wins=24, losses=24)
+    assert words(even) == [
+        f"Inconclusive on correctness: on balance {says}, but 24 gained and 24 lost; a difference of up "
+        "to 0.1200 either way cannot be ruled out."
+    ]
+
+
+def test_a_difference_in_the_last_digits_is_shown() -> None:
+    [told, _] = words(metric("exact_match", ANSWERS, "better", baseline=0.6, candidate=0.60001))
+    assert "60.001 in 100 answers are exactly the right one instead of 60.000" in told
+    [told, _] = words(metric("my{own}", ANSWERS, "better", baseline=0.6, candidate=0.600001))
+    assert "my{own} is 0.600001 instead of 0.600000" in told
+
+
+def test_where_alpha_is_the_reason_it_is_said() -> None:
+    bleu = inconclusive("bleu", ANSWERS, None, interval=(-6.0, -0.1), p=0.048)
+    few = inconclusive("exact_match", ANSWERS, None, interval=(-0.2, -0.01), p=0.0625)
+    assert interval_notes(Comparison("a", "b", "old", "new", 0.001, [bleu, few])) == [
+        "bleu (p = 0.048): the interval, which is of 95%, leaves out 0, but alpha asks for p below 0.001.",
+        "exact_match (p = 0.062): the interval leaves out 0, but too few samples differ for the test to be "
+        "sure.",
+    ]

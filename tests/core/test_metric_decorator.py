@@ -1,0 +1,224 @@
+"""`metric`: a class or a function becomes a metric with a name that parses back."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.words import comparison_in_plain_words
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.metrics_base import METRICS, SampleMetric, metric, parse_metric, parse_metrics
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.rag_interface import as_system
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from auepora_eval.errors import UnknownNameError
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_sample, an_output
+
+
+@pytest.fixture(autouse=True)
+def _registered_here() -> Iterator[None]:
+    before = set(METRICS._things)
+    yield
+    for name in METRICS._things.keys() - before - METRICS.modules.keys():
+        del METRICS._things[name]
+
+
+def brevity() -> Callable[..., SampleMetric]:
+    @metric("brevity@{words}", target="generation_relevance")
+    def brevity(sample: EvaluationSample, output: SystemOutputs, *, words: int = 10) -> float:
+        """1 if the answer has at most `words` words, else 0."""
+        return float(len(output.response.text.split()) <= words)
+
+    return brevity
+
+
+def test_a_function_is_a_metric() -> None:
+    made = brevity()
+    result = made(words=2).compute([a_sample()] * 2, [an_output(answer="a b"), an_output(answer="a b c")])
+    assert result.name == "brevity@2"
+    assert result.value == 0.5
+    assert result.target is TargetCategory.GENERATION_RELEVANCE
+    assert made.__doc__ == "1 if the answer has at most `words` words, else 0."
+    assert made().name == "brevity@10"
+
+
+def test_function_metric_by_name_in_a_plan() -> None:
+    made = brevity()
+    assert parse_metric("brevity@12") == made(words=12)
+    assert [one.name for one in EvaluationPlan(parse_metrics("mrr,brevity@3")).metrics] == [
+        "mrr",
+        "brevity@3",
+    ]
+
+
+def test_a_function_may_skip_a_sample_and_require_fields() -> None:
+    @metric("long_question", target="generation_relevance", requires=["reference_answer"], bounds=(0, 5))
+    def long_question(sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        return SampleScore(None, "no reason")
+
+    made = long_question()
+    assert made.required_fields() == ["reference_answer"]
+    assert made.bounds == (0, 5)
+    assert made.compute([a_sample(reference="x")], [an_output()]).scores[0].reason == "no reason"
+
+
+def test_a_class_with_optional_parts_of_its_name() -> None:
+    @metric("near@{k?}[{kind?},strict={strict?},share={share?:g}]", ranges={"share": "(0, 1]"})
+    class Near(SampleMetric):
+        """A metric with a field of each kind."""
+
+        k: int | None = None
+        kind: str = "word"
+        strict: bool = False
+        share: float = 0.5
+        target = TargetCategory.DIVERSITY
+
+        def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+            return self.share
+
+    every = Near(3, "line", True, 1.0)
+    assert Near().name == "near"
+    assert every.name == "near@3[line,strict=true,share=1]"
+    assert parse_metric(every.name) == every
+    assert hash(parse_metric(every.name)) == hash(every)
+    assert Near.name_template.usage(Near) == "near[@k][kind][strict][share]"
+    for wrong in ("near@0", "near[share=0]", "near[share=1.5]", "near[share=nan]", "near@1.5"):
+        with pytest.raises(UnknownNameError):
+            parse_metric(wrong)
+
+
+def test_metric_is_immutable() -> None:
+    recall = parse_metric("recall@5")
+    with pytest.raises(FrozenInstanceError):
+        recall.k = 3  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(recall)) == recall  # noqa: S301
+    assert recall.unmeasured("nothing was retrieved").not_measured == "nothing was retrieved"
+
+
+def test_post_init_may_set_fields_and_the_name() -> None:
+    @metric("shout[{word}]")
+    class Shout(SampleMetric):
+        """A metric that changes its fields before it is used."""
+
+        word: str = "hey"
+        target = TargetCategory.DIVERSITY
+
+        def __post_init__(self) -> None:
+            self.word = self.word.upper()
+            if self.word == "ME":
+                self.name = "my own"
+
+        def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+            return 0.0
+
+    assert Shout().name == "shout[HEY]"
+    assert Shout("me").name == "my own"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("two words", "not a template"),
+        ("x@{k", "not a template"),
+        ("x@{size}", "'size', which is not a field"),
+        ("x[{k}]", "must name 'k' as key={k}"),
+        ("x@{kind}", "must name 'kind' as key={kind}"),
+        ("x[a={}]", "is not a {field}"),
+    ],
+)
+def test_ambiguous_template_is_an_error(template: str, message: str) -> None:
+    def score(sample: EvaluationSample, output: SystemOutputs, *, k: int = 1, kind: str = "a") -> float:
+        return 0.0
+
+    with pytest.raises(ValueError, match=message.replace("{", r"\{")):
+        metric(template, target="latency")(score)
+
+
+def test_duplicate_name_is_an_error() -> None:
+    for template in ("recall", "bleu"):
+        with pytest.raises(ValueError, match="already"):
+            metric(template, target="latency")(lambda sample, output: 0.0)
+
+
+def test_a_metric_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    text = """
+        from auepora_eval import metric
+
+        @metric("shortness@{words}", target="generation_relevance")
+        def shortness(sample, output, *, words=10):
+            return float(len(output.response.text.split()) <= words)
+    """
+    (tmp_path / "shortness_metrics.py").write_text(dedent(text), encoding="utf-8")
+    found = parse_metrics("mrr,shortness_metrics.py:shortness@12")
+    assert [one.name for one in found] == ["mrr", "shortness@12"]
+    assert parse_metric("shortness_metrics.py:shortness@12") == found[1]
+    assert pickle.loads(pickle.dumps(found[1])) == found[1]  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("absent.py", None, "there is no file 'absent.py'"),
+        ("json.py", "", "the module 'json' exists already"),
+        ("broken_metrics.py", "1 / 0", "ZeroDivisionError"),
+        ("empty_metrics.py", "", "there is no metric 'x'"),
+    ],
+)
+def test_a_file_without_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str | None, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    with pytest.raises(UnknownNameError, match=message):
+        parse_metric(f"{file}:x")
+
+
+def test_every_metric_is_registered_by_the_module_that_the_table_names() -> None:
+    for name, module in METRICS.modules.items():
+        made = METRICS.get(name)
+        assert made.__module__ == module
+        assert made.name_template.base == name
+
+
+def test_a_name_imports_its_own_module_only() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from auepora_eval.core.metrics_base import parse_metric; parse_metric('recall@5');"
+        "print(*[m for m in sys.modules if m.startswith('auepora_eval.metrics.')])"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["auepora_eval.metrics.retrieval_basic"]
+
+
+def test_custom_target_is_stored_as_text(tmp_path: Path) -> None:
+    @metric("politeness", target="tone")
+    def politeness(sample: EvaluationSample, output: SystemOutputs) -> float:
+        return float("please" in output.response.text)
+
+    def polite(query: str) -> str:
+        return "please"
+
+    storage = EvaluationResultsStorage(tmp_path)
+    dataset = InMemoryDataset("d", [EvaluationSample(str(n), "q") for n in range(5)])
+    for run_id in ("a", "b"):
+        run = AueporaEvaluator(as_system(polite), EvaluationPlan(parse_metrics("politeness"))).run(dataset)
+        run.evaluation_id = run_id
+        storage.save_run(run)
+    stored = [storage.load_run(run_id) for run_id in ("a", "b")]
+    assert stored[0].results[0].target.name == "tone"
+    comparison = compare_runs(*stored)
+    assert comparison.metrics[0].target.name == "tone"
+    assert comparison_in_plain_words(comparison)

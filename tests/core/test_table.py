@@ -1,0 +1,131 @@
+"""The table and its renderers, with hostile cells."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.table import Table, columns
+
+TABLE = Table(
+    ("Metric", "Value", "Note"),
+    [("RETRIEVAL",), ("recall@5", "0.5000", "five of ten"), ("mrr_x", "-", "a & b <c>")],
+    title="Run a",
+    notes=["2 samples failed."],
+    numeric=(1,),
+)
+
+
+def test_terminal() -> None:
+    assert TABLE.to_terminal(80).splitlines() == [
+        "Run a",
+        "Metric     Value Note",
+        "────────────────────────────",
+        "RETRIEVAL",
+        "recall@5  0.5000 five of ten",
+        "mrr_x          - a & b <c>",
+        "2 samples failed.",
+    ]
+
+
+def test_the_last_column_is_wrapped_between_words() -> None:
+    assert TABLE.to_terminal(23).splitlines()[4:6] == ["recall@5  0.5000 five", "                 of ten"]
+
+
+def test_narrow_terminal_gets_one_cell_per_line() -> None:
+    assert not TABLE.fits(15)
+    assert TABLE.to_terminal(15).splitlines()[1:5] == [
+        "RETRIEVAL",
+        "recall@5",
+        "  Value: 0.5000",
+        "  Note: five of",
+    ]
+
+
+def test_headings_are_bold_on_request() -> None:
+    lines = TABLE.to_terminal(80, bold=True).splitlines()
+    assert lines[1] == "\x1b[1mMetric     Value Note\x1b[0m"
+    assert lines[3] == "\x1b[1mRETRIEVAL\x1b[0m"
+    assert "\x1b" not in lines[4]
+
+
+def test_markdown() -> None:
+    assert TABLE.to_markdown().splitlines() == [
+        "### Run a",
+        "",
+        "| Metric | Value | Note |",
+        "|--------|-------|------|",
+        "| RETRIEVAL |  |  |",
+        "| recall@5 | 0.5000 | five of ten |",
+        "| mrr_x | - | a `&` b `<c>` |",
+        "",
+        "2 samples failed.",
+    ]
+
+
+def test_latex() -> None:
+    assert TABLE.to_latex().splitlines() == [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        "\\begin{tabular}{lrl}",
+        "\\toprule",
+        "Metric & Value & Note \\\\",
+        "\\midrule",
+        "RETRIEVAL &  &  \\\\",
+        "recall@5 & 0.5000 & five of ten \\\\",
+        "mrr\\_x & - & a \\& b <c> \\\\",
+        "\\bottomrule",
+        "\\end{tabular}",
+        "\\caption{Run a 2 samples failed.}",
+        "\\end{table}",
+    ]
+
+
+def test_json() -> None:
+    assert json.loads(TABLE.to_json()) == {
+        "title": "Run a",
+        "headings": ["Metric", "Value", "Note"],
+        "rows": [["RETRIEVAL"], ["recall@5", "0.5000", "five of ten"], ["mrr_x", "-", "a & b <c>"]],
+        "notes": ["2 samples failed."],
+    }
+
+
+def test_html() -> None:
+    html = TABLE.to_html()
+    assert html == TABLE._repr_html_()
+    assert "<caption>Run a</caption>" in html
+    assert '<tr><th colspan="3">RETRIEVAL</th></tr>' in html
+    assert '<td>recall@5</td><td style="text-align:right">0.5000</td>' in html
+    assert "<td>a &amp; b &lt;c&gt;</td>" in html
+    assert html.endswith("<p>2 samples failed.</p>")
+
+
+def test_str_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "23")
+    assert str(TABLE) == TABLE.to_terminal(23)
+
+
+HOSTILE = st.text(
+    st.sampled_from("<>&|`\x1b[]31m\x07\u202e\n\\_$ aB漢é\u0301") | st.characters(), max_size=20
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cells=st.lists(HOSTILE, min_size=3, max_size=3), width=st.integers(10, 120))
+def test_no_cell_can_break_a_table(cells: list[str], width: int) -> None:
+    table = Table(("a", "b", "c"), [cells, ("1", "2", "3")], title=cells[0], notes=[cells[1]])
+    assert "\x1b" not in table.to_terminal(width)
+    if table.fits(width):
+        rows = Table(table.headings, table.rows).to_terminal(width).splitlines()
+        assert all(columns(line) <= width for line in rows)
+    assert all(
+        line.count("|") - line.count("\\|") == 4
+        for line in Table(("a", "b", "c"), [cells]).to_markdown().splitlines()
+    )
+    assert table.to_html().count("<td") == 6
+    assert "<script" not in table.to_html()
+    assert json.loads(table.to_json())["rows"][0] == cells

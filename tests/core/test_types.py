@@ -1,0 +1,314 @@
+"""Samples from strings and dicts, typed results, and the methods of a run."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.dataset import InMemoryDataset, UnknownFieldWarning, as_dataset
+from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import (
+    Coverage,
+    Document,
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    Response,
+    TargetCategory,
+)
+from auepora_eval.errors import ArgumentError, MissingDependencyError, StorageError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample
+
+T = TargetCategory
+
+
+def sample(**fields: Any) -> EvaluationSample:
+    return EvaluationSample("1", "q", **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({"reference_answer": "22"}, Response("22"), id="string"),
+        pytest.param({"reference_answer": {"text": "22"}}, Response("22"), id="dict"),
+        pytest.param(
+            {"reference_answer": {"text": "22", "metadata": {"alternatives": ["xxii"]}}},
+            Response("22", metadata={"alternatives": ["xxii"]}),
+            id="dict with metadata",
+        ),
+        pytest.param({"reference_answer": None}, None, id="none"),
+    ],
+)
+def test_reference_answers_are_coerced(fields: dict[str, Any], expected: Response | None) -> None:
+    assert sample(**fields).reference_answer == expected
+
+
+@pytest.mark.parametrize("field", ["relevant_docs", "candidate_docs"])
+def test_documents_are_coerced(field: str) -> None:
+    given = [
+        "a",
+        {"doc_id": "b", "text": "B", "metadata": {"relevance": 2}},
+        Document("c", "C"),
+        {"doc_id": 4},
+    ]
+    expected = [
+        Document("a", ""),
+        Document("b", "B", {"relevance": 2}),
+        Document("c", "C"),
+        Document("4", ""),
+    ]
+    assert getattr(sample(**{field: given}), field) == expected
+    assert getattr(sample(**{field: tuple(given)}), field) == expected
+
+
+def test_a_list_of_documents_stays_the_same_list() -> None:
+    documents = [Document("a", "A")]
+    assert sample(relevant_docs=documents).relevant_docs is documents
+
+
+def test_a_number_can_be_an_id() -> None:
+    assert EvaluationSample(7, "q").sample_id == "7"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"reference_answer": 22},
+            "reference_answer must be a string, a Response or a dict with 'text', not int: 22",
+        ),
+        ({"reference_answer": {"txt": "a"}}, "reference_answer must be a string, .*, not dict"),
+        (
+            {"relevant_docs": "d1"},
+            "relevant_docs must be a list of ids, Documents or dicts .*, not str: 'd1'",
+        ),
+        ({"relevant_docs": {"doc_id": "a"}}, "relevant_docs must be a list of ids"),
+        (
+            {"candidate_docs": ["a", 3.5]},
+            r"candidate_docs\[1\] must be an id, a Document or a dict .*, not float",
+        ),
+        ({"query": None}, "query must be a string, not NoneType"),
+        ({"sample_id": None}, "sample_id must be a string or a whole number, not NoneType"),
+        ({"sample_id": True}, "sample_id must be a string or a whole number, not bool"),
+    ],
+)
+def test_wrong_types_name_the_argument_and_the_accepted_forms(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        EvaluationSample(**{"sample_id": "1", "query": "q", **fields})
+    assert issubclass(ArgumentError, TypeError)
+
+
+RECORDS: list[dict[str, Any]] = [
+    {"sample_id": "1", "query": "one", "relevant_docs": ["a"], "reference_answer": "1"},
+    {"sample_id": 2, "query": "two", "relevant_docs": None, "labels": {"kind": "x"}},
+]
+
+
+class Frame:
+    """A table with the methods of a pandas DataFrame that are used."""
+
+    columns = ("sample_id", "query", "reference_answer")
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return [{"sample_id": 1, "query": "one", "reference_answer": math.nan}]
+
+
+class PolarsFrame:
+    columns = ("sample_id", "query")
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        return [{"sample_id": "1", "query": "one"}]
+
+
+def test_datasets_are_coerced() -> None:
+    dataset = a_dataset(a_sample())
+    assert as_dataset(dataset) is dataset
+    from_records = as_dataset(RECORDS)
+    assert isinstance(from_records, InMemoryDataset)
+    assert list(from_records) == [
+        EvaluationSample("1", "one", [Document("a", "")], reference_answer=Response("1")),
+        EvaluationSample("2", "two", labels={"kind": "x"}),
+    ]
+    assert list(as_dataset(iter([a_sample("3")]))) == [a_sample("3")]
+    assert list(as_dataset(Frame())) == [EvaluationSample("1", "one")]
+    assert list(as_dataset(PolarsFrame())) == [EvaluationSample("1", "one")]
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"),
+    [
+        ("data.jsonl", "dataset must be a dataset, a list of samples or dicts, or a DataFrame, not str"),
+        (42, "dataset must be .*, not int"),
+        ({"query": "q"}, "dataset must be .*, not dict"),
+        (
+            [a_sample("1"), 5],
+            r"dataset\[1\] must be a sample or a dict with 'sample_id' and 'query', not int: 5",
+        ),
+        ([{"sample_id": "1"}], r"dataset\[0\] has no 'query'"),
+        ([{"query": "q"}], r"dataset\[0\] has no 'sample_id'"),
+    ],
+)
+def test_other_objects_are_not_datasets(thing: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        as_dataset(thing)
+
+
+def test_an_unknown_field_is_a_warning() -> None:
+    with pytest.warns(UnknownFieldWarning, match="'reference' is not read. Did you mean reference_answer?"):
+        as_dataset([{"sample_id": "1", "query": "q", "reference": "x"}])
+
+
+DETAILS = {
+    "num_total": 10,
+    "num_samples": 7,
+    "num_skipped": 1,
+    "num_failed": 2,
+    "confidence_interval": [0.1, 0.9],
+    "bounds_if_failed": [0.2, None],
+    "bounds": [0.0, 1.0],
+    "higher_is_better": False,
+    "unit": "s",
+    "signature": {"metric": "x"},
+    "not_measured": "no output names documents",
+}
+
+
+def test_results_are_typed() -> None:
+    result = MetricResult("x", T.DIVERSITY, 0.5, DETAILS)
+    assert result.interval == (0.1, 0.9)
+    assert result.coverage == Coverage(total=10, scored=7, skipped=1, failed=2)
+    assert result.coverage.share == pytest.approx(0.8)
+    assert result.if_failed == (0.2, None)
+    assert result.bounds == (0.0, 1.0)
+    assert (result.higher_is_better, result.unit, result.signature) == (False, "s", {"metric": "x"})
+    assert result.not_measured == "no output names documents"
+
+
+def test_a_result_without_details() -> None:
+    result = MetricResult("x", T.LATENCY, 0.5)
+    assert (result.interval, result.if_failed, result.bounds, result.signature) == (None, None, None, {})
+    assert result.coverage == Coverage(0, 0, 0, 0)
+    assert result.coverage.share == 1
+    assert (result.higher_is_better, result.unit, result.not_measured) == (True, "s", "")
+
+
+def test_details_that_were_edited_by_hand_are_not_reported() -> None:
+    edited = {"num_failed": "many", "confidence_interval": [None, 1], "bounds_if_failed": "none"}
+    result = MetricResult("x", T.DIVERSITY, 0.5, edited)
+    assert (result.coverage.failed, result.interval, result.if_failed) == (0, None, None)
+
+
+def answer(query: str) -> Any:
+    if query == "three":
+        raise RuntimeError("down")
+    return ["a"], query
+
+
+@pytest.fixture
+def run() -> EvaluationRun:
+    samples = [
+        a_sample("1", "one", relevant="a", reference="one"),
+        a_sample("2", "two", relevant="b"),
+        a_sample("3", "three", relevant="a"),
+    ]
+    plan = EvaluationPlan(parse_metrics("recall@5,exact_match"))
+    with pytest.warns(PartialCoverageWarning):
+        return AueporaEvaluator(answer, plan).run(a_dataset(*samples), evaluation_id="mine")
+
+
+def test_a_run_by_metric(run: EvaluationRun) -> None:
+    assert run["recall@5"].value == 0.5
+    assert run["recall@5"].coverage.failed == 1
+    with pytest.raises(KeyError, match="no metric 'mrr' in run mine"):
+        run["mrr"]
+
+
+def test_a_run_prints_its_table(run: EvaluationRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = str(run).splitlines()
+    assert lines[0] == "answer on small: 3 samples, top_k 5"
+    assert lines[1].split("  ")[0] == "Metric"
+    assert lines[3] == "RETRIEVAL_RELEVANCE"
+    assert "2/3" in lines[4]
+    assert "<td>recall@5</td>" in run._repr_html_()
+
+
+def test_records_have_one_dict_per_sample(run: EvaluationRun) -> None:
+    assert run.to_records() == [
+        {
+            "sample_id": "1",
+            "query": "one",
+            "answer": "one",
+            "error": None,
+            "recall@5": 1.0,
+            "exact_match": 1.0,
+        },
+        {
+            "sample_id": "2",
+            "query": "two",
+            "answer": "two",
+            "error": None,
+            "recall@5": 0.0,
+            "exact_match": None,
+        },
+        {
+            "sample_id": "3",
+            "query": "three",
+            "answer": "",
+            "error": "RuntimeError: down",
+            "recall@5": None,
+            "exact_match": None,
+        },
+    ]
+
+
+def test_frames_need_pandas_or_polars(
+    run: EvaluationRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependencyError, match="pip install pandas"):
+        run.to_frame()
+    (tmp_path / "polars.py").write_text("def DataFrame(records):\n    return ('frame', records)\n")
+    monkeypatch.delitem(sys.modules, "polars")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run.to_frame() == ("frame", run.to_records())
+
+
+def test_a_run_is_saved_and_loaded(run: EvaluationRun, tmp_path: Path) -> None:
+    path = run.save(tmp_path / "results")
+    assert path == tmp_path / "results" / "mine.results.json"
+    loaded = EvaluationResultsStorage(tmp_path / "results").load_run("mine")
+    assert str(loaded) == str(run)
+    assert loaded.to_records() == run.to_records()
+    with pytest.raises(StorageError, match="exists already"):
+        run.save(tmp_path / "results")
+    assert run.save(tmp_path / "results", force=True) == path
+
+
+def test_a_run_without_its_samples_is_not_saved(run: EvaluationRun, tmp_path: Path) -> None:
+    run.save(tmp_path)
+    scores = EvaluationResultsStorage(tmp_path).load_scores("mine")
+    assert [record["recall@5"] for record in scores.to_records()] == [1.0, 0.0, None]
+    with pytest.raises(StorageError, match="not its samples and outputs"):
+        scores.save(tmp_path / "elsewhere")
+
+
+def test_a_run_can_be_given_where_results_are_expected(run: EvaluationRun) -> None:
+    assert results_to_markdown(run) == results_to_markdown(run.results)
+    assert results_to_markdown(run["recall@5"]).count("\n") == 2  # type: ignore[arg-type]
+    assert results_to_dict(run) == {
+        "RETRIEVAL_RELEVANCE": {"recall@5": 0.5},
+        "GENERATION_CORRECTNESS": {"exact_match": 1.0},
+    }
+    with pytest.raises(ArgumentError, match="results must be a run or a list of MetricResults, not str"):
+        results_to_markdown("mine")  # type: ignore[arg-type]

@@ -1,0 +1,135 @@
+"""Chunks: where they are from, how long they are, and that nothing is lost between them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auepora_eval.generate.corpus import SourceDocument
+from auepora_eval.generate.passages import TOKEN, CutDocument, cut, outline, tidy
+
+TEXT = """# The pier
+
+The pier is long. It was built by Dr. J. Brae in 1911. Nobody knows why.
+
+## Size
+
+- 40 metres long
+- 3 metres wide
+
+It has a lamp.
+"""
+
+
+def source(text: str, **fields: object) -> SourceDocument:
+    return SourceDocument("pier.md", "pier.md", text, **fields)  # type: ignore[arg-type]
+
+
+def sentences_of(text: str) -> list[str]:
+    return [text[each.start : each.end] for each in outline(text).sentences]
+
+
+def test_sentences_have_their_headings() -> None:
+    found = outline(TEXT)
+    assert [(each.title, each.level) for each in found.headings] == [("The pier", 1), ("Size", 2)]
+    assert [(TEXT[each.start : each.end], each.section, each.is_item) for each in found.sentences] == [
+        ("The pier is long.", "The pier", False),
+        ("It was built by Dr. J. Brae in 1911.", "The pier", False),
+        ("Nobody knows why.", "The pier", False),
+        ("40 metres long", "Size", True),
+        ("3 metres wide", "Size", True),
+        ("It has a lamp.", "Size", False),
+    ]
+    assert {each.topic for each in found.sentences} == {"The pier"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "One is 3.5 m. Two is e.g. four. Go!", ["One is 3.5 m. Two is e.g. four.", "Go!"], id="m."
+        ),
+        pytest.param(
+            "Mr. Brae of the U.S. Navy. He left.", ["Mr. Brae of the U.S. Navy.", "He left."], id="Mr."
+        ),
+        pytest.param('He said "No." She left.', ['He said "No."', "She left."], id="quoted"),
+        pytest.param(
+            "a tokenised text . Another one .", ["a tokenised text .", "Another one ."], id="spaced"
+        ),
+        pytest.param(
+            "it was in may. it was in june.", ["it was in may.", "it was in june."], id="no capitals"
+        ),
+        pytest.param("A line that\nis broken. Two.", ["A line that\nis broken.", "Two."], id="line ends"),
+        pytest.param("a | b | c\nText here.", ["Text here."], id="tables are no prose"),
+        pytest.param("```\ncode. Here.\n```\nText.", ["Text."], id="nor is code"),
+        pytest.param("x" * 2000 + ". Text.", ["Text."], id="nor is data"),
+        pytest.param(" = A title = \n Text . ", ["Text ."], id="a wiki heading"),
+        pytest.param("Title\n=====\nText.", ["Text."], id="an underlined heading"),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences_of(text) == expected
+
+
+def test_tidy_restores_a_tokenised_text() -> None:
+    text = 'It \'s a role @-@ playing game , he said ( in 2010 – 11 ) : " great " , at 04 : 10 .'
+    assert tidy(text) == 'It\'s a role-playing game, he said (in 2010–11): "great", at 04:10.'
+
+
+def test_chunk_has_its_source() -> None:
+    found = cut(source(TEXT, title="Piers", page_starts=(0, TEXT.index("## Size"))), tokens=30, overlap=0)
+    first, second = found.chunks
+    assert (first.id, first.section, first.page, first.token_start) == ("pier.md#0", "The pier", 1, 0)
+    assert (second.id, second.section, second.page, second.title) == ("pier.md#1", "Size", 2, "Piers")
+    assert second.text.startswith("## Size")
+    assert second.token_start == first.token_end
+
+
+def test_whole_sentences_overlap() -> None:
+    text = " ".join(f"Sentence {number} is here." for number in range(20))  # five tokens each
+    chunks = cut(source(text), tokens=20, overlap=5).chunks
+    assert chunks[0].text == "Sentence 0 is here. Sentence 1 is here. Sentence 2 is here. Sentence 3 is here."
+    assert chunks[1].text.startswith("Sentence 3 is here. Sentence 4")
+    assert all(after.token_start == before.token_end - 5 for before, after in pairwise(chunks))
+
+
+@pytest.mark.parametrize(("tokens", "overlap"), [(10, 10), (10, -1), (0, 0)])
+def test_overlap_as_long_as_a_chunk_is_an_error(tokens: int, overlap: int) -> None:
+    with pytest.raises(ValueError, match="overlap must be"):
+        cut(source(TEXT), tokens=tokens, overlap=overlap)
+
+
+PIECES = st.sampled_from(
+    ["The pier is long. ", "One. ", "\n\n", "# Size\n", "- an item\n", "word " * 30, "é 漢字。", "! ", "a,b;"]
+)
+
+
+@given(st.lists(PIECES, max_size=30).map("".join), st.integers(1, 40), st.integers(0, 39))
+def test_chunks_are_exact_and_cover_the_text(text: str, tokens: int, overlap: int) -> None:
+    overlap = min(overlap, tokens - 1)
+    found = cut(source(text), tokens=tokens, overlap=overlap)
+    places = [match.span() for match in TOKEN.finditer(text)]
+    assert covered(found) == set(range(len(places)))
+    for before, chunk in zip([None, *found.chunks], found.chunks, strict=False):
+        assert chunk.text == text[chunk.start : chunk.end]
+        assert (chunk.start, chunk.end) == (places[chunk.token_start][0], places[chunk.token_end - 1][1])
+        assert 0 < chunk.token_end - chunk.token_start <= tokens
+        if before is not None:
+            assert before.token_start < chunk.token_start  # each brings something new
+            assert before.token_end - chunk.token_start <= overlap
+            assert before.token_end < chunk.token_end
+    assert len({chunk.id for chunk in found.chunks}) == len(found.chunks)
+
+
+def covered(found: CutDocument) -> set[int]:
+    return {place for chunk in found.chunks for place in range(chunk.token_start, chunk.token_end)}
+
+
+def test_chunks_with_a_span() -> None:
+    found = cut(source(" ".join(f"Sentence {n} is here." for n in range(20))), tokens=20, overlap=5)
+    shared = found.chunks[0].text.index("Sentence 3")
+    assert [chunk.id for chunk in found.chunks_with(shared, shared + 19)] == ["pier.md#0", "pier.md#1"]
+    assert found.chunks_with(0, 10_000) == []

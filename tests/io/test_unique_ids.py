@@ -1,0 +1,53 @@
+"""Ids that occur twice, and files that change while they are read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.io.datasets.predictions import PredictionFile
+from auepora_eval.io.jsonl import JsonlDataset, read_samples
+
+
+def data(path: Path, ids: str, field: str = '"query":"q"') -> Path:
+    path.write_text("".join(f'{{"sample_id":"{name}",{field}}}\n' for name in ids), encoding="utf-8")
+    return path
+
+
+def test_samples_with_the_same_id(tmp_path: Path) -> None:
+    path = data(tmp_path / "d.jsonl", "abc")
+    assert [sample.sample_id for sample in read_samples(path)] == ["a", "b", "c"]
+    with pytest.raises(DataError, match=r"d.jsonl:4: \$.sample_id: 'b' was used already, at d.jsonl:2"):
+        list(read_samples(data(path, "abcb")))
+
+
+def test_predictions_with_the_same_id(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(f'{{"sample_id":"{x}","answer":"to {x}"}}\n' for x in "abc"), encoding="utf-8")
+    found = PredictionFile(path).outputs(["c", "a", "x", "b"])
+    assert [output.response.text for output in found] == ["to c", "to a", "", "to b"]
+    with pytest.raises(DataError, match=r"p\.jsonl:4: .*'b' was used already"):
+        PredictionFile(data(path, "abcb", '"answer":"x"'))
+
+
+def test_predictions_that_change_while_they_are_read(tmp_path: Path) -> None:
+    path = data(tmp_path / "p.jsonl", "abc", '"answer":"x"')
+    file = PredictionFile(path)
+    data(path, "bca", '"answer":"x"')
+    with pytest.raises(DataError, match=r"p\.jsonl:1: the file changed while it was read"):
+        list(file.outputs(["a"]))
+
+
+def test_a_dataset_that_changed_is_looked_through_again(tmp_path: Path) -> None:
+    path = data(tmp_path / "d.jsonl", "abc")
+    dataset = JsonlDataset(path)
+    assert len(list(dataset)) == len(list(dataset)) == 3
+    data(path, "aba")  # as long as before
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(DataError, match="'a' was used already"):
+        list(dataset)
+    with pytest.raises(DataError, match="'a' was used already"):
+        list(dataset)  # a walk that failed proves nothing

@@ -1,0 +1,156 @@
+"""Reports about labels: the published one comes out again, and nothing is dropped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from auepora_eval.demo.world import demo_labels
+from auepora_eval.errors import DataError
+from auepora_eval.io.datasets.label_sets import read_predicted_labels
+from auepora_eval.io.datasets.predictions import matched_outputs
+from auepora_eval.io.loader import load_dataset
+from auepora_eval.labels.scoring import (
+    LiveLabelWarning,
+    MissingPartnerWarning,
+    compare_detectors,
+    pair_accuracy,
+    scenario_accuracy,
+    score_labels,
+)
+from auepora_eval.text.label_terms import LABELS
+from tests.builders import a_failure, a_sample
+from tests.labels.labelled import REAL, a_labelled, predicting, real_data
+
+
+@real_data
+def test_the_published_report_comes_out_again() -> None:
+    path = REAL / "results__eval_100_samples_moderate_fhri.json"
+    samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
+    outputs = matched_outputs(samples, read_predicted_labels(path), path.name)
+    record = score_labels(samples, outputs).as_record()
+    published = json.loads(path.read_text(encoding="utf-8"))
+    overall = record["metrics"]["overall"]
+    assert (overall["accuracy"], round(overall["macro_f1"], 4), overall["correct_predictions"]) == (
+        0.63,
+        0.6196,
+        63,
+    )
+    for label in LABELS:
+        for figure in set(published["metrics"][label]) - {"accuracy"}:
+            assert round(record["metrics"][label][figure], 4) == published["metrics"][label][figure]
+        row = {name: count for name, count in record["confusion_matrix"][label].items() if count}
+        assert row == published["confusion_matrix"][label]
+        for low_high in record["intervals"][label].values():
+            assert low_high is not None
+    assert all(low <= overall[name] <= high for name, (low, high) in record["intervals"]["overall"].items())
+    assert set(record["slices"]) == {"scenario", "risk_tier", "category", "compliance_tag", "pair"}
+    assert record["pair_accuracy"]["pairs"] == 22
+    # Every one of the public samples has a scenario_override, and the report gives it back.
+    assert (record["scenario_accuracy"]["total"], record["scenario_accuracy"]["accuracy"]) == (0, None)
+    assert record["scenario_accuracy"]["left_out_as_overridden"] == 100
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_a_sample_without_a_prediction_is_counted_and_bounded() -> None:
+    samples = [a_labelled("1"), a_labelled("2", "hallucination"), a_labelled("3")]
+    outputs = [predicting("accurate"), predicting("hallucination"), a_failure()]
+    report = score_labels(samples, outputs)
+    record = report.as_record()
+    assert record["metrics"]["overall"]["accuracy"] == 1.0
+    assert record["metrics"]["overall"]["total_samples"] == 3
+    assert record["metrics"]["overall"]["failed_samples"] == 1
+    assert record["bounds_if_failed"]["overall"]["accuracy"] == [pytest.approx(2 / 3), 1.0]
+    assert record["failures"] == [{"type": "RuntimeError", "message": "no luck", "count": 1}]
+
+
+def test_slices_add_up_to_the_whole() -> None:
+    samples = list(demo_labels())
+    outputs = [predicting("accurate")] * len(samples)
+    report = score_labels(samples, outputs)
+    for name in ("scenario", "risk_tier", "category", "compliance_tag"):
+        tables = report.slices[name].values()
+        assert sum(sum(table.support.values()) for table in tables) == len(samples)
+    right = sum(table.confusion["accurate"]["accurate"] for table in report.slices["risk_tier"].values())
+    assert right == report.table.confusion["accurate"]["accurate"] == 13
+    assert report.baseline["accuracy"] == pytest.approx(13 / 24)
+    assert not score_labels(samples, outputs, slices=False).slices
+
+
+def test_samples_without_labels_are_refused_by_name() -> None:
+    with pytest.raises(
+        DataError, match=r"samples\[1\] \(2\): labels.ground_truth_label: None is not a label"
+    ):
+        score_labels([a_labelled("1"), a_sample("2")], [predicting("accurate")] * 2)
+
+
+def test_live_mode_says_what_its_labels_are_about() -> None:
+    samples = [a_labelled("1"), a_labelled("2", "hallucination")]
+    with pytest.warns(LiveLabelWarning, match="1 labels say that the stored answer"):
+        report = score_labels(samples, [predicting("accurate")] * 2, mode="live")
+    assert report.mode == "live"
+
+
+def test_what_people_wrote_for_people_changes_no_score() -> None:
+    samples = list(demo_labels())
+    outputs = [predicting(LABELS[place % 3]) for place in range(len(samples))]
+    before = score_labels(samples, outputs).as_record()
+    for place, sample in enumerate(samples):
+        words = {"notes": "x" * place, "rubric": [str(place)], "your_annotation": LABELS[place % 2]}
+        sample.metadata = {**sample.metadata, **words}
+    assert score_labels(samples, outputs).as_record() == before
+
+
+def test_a_pair_of_one_is_warned_about() -> None:
+    with pytest.warns(MissingPartnerWarning, match="no partner for p:"):
+        report = score_labels([a_labelled("1", pair="p"), a_labelled("2")], [predicting("accurate")] * 2)
+    assert report.pairs is None
+
+
+def test_pairs_are_right_if_a_contradiction_is_called_one_and_nothing_else_is() -> None:
+    samples = [
+        a_labelled("1", pair="p"),
+        a_labelled("2", "contradiction", pair="p"),
+        a_labelled("3", pair="p"),
+        a_labelled("4", pair="q"),
+        a_labelled("5", "contradiction", pair="q"),
+        a_labelled("6", "contradiction", pair="q"),
+    ]
+    outputs = [
+        predicting(label) for label in ("accurate", "contradiction", "hallucination", "accurate", "accurate")
+    ]
+    found = pair_accuracy(samples, [*outputs, a_failure()])
+    assert found is not None
+    # 2 and 3 are right (no contradiction was claimed of 3), 5 is missed, 6 was not predicted.
+    assert (found.total, found.right) == (4, 2)
+    assert found.counts == {"pairs": 4, "contradictions": 3, "contradictions_found": 1, "not_predicted": 1}
+    assert found.interval is not None
+    assert found.interval.low < 0.5 < found.interval.high
+
+
+def test_detected_scenarios_against_expected_ones() -> None:
+    samples = [
+        a_labelled("1", expected_scenario="Multi-Ticker Comparison"),
+        a_labelled("2", expected_scenario="news"),
+        a_labelled("3", expected_scenario="Ticker Lookup"),
+        a_labelled("4"),
+        a_labelled("5", scenario="news", expected_scenario="news"),
+    ]
+    names = ("multi_ticker", "crypto", "news", "news", "news")
+    detected = [predicting("accurate", scenario_detected=name) for name in names]
+    found = scenario_accuracy(samples, detected)
+    assert found is not None
+    assert found.right == 1
+    assert found.counts == {"total": 2, "expected_without_id": 1, "left_out_as_overridden": 1}
+    assert scenario_accuracy(samples, [predicting("accurate")] * 5) is None
+
+
+def test_two_detectors() -> None:
+    samples = [a_labelled(str(n)) for n in range(12)]
+    first = [predicting("accurate")] * 10 + [predicting("hallucination"), a_failure()]
+    second = [predicting("accurate"), *[predicting("hallucination")] * 11]
+    found = compare_detectors(samples, first, second)
+    counts = (found.both_right, found.only_first_right, found.only_second_right, found.neither_right)
+    assert counts == (1, 9, 0, 2)
+    assert found.p_value == pytest.approx(2 / 2**9)

@@ -1,0 +1,209 @@
+"""Sweeps: the quick way is the plain way, the rule is the rule, and a fitted figure is not a promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sklearn  # type: ignore[import-untyped]
+
+from auepora_eval.errors import DataError
+from auepora_eval.io.loader import load_dataset
+from auepora_eval.labels.detector import FhriDetector, load_profile, stored_output
+from auepora_eval.labels.sweep import COLUMNS, THRESHOLDS, ScoredLabels, csv_text, sweep
+from auepora_eval.text.label_terms import LABELS
+from tests.labels.labelled import REAL, real_data
+
+SOME = (0.05, 0.3, 0.35, 0.95)
+ROW = st.tuples(
+    st.sampled_from(LABELS),
+    st.none() | st.sampled_from([0.0, 0.05, 0.3, 0.35, 0.65, 0.95, 1.0]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def _plainly(row: tuple[str, float | None, bool, bool], threshold: float, inclusive: bool) -> str:
+    _, score, contradiction, hallucination = row
+    if contradiction:
+        return "contradiction"
+    if hallucination or score is None:
+        return "hallucination"
+    return "accurate" if score > threshold or (inclusive and score == threshold) else "hallucination"
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(rows=st.lists(ROW, min_size=1, max_size=25), inclusive=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
+    rows: list[tuple[str, float | None, bool, bool]], inclusive: bool
+) -> None:
+    true = [row[0] for row in rows]
+    data = ScoredLabels.of(
+        true,
+        [row[1] for row in rows],
+        contradictions=[row[2] for row in rows],
+        hallucinations=[row[3] for row in rows],
+    )
+    result = sweep(data, thresholds=SOME, inclusive=inclusive, folds=0)
+    assert [row["threshold"] for row in result.parts[0].rows] == list(SOME)
+    for found in result.parts[0].rows:
+        predicted = [_plainly(row, found["threshold"] or 0, inclusive) for row in rows]
+        macro = sklearn.f1_score(true, predicted, labels=LABELS, average="macro", zero_division=0)
+        assert found["macro_f1"] == pytest.approx(macro)
+        assert found["accuracy"] == pytest.approx(sklearn.accuracy_score(true, predicted))
+        recalls = sklearn.recall_score(true, predicted, labels=LABELS, average=None, zero_division=math.nan)
+        for label, short in (("accurate", "accurate"), ("hallucination", "hall"), ("contradiction", "contr")):
+            value = found[f"{short}_recall"]
+            expected = recalls[LABELS.index(label)]
+            assert value is None if math.isnan(expected) else value == pytest.approx(expected)
+
+
+def _data(accurate: list[float], hallucinated: list[float]) -> ScoredLabels:
+    labels = ["accurate"] * len(accurate) + ["hallucination"] * len(hallucinated)
+    return ScoredLabels.of(labels, [*accurate, *hallucinated])
+
+
+@pytest.mark.parametrize(
+    ("accurate", "hallucinated", "chosen", "meets"),
+    [
+        pytest.param([0.8, 0.9], [0.1, 0.2], 0.2, True, id="apart: the lowest that separates"),
+        pytest.param([0.32, 0.9], [0.31, 0.6], 0.6, True, id="four of five must be found, whatever it costs"),
+        pytest.param(
+            [0.45, *[0.9] * 4], [*[0.1] * 4, 0.5], 0.5, True, id="of equals the one that finds more"
+        ),
+        pytest.param([0.5], [1.0], 0.05, False, id="no threshold finds one that scores 1"),
+        pytest.param([0.5, 0.6], [], 0.05, True, id="no hallucination, no constraint"),
+    ],
+)
+def test_the_rule(accurate: list[float], hallucinated: list[float], chosen: float, meets: bool) -> None:
+    part = sweep(_data(accurate, hallucinated), folds=0).parts[0]
+    assert (part.chosen_threshold, part.meets_constraint) == (chosen, meets)
+
+
+@pytest.mark.parametrize(
+    ("accurate", "hallucinated", "robustness"),
+    [
+        pytest.param([0.8] * 9, [0.1] * 9, "sensitive", id="at the edge of the gap"),
+        pytest.param([0.5], [], "unknown", id="nothing to separate"),
+        pytest.param([0.02] * 50 + [0.9] * 50, [0.01] * 20, "robust", id="nothing lies between"),
+        # One accurate answer (or three) is lost next door: macro-F1 is lower by a third of the two F1s' loss.
+        pytest.param([0.07] + [0.9] * 12, [0.01] * 25, "robust", id="by (1/25 + 1/51) / 3 = .0199"),
+        pytest.param([0.07] + [0.9] * 14, [0.01] * 19, "moderate", id="by (1/29 + 1/39) / 3 = .0200"),
+        pytest.param([0.07] + [0.9] * 5, [0.01] * 8, "moderate", id="by (1/11 + 1/17) / 3 = .0499"),
+        pytest.param([0.07] * 3 + [0.9] * 17, [0.01] * 20, "sensitive", id="by (3/37 + 3/43) / 3 = .0503"),
+    ],
+)
+def test_robustness(accurate: list[float], hallucinated: list[float], robustness: str) -> None:
+    assert sweep(_data(accurate, hallucinated), folds=0).parts[0].robustness == robustness
+
+
+def test_a_fitted_figure_of_noise_is_not_confirmed() -> None:
+    rng = np.random.default_rng(3)
+    labels = [LABELS[n] for n in rng.integers(2, size=60)]
+    scenarios = [f"s{n}" for n in rng.integers(6, size=60)]
+    result = sweep(ScoredLabels.of(labels, rng.random(60).tolist(), scenarios=scenarios), per_scenario=True)
+    assert result.cross_validated is not None
+    fitted, checked = result.fitted["macro_f1"], result.cross_validated["macro_f1"]
+    assert fitted is not None
+    assert checked is not None
+    assert checked < fitted
+    assert result.cross_validated_macro_f1_interval is not None
+    low, high = result.cross_validated_macro_f1_interval
+    assert low <= checked <= high
+
+
+def test_the_threshold_of_a_sample_is_chosen_without_it() -> None:
+    # Leave-one-out by hand: five rows, five folds.
+    labels = ["accurate", "accurate", "hallucination", "hallucination", "hallucination"]
+    scores = [0.52, 0.93, 0.22, 0.47, 0.88]
+    result = sweep(ScoredLabels.of(labels, scores), folds=5)
+    right = 0
+    for place in range(5):
+        rest = [n for n in range(5) if n != place]
+        chosen = (
+            sweep(ScoredLabels.of([labels[n] for n in rest], [scores[n] for n in rest]), folds=0)
+            .parts[0]
+            .chosen_threshold
+        )
+        assert chosen is not None
+        right += labels[place] == ("accurate" if scores[place] > chosen else "hallucination")
+    assert result.cross_validated is not None
+    assert result.cross_validated["accuracy"] == right / 5
+
+
+@given(
+    clusters=st.lists(st.integers(0, 5), min_size=2, max_size=30),
+    folds=st.integers(2, 5),
+    seed=st.integers(0, 9),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) -> None:
+    from auepora_eval.labels.sweep import _folds
+
+    data = ScoredLabels.of(["accurate"] * len(clusters), [0.5] * len(clusters), clusters=clusters)
+    fold_of = _folds(data, folds, seed)
+    assert len({(cluster, fold) for cluster, fold in zip(clusters, fold_of, strict=True)}) == len(
+        set(clusters)
+    )
+
+
+def test_csv() -> None:
+    data = ScoredLabels.of(["accurate", "hallucination"], [0.9, 0.1], scenarios=["a", "b"])
+    lines = csv_text(sweep(data)).splitlines()
+    assert lines[0] == ",".join(COLUMNS)
+    assert [float(line.split(",")[0]) for line in lines[1:]] == list(THRESHOLDS)
+    assert lines[2] == "0.1,1,0.6667,1,1,1,1,1,1,,,"
+    assert csv_text(sweep(data, per_scenario=True)).splitlines()[0] == ",".join(["scenario", *COLUMNS])
+
+
+def test_nothing_to_sweep() -> None:
+    with pytest.raises(DataError, match="nothing to sweep"):
+        sweep(ScoredLabels.of([], []))
+
+
+@pytest.mark.parametrize("thresholds", [[], [0.5, 1.5], [math.nan]])
+def test_thresholds_that_are_none(thresholds: list[float]) -> None:
+    with pytest.raises(DataError, match=r"no threshold to try|is not from 0 to 1"):
+        sweep(_data([0.9], [0.1]), thresholds=thresholds)
+
+
+def test_the_order_of_the_thresholds_does_not_matter() -> None:
+    data = _data([0.8, 0.9, 0.3], [0.1, 0.2, 0.5])
+    assert sweep(data, thresholds=[0.6, 0.2, 0.4, 0.2]) == sweep(data, thresholds=(0.2, 0.4, 0.6))
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, math.inf])
+def test_a_score_is_from_0_to_1(score: float) -> None:
+    with pytest.raises(DataError, match=r"scores\[1\]"):
+        ScoredLabels.of(["accurate"] * 2, [0.5, score])
+
+
+def test_answers_of_one_pair_are_resampled_together() -> None:
+    # Each row four times over, as one cluster: nothing was learned, so the interval must not be narrower.
+    rng = np.random.default_rng(1)
+    labels = [LABELS[n] for n in rng.integers(2, size=40)]
+    scores = rng.random(40).tolist()
+    whole = sweep(ScoredLabels.of(labels, scores), folds=5)
+    copies = sweep(ScoredLabels.of(labels * 4, scores * 4, clusters=[*range(40)] * 4), folds=5)
+    assert copies.cross_validated == pytest.approx(whole.cross_validated, nan_ok=True)
+    interval = whole.cross_validated_macro_f1_interval
+    assert interval is not None
+    assert copies.cross_validated_macro_f1_interval == pytest.approx(interval, abs=0.05)
+
+
+@real_data
+def test_the_public_label_set() -> None:
+    samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
+    detector = FhriDetector(load_profile("seed"), contradiction=None)
+    found = detector.decide(samples, [stored_output(sample) for sample in samples])
+    labels = [sample.labels["ground_truth_label"] for sample in samples]
+    part = sweep(ScoredLabels.of(labels, [decision.fhri for decision in found])).parts[0]
+    best = max(part.rows, key=lambda row: row["macro_f1"] or 0)
+    assert (best["threshold"], best["accuracy"]) == (0.35, 0.52)
+    assert best["macro_f1"] == pytest.approx(0.311, abs=5e-4)
+    assert part.auc_accurate_vs_hallucination == pytest.approx(0.441, abs=5e-4)
+    assert part.chosen_threshold == 0.65

@@ -1,0 +1,299 @@
+"""Agreement of annotators: which files can be compared, the statistics, the order of disagreements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.types import Document
+from auepora_eval.errors import DataError
+from auepora_eval.io.json.documents import read_document, write_document
+from auepora_eval.people.agreement import Figure, annotator_agreement, known_order, wrong_overall
+from auepora_eval.people.annotators import (
+    MarkedPlace,
+    annotators_of,
+    check_same_dataset,
+    file_names_of,
+    marked_by,
+    marks_of,
+    read_annotators,
+    span_agreement,
+)
+from auepora_eval.stats.intervals import Interval
+from tests.builders import a_sample
+from tests.people.annotations import Span, judged, marked, people
+
+SEED = Path(__file__).parents[1] / "golden" / "seed_003"
+F = MarkedPlace("f")
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        pytest.param([[marked("ada", "q", (0, 9))]], "all annotations are by 'ada'", id="one person"),
+        pytest.param([[], []], "there are no annotations", id="nobody"),
+        pytest.param(
+            [[marked("ada", "q", (0, 9))], [marked("ada", "q", (0, 5)), marked("ben", "q", (0, 5))]],
+            r"1.gt.json: annotation 'ada-q': 'ada' annotated it already, in 0.gt.json: annotation 'ada-q'",
+            id="the same person twice",
+        ),
+        pytest.param(
+            [[marked("ada", "q", (0, 9))], [marked("ben", "p", (0, 9))]],
+            "no query was annotated by two of ada, ben",
+            id="nothing in common",
+        ),
+        pytest.param(
+            [[judged("ada", "q", answer="yes")], [judged("ben", "q", answer="no")]],
+            "Of answers, only the same one",
+            id="other answers",
+        ),
+        pytest.param(
+            [{"dataset_id": "d", "annotations": []}, {"dataset_id": "e", "annotations": []}],
+            "1.gt.json: its dataset_id is 'e', that of 0.gt.json is 'd'",
+            id="other datasets",
+        ),
+        pytest.param(
+            [
+                {"dataset_id": "d", "version": "1", "annotations": []},
+                [],
+                {"dataset_id": "d", "version": "2", "annotations": []},
+            ],
+            "2.gt.json: its version is '2', that of 0.gt.json is '1'",
+            id="other versions",
+        ),
+    ],
+)
+def test_files_that_cannot_be_compared(documents: list[Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        annotators_of([(f"{n}.gt.json", document) for n, document in enumerate(documents)])
+
+
+def test_annotator_without_an_id_is_named_after_the_file(tmp_path: Path) -> None:
+    for name in ("ada", "ben"):
+        annotation = marked(name, "q", (0, 9))
+        del annotation["annotator_id"]
+        write_document(annotation, tmp_path / f"{name}.gt.json")
+    found = read_annotators([tmp_path / "ada.gt.json", tmp_path / "ben.gt.json"])
+    assert found.names == ["ada", "ben"]
+    with pytest.raises(DataError, match="'ada' annotated it already"):
+        read_annotators([tmp_path / "ada.gt.json", tmp_path / "ada.gt.json"])
+
+
+def test_a_person_may_have_several_files_and_a_file_several_people() -> None:
+    found = annotators_of(
+        [
+            ("1", [marked("ada", "q", (0, 9)), marked("ben", "q", (0, 9))]),
+            ("2", {"dataset_id": "d", "annotations": [judged("ada", "q"), marked("ada", "p", (1, 2))]}),
+        ]
+    )
+    assert found.names == ["ada", "ben"]
+    assert found.about == {"dataset_id": "d"}
+    assert found.query_ids == ["q", "p"]
+    assert annotator_agreement(found).annotators == {"ada": 3, "ben": 1}
+
+
+def test_annotations_of_another_dataset_raise() -> None:
+    both = annotators_of([("1", {"version": "1", "annotations": [marked(n, "q", (0, 1)) for n in "ab"]})])
+    check_same_dataset(both, InMemoryDataset("d", [a_sample("q")], info={"version": "1"}))
+    with pytest.raises(DataError, match="its version is '2', the annotations are about '1'"):
+        check_same_dataset(both, InMemoryDataset("d", [a_sample("q")], info={"version": "2"}))
+    with pytest.raises(DataError, match="1 of the 1 annotated queries are not in it, the first is 'q'"):
+        check_same_dataset(both, InMemoryDataset("d", [a_sample("p")]))
+
+
+@pytest.mark.parametrize(
+    ("ada", "ben", "expected"),
+    [
+        pytest.param([(0, 10)], [(0, 10)], {F: 1.0}, id="the same"),
+        pytest.param([(0, 10)], [(5, 15)], {F: 5 / 15}, id="a third"),
+        pytest.param([(0, 10)], [(0, 4), (4, 10)], {F: 1.0}, id="in two pieces"),
+        pytest.param([(0, 8), (2, 10)], [(0, 10)], {F: 1.0}, id="own overlaps count once"),
+        pytest.param([(0, 10)], [], {F: 0.0}, id="nothing marked by one"),
+        pytest.param([], [], {None: 1.0}, id="both say that there is nothing"),
+        pytest.param(
+            [(0, 10), ("g", 0, 10)], [(0, 10)], {F: 1.0, MarkedPlace("g"): 0.0}, id="a file that one missed"
+        ),
+    ],
+)
+def test_span_agreement(ada: list[Span], ben: list[Span], expected: dict[Any, float]) -> None:
+    said = {"ada": marked("ada", "q", *ada), "ben": marked("ben", "q", *ben)}
+    assert span_agreement(marks_of(said)) == pytest.approx(expected)
+
+
+def test_pages_separate_spans_if_every_span_has_one() -> None:
+    first, second = marked("ada", "q", (0, 9), page_number=1), marked("ben", "q", (0, 9), page_number=2)
+    assert set(span_agreement(marks_of({"ada": first, "ben": second})).values()) == {0.0}
+    without = marked("ben", "q", (0, 9))
+    assert span_agreement(marks_of({"ada": first, "ben": without})) == {F: 1.0}
+
+
+Chars = tuple[int, int]
+SPANS = st.lists(
+    st.tuples(st.integers(0, 20), st.integers(1, 9)).map(lambda s: (s[0], s[0] + s[1])), max_size=4
+)
+
+
+@given(ada=SPANS, ben=SPANS, cleo=SPANS)
+@settings(max_examples=150, deadline=None)
+def test_spans_are_sets_of_characters(ada: list[Chars], ben: list[Chars], cleo: list[Chars]) -> None:
+    said = {n: marked(n, "q", *spans) for n, spans in zip("abc", (ada, ben, cleo), strict=True)}
+    marks = marks_of(said)
+    sets = [{c for start, end in spans for c in range(start, end)} for spans in (ada, ben, cleo)]
+    for least in (1, 2, 3):
+        expected = {c for c in range(40) if sum(c in one for one in sets) >= least}
+        found = [c for _, (start, end) in marked_by(marks, least) for c in range(start, end)]
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+    pairs = [(a, b) for n, a in enumerate(sets) for b in sets[n + 1 :] if a | b]
+    if pairs:
+        mean = sum(len(a & b) / len(a | b) for a, b in pairs) / len(pairs)
+        assert span_agreement(marks)[F] == pytest.approx(mean)
+
+
+def test_a_file_by_two_names_is_one_file() -> None:
+    documents = [Document("d1", "", {"file_path": "docs/piers.pdf"})]
+    dataset = InMemoryDataset("d", [a_sample("q")], documents=documents)
+    both = people(marked("ada", "q", ("docs/piers.pdf", 0, 9)), marked("ben", "q", ("piers.pdf", 0, 9)))
+    assert annotator_agreement(both).figure("spans", "character_jaccard").value == 0.0
+    report = annotator_agreement(both, file_of=file_names_of(dataset))
+    assert report.figure("spans", "character_jaccard").value == 1.0
+
+
+def test_the_worst_disagreement_comes_first() -> None:
+    rated = [{"tone": "warm"}, {"tone": "cold"}, {"tone": "warm"}]
+    found = annotator_agreement(
+        people(
+            *(judged(n, "q1", {"clarity": s}) for n, s in zip("abc", (0.5, 0.7, 0.6), strict=True)),
+            *(judged(n, "q2", aspect_ratings=r) for n, r in zip("abc", rated, strict=True)),
+            marked("a", "q3", (0, 10)),
+            marked("b", "q3", (0, 1)),
+            marked("a", "q4", (0, 10)),
+            marked("b", "q4", (0, 10)),
+            judged("a", "q5", {"clarity": 0.0}),
+        )
+    ).disagreements
+    assert [(each.query_id, each.about, round(each.distance, 3)) for each in found] == [
+        ("q3", "spans in f", 0.9),
+        ("q2", "aspect_ratings.tone", 0.667),  # two of three pairs
+        ("q1", "quality_scores.clarity", 0.2),
+    ]
+    assert found[0].said == {"a": [[0, 10]], "b": [[0, 1]]}
+    assert found[2].said == {"a": 0.5, "b": 0.7, "c": 0.6}
+    assert found[2].answer == "a"
+
+
+def test_order_of_ratings_is_known_or_passed() -> None:
+    rated = [("plain", "warm"), ("cold", "warm"), ("cold", "plain"), ("warm", "warm")]
+    both = people(
+        *(
+            judged(n, f"q{q}", aspect_ratings={"tone": r})
+            for q, r2 in enumerate(rated)
+            for n, r in zip("ab", r2, strict=True)
+        )
+    )
+    ordinal = ("aspect_ratings.tone", "krippendorff_alpha_ordinal")
+    with pytest.raises(KeyError):
+        annotator_agreement(both).figure(*ordinal)
+    told = annotator_agreement(both, orders={"tone": ["cold", "plain", "warm"]})
+    assert told.figure(*ordinal).items == 4
+    assert told.disagreements[0].distance == 1.0  # cold and warm
+    assert [each.distance for each in told.disagreements[1:]] == [0.5, 0.5]
+    with pytest.raises(DataError, match="'warm' is missing"):
+        annotator_agreement(both, orders={"tone": ["cold", "plain"]})
+    with pytest.raises(DataError, match="no aspect 'tune' was rated"):
+        annotator_agreement(both, orders={"tune": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("ratings", "order"),
+    [
+        ({"good", "poor", "excellent"}, ["poor", "good", "excellent"]),
+        ({"fully_correct", "partly_correct", "incorrect"}, ["incorrect", "partly_correct", "fully_correct"]),
+        ({"mostly_comprehensive", "not_comprehensive"}, ["not_comprehensive", "mostly_comprehensive"]),
+        ({"well_built", "poorly_built", "unbuilt"}, ["unbuilt", "poorly_built", "well_built"]),
+        ({"10", "9", "2.5"}, ["2.5", "9", "10"]),
+        ({"High", "low"}, ["low", "High"]),
+        ({"fair", "average"}, None),
+        ({"fully_correct", "mostly_complete"}, None),
+        ({"warm", "cold"}, None),
+    ],
+)
+def test_known_orders(ratings: set[str], order: list[str] | None) -> None:
+    assert known_order(ratings) == order
+
+
+def test_gaps_and_statistics_without_a_value() -> None:
+    report = annotator_agreement(
+        people(
+            *(
+                judged(n, f"q{q}", {"clarity": 1.0}, aspect_ratings={"tone": "warm"})
+                for q in range(6)
+                for n in "ab"
+            ),
+            judged("c", "q0", {"clarity": 1.0, "only mine": 0.5}),
+            judged("c", "q9", {"clarity": 0.1}, answer="x"),
+            judged("b", "q9", {"clarity": 0.1}, answer="y"),
+        )
+    )
+    alpha = report.figure("quality_scores.clarity", "krippendorff_alpha_interval")
+    assert (alpha.value, alpha.interval, alpha.reason) == (None, None, "all ratings are the same")
+    assert report.figure("quality_scores.only mine", "krippendorff_alpha_interval").reason.startswith(
+        "no item"
+    )
+    assert report.figure("aspect_ratings.tone", "cohen_kappa").items == 6
+    assert report.other_answers == 1
+
+
+def test_intervals_resample_queries() -> None:
+    spans = [marked(n, f"q{q}", (0, 10 - q * (n == "b"))) for q in range(9) for n in "ab"]
+    figure = annotator_agreement(people(*spans)).figure("spans", "character_jaccard")
+    assert figure.value == pytest.approx(0.6)
+    assert figure.interval is not None
+    assert figure.interval.low < 0.6 < figure.interval.high
+    assert figure.interval.method.startswith("BCa bootstrap")
+    assert figure.in_words() == "below 0.80: discuss the disagreements and recalibrate"
+
+
+@pytest.mark.parametrize(
+    ("about", "statistic", "value", "low", "words"),
+    [
+        ("spans", "jaccard", 0.79, 0.7, "below 0.80: discuss the disagreements and recalibrate"),
+        ("spans", "jaccard", 0.82, 0.81, "is acceptable, but below the target of 0.85"),
+        ("spans", "jaccard", 0.9, 0.7, "meets the target of 0.85, though the interval reaches below 0.80"),
+        ("x", "krippendorff_alpha_nominal", 0.9, 0.85, "reliable"),
+        ("x", "krippendorff_alpha_nominal", 0.9, None, "reliable, though there is no interval"),
+        ("x", "krippendorff_alpha_nominal", 0.7, 0.6, "good for tentative conclusions"),
+        ("x", "krippendorff_alpha_nominal", 0.6, 0.5, "too low to rely on"),
+        ("x", "cohen_kappa", 0.6, 0.5, ""),
+        ("x", "krippendorff_alpha_nominal", None, None, ""),
+    ],
+)
+def test_in_words(about: str, statistic: str, value: float | None, low: float | None, words: str) -> None:
+    interval = None if low is None else Interval(low, 1.0, "")
+    assert Figure(about, statistic, value, interval, 9).in_words() == words
+
+
+@pytest.mark.parametrize(
+    ("scores", "overall", "wrong"),
+    [
+        ({"a": 0.9, "b": 0.8}, 0.85, False),
+        ({"a": 1 / 3, "b": 1 / 3}, 0.33, False),
+        ({"a": 0.9, "b": 0.8}, 0.9, True),
+        ({"a": 0.9}, None, False),
+        ({}, 0.5, False),
+    ],
+)
+def test_the_overall_score_is_the_mean_of_its_parts(
+    scores: dict[str, float], overall: float | None, wrong: bool
+) -> None:
+    fields: dict[str, Any] = {} if overall is None else {"overall_score": overall}
+    assert (wrong_overall(judged("ada", "q", scores, **fields), "ada") is not None) is wrong
+
+
+def test_the_overall_score_of_the_seed_is_right() -> None:
+    assert wrong_overall(read_document(SEED / "answer_quality_annotation.gt.json"), "ada") is None

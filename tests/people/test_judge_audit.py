@@ -1,0 +1,196 @@
+"""judge-audit: labels, measures compared with scikit-learn, and the bundled judges on AttributionBench."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.cli.main import main
+from auepora_eval.errors import DataError, UnknownNameError
+from auepora_eval.models.entailment import SUPPORTS, Support, support_function
+from auepora_eval.people.judge_audit import Columns, Labelled, audit, judge_scores, labelled_claims
+
+sklearn_metrics = pytest.importorskip("sklearn.metrics")
+BENCH = Path(__file__).parents[3] / "shared/data/attributionbench/dev_all_subset_balanced.jsonl"
+PIER = "The Annet moors at the north pier."
+
+
+@pytest.fixture(scope="module", autouse=True)
+def echoing() -> Iterator[None]:
+    """A judge that says what the claim says."""
+
+    @SUPPORTS.add("echoing")
+    def _make() -> Support:
+        return lambda premise, claim: float(claim)
+
+    yield
+    del SUPPORTS._things["echoing"]
+    support_function.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("record", "columns", "expected"),
+    [
+        ({"evidence": "e", "claim": "c", "label": 1}, Columns(), Labelled(("e",), "c", True)),
+        ({"premise": "e", "hypothesis": "c", "label": False}, Columns(), Labelled(("e",), "c", False)),
+        ({"references": ["e", "f"], "claim": "c", "label": "0"}, Columns(), Labelled(("e", "f"), "c", False)),
+        (
+            {"references": ["e"], "claim": "c", "attribution_label": "not attributable"},
+            Columns(),
+            Labelled(("e",), "c", False),
+        ),
+        (
+            {"doc": "e", "sentence": "c", "gold": "FULL", "set": "x"},
+            Columns("doc", "sentence", "gold", "FULL", "set"),
+            Labelled(("e",), "c", True, "x"),
+        ),
+        (
+            {"evidence": "e", "claim": "c", "label": "PARTLY"},
+            Columns(positive="FULL"),
+            Labelled(("e",), "c", False),
+        ),
+    ],
+)
+def test_records(record: dict[str, Any], columns: Columns, expected: Labelled) -> None:
+    other = {"evidence": "e", "claim": "c", "label": columns.positive or 1}
+    named = {columns.evidence: "e", columns.claim: "c", columns.label: columns.positive}
+    assert labelled_claims([("f:1", record), ("f:2", {**other, **named})], columns)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"claim": "c", "label": 1}, "f:1: there is no evidence or .* Name the column with --evidence"),
+        ({"evidence": 3, "claim": "c", "label": 1}, "not a text or texts"),
+        ({"evidence": "e", "claim": ["c"], "label": 1}, "the claim is .* not a text"),
+        ({"evidence": "e", "claim": "c"}, "Name the column with --label"),
+        ({"evidence": "e", "claim": "c", "label": "perhaps"}, "neither yes nor no.*--positive"),
+        ({"evidence": "e", "claim": "c", "label": 2}, "neither yes nor no"),
+    ],
+)
+def test_records_that_lack_something(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        labelled_claims([("f:1", record)], Columns())
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.7, 0.9]), st.booleans()), min_size=2, max_size=40)
+)
+@settings(deadline=None, max_examples=10)
+def test_measures_equal_scikit_learn(rows: list[tuple[float, bool]]) -> None:
+    labelled = [Labelled(("x",), str(score), label) for score, label in rows]
+    report = audit(labelled, "echoing")
+    true, scores = [label for _, label in rows], np.array([score for score, _ in rows])
+    assert report.accuracy.value == pytest.approx(sklearn_metrics.accuracy_score(true, scores >= 0.7))
+    if len(set(true)) == 2:
+        assert report.auroc.value == pytest.approx(sklearn_metrics.roc_auc_score(true, scores))
+        assert report.kappa.value == pytest.approx(sklearn_metrics.cohen_kappa_score(true, scores >= 0.7))
+    else:
+        assert report.auroc.value is None
+    for name in ("accuracy", "auroc", "kappa"):
+        measure = getattr(report, name)
+        limits, value = measure.confidence_interval, measure.value
+        assert limits is None or limits[0] - 1e-9 <= value <= limits[1] + 1e-9
+    json.dumps(msgspec.to_builtins(report), allow_nan=False)
+
+
+def test_confusion_and_parts() -> None:
+    rows = [
+        ("0.9", True, "a"),
+        ("0.8", False, "a"),
+        ("0.1", True, "b"),
+        ("0.2", False, "b"),
+        ("7", True, "b"),
+    ]
+    report = audit([Labelled(("x",), *row) for row in rows], "echoing")
+    assert (report.claims, report.scored, report.supported) == (5, 4, 2)  # 7 is no score
+    assert report.confusion == {
+        "supported": {"judged supported": 1, "judged not": 1},
+        "not supported": {"judged supported": 1, "judged not": 1},
+    }
+    assert {group: part.accuracy.value for group, part in report.by.items()} == {"a": 0.5, "b": 0.5}
+
+
+def test_claims_of_one_cluster_are_resampled_together() -> None:
+    """Each claim three times over is no more than it was: the interval is as wide, not narrower."""
+    rng = np.random.default_rng(6)
+    rows = [(float(score), bool(rng.random() < score)) for score in rng.random(80)]
+    once = [Labelled((), "", label, score=score) for score, label in rows]
+    copies = [Labelled((), "", one.is_supported, score=one.score) for one in once for _ in range(3)]
+    named = [
+        Labelled((), "", one.is_supported, score=one.score, cluster=str(n))
+        for n, one in enumerate(once)
+        for _ in range(3)
+    ]
+    widths = {}
+    for name, claims in (("once", once), ("copies", copies), ("named", named)):
+        report: Any = audit(claims, None, unlabelled=claims)
+        estimate = report.estimate.share_of_yes.corrected
+        for figure in ("accuracy", "auroc", "kappa", "people", "bias"):
+            low, high = getattr(report, figure).confidence_interval
+            widths[name, figure] = high - low
+        low, high = estimate.confidence_interval
+        widths[name, "estimate"] = high - low
+    for figure in ("accuracy", "auroc", "kappa", "people", "bias"):
+        assert widths["named", figure] == pytest.approx(widths["once", figure], rel=0.12)
+        assert widths["copies", figure] < 0.75 * widths["once", figure]
+    # Here labelled and unlabelled are the same claims, so that their errors add up within a cluster.
+    assert widths["named", "estimate"] > 1.3 * widths["copies", "estimate"]
+    assert report.estimate.share_of_yes_by_errors.confidence_interval is None
+    assert report.calibration.by_chance is None
+
+
+def test_a_metric_is_a_judge_too() -> None:
+    labelled = [Labelled((PIER,), "The Annet sank at the pier.", True), Labelled((PIER,), "It is.", True)]
+    assert judge_scores("grounding_overlap", labelled) == [pytest.approx(2 / 3), None]
+    assert judge_scores("citation_hallucination_rate", labelled[:1]) == [0.0]  # lower is better: turned round
+    with pytest.raises(UnknownNameError, match=r"no judge .* the support functions are .*lexical"):
+        judge_scores("lexcal", labelled)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "claims.jsonl"
+    lines = [
+        {"evidence": PIER, "claim": f"The Annet moors {n} times.", "label": n % 2, "set": "s"}
+        for n in range(4)
+    ]
+    lines += [{"evidence": PIER, "claim": "The Annet moors at the pier.", "label": 1, "set": "t\x1b[31m"}]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert main(["judge-audit", "--labels", str(path), "--by", "set"]) == 0
+    captured = capsys.readouterr().out
+    assert "accuracy at 0.7" in captured
+    assert "\x1b[31m" not in captured
+    assert main(["judge-audit", "--labels", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["claims"] == 5
+    assert main(["judge-audit", "--labels", str(path), "--judge", "nonsense"]) == 2
+    assert main(["judge-audit", "--labels", str(path), "--label", "absent"]) == 2
+    capsys.readouterr()
+    assert main(["judge-audit", "--labels", str(path), "--positive", "zzz"]) == 2
+    assert "--positive: none of the" in capsys.readouterr().err
+    assert main(["judge-audit", "--labels", str(path), "--by", "nope"]) == 2
+    assert "claims has a field 'nope'" in capsys.readouterr().err
+    assert main(["judge-audit", "--labels", str(tmp_path / "none.jsonl")]) == 2
+    (tmp_path / "empty.jsonl").write_text("")
+    assert main(["judge-audit", "--labels", str(tmp_path / "empty.jsonl")]) == 2
+
+
+@pytest.mark.skipif(not BENCH.is_file(), reason="needs ../shared/data/attributionbench")
+@pytest.mark.parametrize(
+    ("judge", "accuracy", "auroc", "kappa"),
+    [("lexical", 0.659, 0.730, 0.319), ("embedding", 0.659, 0.722, 0.317)],
+)
+def test_bundled_judges_on_attributionbench(judge: str, accuracy: float, auroc: float, kappa: float) -> None:
+    records = [("", json.loads(line)) for line in BENCH.read_text(encoding="utf-8").splitlines()]
+    report = audit(labelled_claims(records, Columns()), judge)
+    assert (report.claims, report.scored, report.supported) == (1198, 1198, 599)
+    assert report.accuracy.value == pytest.approx(accuracy, abs=0.002)
+    assert report.auroc.value == pytest.approx(auroc, abs=0.002)
+    assert report.kappa.value == pytest.approx(kappa, abs=0.003)

@@ -1,0 +1,107 @@
+"""Published figures of MTRAG: agreement of its raters, correlation and label budget of two judges."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.people.judge_audit import Audit, AuditReport, Columns, audit, labelled_claims
+
+FILE = Path(__file__).parents[3] / "shared/data/mtrag/reference_subset_with_human_evaluations.json"
+pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="needs ../shared/data/mtrag")
+SCORES = ("faithfulness", "naturalness", "completeness", "appropriateness")
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    """The answers of both models, with their passages, the raters' 1 to 4 and the judge's score."""
+    expected = json.loads(FILE.read_text("utf-8"))
+    texts = {document["document_id"]: document["text"] for document in expected["documents"]}
+    tasks = {task["task_id"]: task for task in expected["tasks"]}
+    return [
+        {
+            "evidence": [texts[context["document_id"]] for context in tasks[one["task_id"]]["contexts"]],
+            "claim": one["model_response"],
+            "rl_f": one["annotations"]["rl_f"]["composite"]["value"],
+            **{
+                name: {who: said["value"] for who, said in one["annotations"][name].items()}
+                for name in SCORES
+            },
+        }
+        for one in expected["evaluations"]
+        if one["model_id"] != "reference"
+    ]
+
+
+def audited(records: list[dict[str, Any]], score: str, judge: str | None, how: Audit) -> AuditReport:
+    columns = Columns(label=score, scale=(1.0, 4.0), score="" if judge else "rl_f")
+    return audit(labelled_claims([("", record) for record in records], columns), judge, how)
+
+
+@pytest.mark.parametrize(("score", "alpha"), list(zip(SCORES, (0.53, 0.35, 0.32, 0.07), strict=True)))
+def test_the_raters_agreement(records: list[dict[str, Any]], score: str, alpha: float) -> None:
+    report = audited(records, score, None, Audit()).human_ceiling
+    assert report is not None
+    assert (report.annotators, report.items) == (7, 318)
+    assert report.alpha.statistic == "krippendorff_alpha_ordinal"
+    assert report.alpha.value == pytest.approx(alpha, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("judge", "pearson", "spearman", "widths"),
+    [
+        pytest.param(
+            None,
+            0.76,
+            0.64,
+            {40: (0.179, 0.150, 0.124), 80: (0.127, 0.124, 0.095), 120: (0.104, 0.118, 0.082)},
+            id="the LLM judge",
+        ),
+        pytest.param(
+            "grounding_overlap",
+            0.745,
+            0.71,
+            {40: (0.179, None, 0.127), 80: (0.127, None, 0.097), 120: (0.104, None, 0.083)},
+            id="overlap of words",
+        ),
+    ],
+)
+def test_label_budget_of_published_judges(
+    records: list[dict[str, Any]],
+    judge: str | None,
+    pearson: float,
+    spearman: float,
+    widths: dict[int, tuple[float, float | None, float]],
+) -> None:
+    """Over 2,000 splits, to a thousandth or a little more: the splits are drawn at random."""
+    # 18 answers have no passages, so that no word of theirs is supported.
+    report: Any = audited(records, "faithfulness", judge, Audit(unscored_as=0.0, budget=tuple(widths)))
+    assert report.scored == 318
+    assert report.correlation["pearson"].value == pytest.approx(pearson, abs=0.005)
+    assert report.correlation["spearman"].value == pytest.approx(spearman, abs=0.006)
+    for row in report.budget:
+        alone, full, tuned = widths[row.labels]
+        assert row.people_alone == pytest.approx(alone, abs=0.001)
+        assert full is None or row.judge_at_weight_1 == pytest.approx(full, abs=0.001)
+        assert row.judge_tuned == pytest.approx(tuned, abs=0.0015)
+
+
+def test_few_labels_and_the_judge_estimate_the_mean_of_all_labels(
+    records: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every fourth answer is labelled; the mean of all 318 ratings, 0.747, is in the interval."""
+    for name, chosen in (("some", records[::4]), ("rest", [r for n, r in enumerate(records) if n % 4])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, chosen)), encoding="utf-8")
+    files = ["--labels", str(tmp_path / "some.jsonl"), "--unlabelled", str(tmp_path / "rest.jsonl")]
+    how = ["--score", "rl_f", "--label", "faithfulness", "--scale", "1,4", "--json"]
+    assert main(["judge-audit", *files, *how]) == 0
+    mean = json.loads(capsys.readouterr().out)["estimate"]["mean"]
+    assert (mean["labels"], mean["unlabelled"]) == (80, 238)
+    low, high = mean["corrected"]["confidence_interval"]
+    assert low < 0.747 < high
+    alone = mean["people_alone"]["confidence_interval"]
+    assert high - low < 0.85 * (alone[1] - alone[0])

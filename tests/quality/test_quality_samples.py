@@ -1,0 +1,206 @@
+"""Each check of questions, answers and labels finds what it is for, and leaves alone what looks like it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.dataset import EvaluationDataset
+from auepora_eval.core.types import Document, EvaluationSample, Response
+from auepora_eval.quality.answers import check_reference_support, reference_support
+from auepora_eval.quality.checks import DataQualityChecker
+from auepora_eval.quality.view import QualityIssue, view_of
+from tests.builders import a_dataset, a_sample
+
+TEXT = "The Annet sails to Sallow every morning. The Dunlin is a workboat of Northmoss Station."
+
+
+def found(dataset: EvaluationDataset, check: str = "") -> list[QualityIssue]:
+    return [issue for issue in DataQualityChecker().issues(dataset) if check in issue.check]
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "given_away"),
+    [
+        pytest.param("Who designed the Oriental Courts?", "Oriental Courts", True, id="verbatim"),
+        pytest.param("What fluid is in a mercury turbine?", "Mercury", True, id="one word"),
+        pytest.param(
+            "Which conjecture speaks of twin primes?", "the twin prime conjecture", True, id="stems"
+        ),
+        pytest.param("Is the Annet or the Dunlin faster?", "The Dunlin", False, id="a choice"),
+        pytest.param("Is it true that yes is an answer?", "Yes", False, id="yes"),
+        pytest.param("How many of the 3 boats are red?", "3", False, id="a lone number"),
+        pytest.param("Where does the Annet moor?", "At the north pier", False, id="not in it"),
+        pytest.param("Where is the pier?", "", False, id="no reference"),
+        pytest.param("东京塔在哪里？", "东京塔", True, id="ideographs"),
+        pytest.param("东京塔在哪里？", "塔东", False, id="the same characters otherwise"),
+    ],
+)
+def test_answer_in_question(query: str, reference: str, given_away: bool) -> None:
+    issues = found(a_dataset(a_sample(query=query, reference=reference)), "answer_in_question")
+    assert bool(issues) == given_away
+
+
+@pytest.mark.parametrize(
+    ("reference", "fields", "unsupported"),
+    [
+        pytest.param("The Annet sails to Sallow each morning", {}, False, id="supported"),
+        pytest.param("Gulls weigh seven hundred grams", {}, True, id="made up"),
+        pytest.param("Sailing mornings, Annet", {}, False, id="by stems"),
+        pytest.param("forty gulls", {}, False, id="too short to tell"),
+        pytest.param("Yes", {}, False, id="yes"),
+        pytest.param("I cannot answer: the documents say nothing on gulls.", {}, False, id="declines"),
+        pytest.param("Gulls weigh seven hundred grams", {"answerable": False}, False, id="unanswerable"),
+        pytest.param("Gulls weigh seven hundred grams", {"answerable": "perhaps"}, True, id="odd label"),
+    ],
+)
+def test_reference_support(reference: str, fields: dict[str, Any], unsupported: bool) -> None:
+    sample = a_sample(reference=reference, labels=fields)
+    sample.relevant_docs = [Document("a", TEXT)]
+    assert bool(found(a_dataset(sample), "reference_support")) == unsupported
+    sample.relevant_docs = [Document("a", TEXT), Document("b", "", {"text_missing": True})]
+    assert found(a_dataset(sample), "reference_support") == []  # what is not there may support it
+
+
+def test_an_alternative_or_the_title_may_support_a_reference() -> None:
+    sample = a_sample(reference="Gulls weigh seven hundred grams", alternatives=["Annet sails every morning"])
+    sample.relevant_docs = [Document("a", TEXT)]
+    assert found(a_dataset(sample), "reference_support") == []
+    sample.reference_answer = Response("Timetable of autumn ferries")
+    assert len(found(a_dataset(sample), "reference_support")) == 1
+    sample.relevant_docs[0].metadata["title"] = "Timetable, autumn: ferries"
+    assert found(a_dataset(sample), "reference_support") == []
+    assert DataQualityChecker(min_support=0.0).issues(a_dataset(sample)) == []
+
+
+A = "When does the Annet sail to Sallow?"
+
+
+@pytest.mark.parametrize(
+    ("other", "references", "severity"),
+    [
+        pytest.param(A, ("at six", "at six"), "warning", id="verbatim"),
+        pytest.param(A.upper(), ("at six", "at six"), "warning", id="in capitals"),
+        pytest.param(A, ("at six", "at noon"), "warning", id="two references"),
+        pytest.param("When does Annet sail to Sallow", ("at six", "at six"), "warning", id="empty words"),
+        pytest.param("To Sallow: when does the Annet sail?", ("at six", "at noon"), "note", id="reordered"),
+        pytest.param("When does the Anet sail to Sallow?", ("at six", "At six."), "warning", id="misspelt"),
+        pytest.param("When does the Anet sail to Sallow?", (None, None), "note", id="misspelt, who knows"),
+        pytest.param("When does the Annets sail to Swallow?", ("six", "ten"), None, id="another place"),
+        pytest.param("When does the Annet sail to Hallamoor?", ("at six", "at six"), None, id="one word"),
+        pytest.param("Where does the Annet sail to, Sallow?", ("at six", "at six"), None, id="question word"),
+        pytest.param("When does the Annet not sail to Sallow?", ("at six", "at six"), None, id="negated"),
+    ],
+)
+def test_near_duplicates(other: str, references: Sequence[str | None], severity: str | None) -> None:
+    samples = [a_sample("q1", A, reference=references[0]), a_sample("q2", other, reference=references[1])]
+    issues = found(a_dataset(*samples), "near_duplicates")
+    assert [issue.severity for issue in issues] == ([severity] if severity else [])
+    marked = EvaluationSample("q2", other, labels={"variant_of": "q1"})
+    for variant in (marked, a_sample("q2", other, cluster="q1")):
+        related = [a_sample("q1", A, cluster="q1"), variant]
+        assert found(a_dataset(*related), "near_duplicates") == []
+
+
+def test_twenty_thousand_templated_questions_are_no_quadratic_matter() -> None:
+    chance = random.Random(0)
+    towns = ["".join(chance.choices("bcdfgklmnprtvz", k=9)) for _ in range(20_000)]
+    samples = [
+        a_sample(str(n), f"Who is the mayor of {town}?", reference=f"mayor number {n}")
+        for n, town in enumerate(towns)
+    ]
+    samples.append(a_sample("twin", f"Who is the mayor of {towns[77]}?", reference="mayor number 77"))
+    misspelt = towns[777][:4] + "x" + towns[777][4:]
+    samples.append(a_sample("typo", f"Who is the mayor of {misspelt}?", reference="mayor number 777"))
+    began = time.perf_counter()
+    issues = found(a_dataset(*samples), "near_duplicates")
+    assert time.perf_counter() - began < 30  # a second or two; in pairs it would be two hundred million
+    assert [issue.sample_id for issue in issues] == ["twin", "typo"]
+
+
+@pytest.mark.parametrize("query", ["", "  ", "?!"])
+def test_empty_queries(query: str) -> None:
+    assert [issue.severity for issue in found(a_dataset(a_sample(query=query)), "empty_queries")] == ["error"]
+    assert found(a_dataset(a_sample(query="东京?")), "empty_queries") == []
+
+
+def labelled(*labels: dict[str, Any]) -> EvaluationDataset:
+    return a_dataset(
+        *(EvaluationSample(f"q{n}", f"question {n}?", labels=each) for n, each in enumerate(labels))
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        pytest.param([{"kind": "a"}] * 10, "is a for all 10 samples", id="one value"),
+        pytest.param([{"x": 1}] + [{}] * 60, "is on 1 of 61 samples only", id="a few samples"),
+        pytest.param(
+            [{"k": "easy"}] * 5 + [{"k": "hard"}] * 5 + [{"k": "esay"}], "misspelt 'easy'", id="value"
+        ),
+        pytest.param(
+            [{"k": "easy"}, {"k": "easy"}, {"k": "Easy"}, {"k": "no"}], "misspelt 'easy'", id="case"
+        ),
+        pytest.param(
+            [{"kind": "a"}, {"kind": "b"}] * 5 + [{"kidn": "a"}],
+            "label 'kidn' looks like a misspelt",
+            id="name",
+        ),
+        pytest.param(
+            [{"variant_of": "q9"}], "its base question 'q9' is not the id of a sample", id="variant of none"
+        ),
+        pytest.param([{"variant_of": "q0"}], "a variant of itself", id="variant of itself"),
+        pytest.param([{"scenario": "unanswerabel"}], "no metric reads the scenario", id="scenario"),
+        pytest.param([{"answerable": "no"}], "'no', not true or false", id="answerable"),
+        pytest.param(
+            [{"answerable": True, "scenario": "unanswerable"}], "answerable is true, but", id="both"
+        ),
+        pytest.param([{"noise_ratio": 80}], "80, not a number from 0 to 1", id="ratio"),
+    ],
+)
+def test_labels_that_are_dead(labels: list[dict[str, Any]], said: str) -> None:
+    (text,) = found(labelled(*labels))
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param([{"k": "a"}, {"k": "b"}] * 10, id="two values"),
+        pytest.param([{"k": "a"}] * 9, id="too few samples to say"),
+        pytest.param([{"k": "hop1"}] * 5 + [{"k": "hop2"}], id="numbered"),
+        pytest.param([{"scenario": "base"}, {"scenario": "typo", "variant_of": "q0"}], id="noise"),
+        pytest.param([{"scenario": "noise", "noise_ratio": 0.5}], id="a level of noise"),
+        pytest.param([{"k": ["a", "b"]}, {"k": {"c": None}}], id="labels that are no texts"),
+    ],
+)
+def test_labels_that_are_alive(labels: list[dict[str, Any]]) -> None:
+    assert found(labelled(*labels)) == []
+
+
+def test_support_in_a_shared_corpus_is_that_of_each_sample() -> None:
+    """A check of all samples has the same shares as each sample alone."""
+    docs = [
+        Document("a", "Three boats sail to the islands in 2,018.", {"title": "Boats"}),
+        Document("b", "The harbour closed when storms were sailing by.", {}),
+    ]
+    answers = [
+        "three boats sailed",
+        "storm at harbours in 2018",
+        "whales eat much krill",
+        "boats",
+    ]
+    samples = [
+        EvaluationSample(str(n), "?", chosen, reference_answer=Response(answer))
+        for n, (answer, chosen) in enumerate(itertools.product(answers, ([docs[0]], [docs[1]], docs)))
+    ]
+    for least in (0.2, 0.35, 0.7, 1.0):
+        alone = [support and support.share for support in map(reference_support, samples)]
+        expected = [str(n) for n, share in enumerate(alone) if share is not None and share < least]
+        issues = list(check_reference_support(view_of(a_dataset(*samples)), least))
+        assert [issue.sample_id for issue in issues] == expected

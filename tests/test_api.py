@@ -1,0 +1,223 @@
+"""The public API: evaluate, compare, load_run, and everything that can be imported from the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import auepora_eval as ae
+from tests.builders import a_sample
+from tests.generate_docs import API_SECTIONS, public_names
+
+SAMPLES: list[dict[str, Any]] = [
+    {"sample_id": str(n), "query": f"q{n}", "relevant_docs": [f"d{n}"], "reference_answer": f"answer {n}"}
+    for n in range(20)
+]
+
+
+def my_rag(query: str, top_k: int = 5) -> Any:
+    number = query[1:]
+    return [f"d{number}", "x"], f"answer {number}"
+
+
+def worse_rag(query: str, top_k: int = 5) -> Any:
+    number = query[1:]
+    return ["x", "y"], f"answer {number}" if int(number) % 2 else "no idea"
+
+
+METRICS = "recall@5,mrr,token_f1"
+
+
+@pytest.fixture
+def own_metrics() -> Iterator[None]:
+    """Forget the metrics that a test registers: other tests expect every name to be documented."""
+    before = set(ae.METRICS._things)
+    yield
+    for name in ae.METRICS._things.keys() - before - ae.METRICS.modules.keys():
+        del ae.METRICS._things[name]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def test_the_first_example(here: Path) -> None:
+    run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS, top_k=5, evaluation_id="mine")
+    assert str(run).startswith("my_rag on samples: 20 samples, top_k 5\nMetric ")
+    assert "<td>recall@5</td>" in run._repr_html_()
+    assert run["recall@5"].value == 1.0
+    assert run["recall@5"].interval is not None
+    assert run["recall@5"].coverage.failed == 0
+    assert len(run.to_records()) == 20
+    run.save("results/")
+    loaded = ae.load_run("results/mine")
+    assert str(loaded) == str(run)
+
+    other = ae.evaluate(worse_rag, SAMPLES, metrics=METRICS, top_k=5, evaluation_id="other")
+    comparison = ae.compare(run, other)
+    verdict, table = str(comparison).split("\n\n", 1)
+    assert "worse" in verdict
+    assert table.startswith("Metric ")
+    assert all(len(line) <= 100 for line in str(comparison).splitlines())
+    assert "<table>" in comparison._repr_html_()
+    p = ae.compare(run, other)["recall@5"].test.p
+    assert p is not None
+    assert p < 0.001
+    assert ae.compare(loaded, other).metrics == comparison.metrics
+    other.save("results")
+    assert ae.compare("results/mine", "results/other").metrics == comparison.metrics
+    assert ae.compare([run], [other]).metrics == comparison.metrics
+
+
+@pytest.mark.parametrize("kind", ["dicts", "samples", "generator", "path", "text path", "dataset", "frame"])
+def test_every_form_of_a_dataset_gives_the_same_values(here: Path, kind: str) -> None:
+    samples = [ae.EvaluationSample(**record) for record in SAMPLES]
+    dataset = ae.InMemoryDataset("samples", samples)
+    path = here / "samples.jsonl"
+    ae.save_jsonl_dataset(dataset, path)
+
+    class Frame:
+        columns = tuple(SAMPLES[0])
+
+        def to_dict(self, orient: str) -> list[dict[str, Any]]:
+            return SAMPLES
+
+    forms: dict[str, Any] = {
+        "dicts": SAMPLES,
+        "samples": samples,
+        "generator": (sample for sample in samples),
+        "path": path,
+        "text path": str(path),
+        "dataset": dataset,
+        "frame": Frame(),
+    }
+    run = ae.evaluate(worse_rag, forms[kind], metrics=METRICS)
+    assert [result.value for result in run.results] == [0.0, 0.0, 0.5]
+    assert run.dataset_name == "samples"
+
+
+@pytest.mark.usefixtures("own_metrics")
+def test_metrics_by_default_and_as_objects() -> None:
+    @ae.metric("api_brevity@{words}", target="generation_relevance")
+    def brevity(sample: ae.EvaluationSample, output: ae.SystemOutputs, *, words: int = 10) -> float:
+        return float(len(output.response.text.split()) <= words)
+
+    assert "ndcg@3" in [result.name for result in ae.evaluate(my_rag, SAMPLES, top_k=3).results]
+    run = ae.evaluate(my_rag, SAMPLES, metrics=[brevity, brevity(words=1), "mrr", ae.RecallAtK(5)])
+    assert [result.name for result in run.results] == ["api_brevity@10", "api_brevity@1", "mrr", "recall@5"]
+    assert [result.name for result in ae.evaluate(my_rag, SAMPLES, metrics=brevity).results] == [
+        "api_brevity@10"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "names"),
+    [
+        ("recall@5", ["recall@5"]),
+        ("recall@5, mrr", ["recall@5", "mrr"]),
+        (["recall@5", ae.parse_metric("mrr")], ["recall@5", "mrr"]),
+        (ae.parse_metric("mrr"), ["mrr"]),
+        (("mrr",), ["mrr"]),
+        ((), []),
+    ],
+)
+def test_plans_are_made_from_names(metrics: Any, names: list[str]) -> None:
+    assert [metric.name for metric in ae.EvaluationPlan(metrics).metrics] == names
+
+
+def test_a_plan_keeps_its_list() -> None:
+    metrics: list[ae.Metric] = [ae.parse_metric("mrr")]
+    plan = ae.EvaluationPlan(metrics)
+    metrics.append(ae.parse_metric("map"))
+    assert [metric.name for metric in plan.metrics] == ["mrr", "map"]
+    assert plan == ae.EvaluationPlan(metrics)
+
+
+def test_the_evaluator_takes_samples_and_dicts() -> None:
+    evaluator = ae.AueporaEvaluator(my_rag, ae.EvaluationPlan("token_f1"))
+    assert evaluator.run([a_sample("1", "q1", reference="answer 1")])["token_f1"].value == 1.0
+    assert evaluator.run(SAMPLES)["token_f1"].value == 1.0
+    assert evaluator.evaluate(SAMPLES)[0].value == 1.0
+
+
+def test_executors_and_policies() -> None:
+    policy = ae.CallPolicy(retries=1)
+    run = ae.evaluate(
+        my_rag, SAMPLES, metrics="mrr", executor=ae.ThreadExecutor(concurrency=2), policy=policy
+    )
+    assert run["mrr"].value == 1.0
+
+
+WRONG: Any = 5
+TEXT: Any = "5"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ae.evaluate(WRONG, SAMPLES), "system must be an object with run"),
+        (lambda: ae.evaluate(my_rag, WRONG), "dataset must be a dataset, a list .*, a DataFrame, or a path"),
+        (lambda: ae.evaluate(my_rag, [WRONG]), r"dataset\[0\] must be a sample or a dict"),
+        (
+            lambda: ae.evaluate(my_rag, SAMPLES, metrics=WRONG),
+            "metrics must be a name such as 'recall@5', a metric",
+        ),
+        (lambda: ae.evaluate(my_rag, SAMPLES, metrics=[WRONG]), "metrics must be a name .*, not int: 5"),
+        (
+            lambda: ae.evaluate(my_rag, SAMPLES, metrics=[ae.RecallAtK]),
+            "RecallAtK, which cannot be made without",
+        ),
+        (
+            lambda: ae.compare(WRONG, WRONG),
+            "baseline must be a run, the path of a stored run, or a list of these",
+        ),
+        (lambda: ae.compare([WRONG], [WRONG]), r"baseline\[0\] must be a run"),
+        (lambda: ae.evaluate(my_rag, SAMPLES, top_k=TEXT), "top_k must be a whole number, not str"),
+        (lambda: ae.evaluate(my_rag, SAMPLES, executor=TEXT), "executor must be an executor such as"),
+        (lambda: ae.evaluate(my_rag, SAMPLES, policy=TEXT), "policy must be a CallPolicy"),
+        (
+            lambda: ae.evaluate(my_rag, SAMPLES, max_failures=TEXT),
+            "max_failures must be a whole number or None",
+        ),
+        (lambda: ae.evaluate(my_rag, SAMPLES, seed=TEXT), "seed must be a whole number"),
+        (lambda: ae.evaluate(my_rag, SAMPLES, evaluation_id=WRONG), "evaluation_id must be a string"),
+        (lambda: ae.compare("a", "b", alpha=TEXT), "alpha must be a number between 0 and 1"),
+        (lambda: ae.compare("a", "b", margin=TEXT), "margin must be a number, a dict of numbers by metric"),
+        (lambda: ae.evaluate(my_rag, SAMPLES).save(WRONG), "folder must be the path of a folder"),
+        (lambda: ae.load_run(WRONG), "path must be the path or the id of a stored run, not int: 5"),
+    ],
+)
+def test_errors_name_the_argument_and_the_accepted_forms(call: Any, message: str) -> None:
+    with pytest.raises(ae.ArgumentError, match=message):
+        call()
+
+
+def test_a_name_that_is_misspelt() -> None:
+    with pytest.raises(ae.UnknownNameError, match="Did you mean recall"):
+        ae.evaluate(my_rag, SAMPLES, metrics="recal@5")
+    with pytest.raises(ae.NotFoundError):
+        ae.load_run("results/missing")
+
+
+def test_compare_is_the_function_after_the_package_of_that_name_was_imported() -> None:
+    code = (
+        "import auepora_eval as ae\n"
+        "from auepora_eval.comparison.compare import compare_runs\n"
+        "from auepora_eval import compare\n"
+        "assert compare is ae.compare and callable(compare), compare\n"
+        "assert ae.compare_runs is compare_runs\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_reference_page_has_every_name() -> None:
+    documented = {module for modules in API_SECTIONS.values() for module in modules}
+    assert documented == set(public_names().values())

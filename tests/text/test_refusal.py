@@ -1,0 +1,214 @@
+"""The refusal detector: phrases a reader can check, then people's labels as the judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auepora_eval.core.types import Response
+from auepora_eval.text.refusal import refusal
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I don't know.", "English"),
+        ("I don’t know.", "English"),
+        ("I'm sorry, but I cannot answer that.", "English"),
+        ("I can not answer the question because of the insufficient information in documents.", "English"),
+        ("Not enough information.", "English"),
+        ("The capital of Atlantis is not mentioned in the provided passages.", "English"),
+        ("Unable to answer based on given passages.", "English"),
+        ("We were unable to determine the year.", "English"),
+        ("The context does not provide any details about this.", "English"),
+        ("There is no information about the pier in the documents.", "English"),
+        ("The documents do not say.", "English"),
+        ("It is impossible to determine the weight.", "English"),
+        ("This cannot be determined.", "English"),
+        ("N/A", "English"),
+        ("Das weiß ich nicht.", "German"),
+        ("Die Frage kann anhand der Dokumente nicht beantwortet werden.", "German"),
+        ("Dazu liegen keine Informationen vor.", "German"),
+        ("Je ne sais pas.", "French"),
+        ("Le texte ne précise pas la date.", "French"),
+        ("Il n'y a pas assez d'informations pour répondre.", "French"),
+        ("No lo sé.", "Spanish"),
+        ("El documento no menciona la fecha.", "Spanish"),
+        ("No puedo responder a esa pregunta.", "Spanish"),
+        ("Non lo so.", "Italian"),
+        ("Non è possibile rispondere alla domanda.", "Italian"),
+        ("Não sei.", "Portuguese"),
+        ("Não há informações suficientes para responder.", "Portuguese"),
+        ("Ik weet het niet.", "Dutch"),
+        ("Nie wiem.", "Polish"),
+        ("Bu konuda yeterli bilgi yok.", "Turkish"),
+        ("Я не знаю.", "Russian"),
+        ("В документе недостаточно информации.", "Russian"),
+        ("由于文档信息不足，我无法基于提供的文档回答该问题。", "Chinese"),
+        ("文档中没有提到这一点。", "Chinese"),
+        ("わかりません。", "Japanese"),
+        ("提供された情報では回答できません。", "Japanese"),
+        ("잘 모르겠습니다.", "Korean"),
+        ("لا أعرف", "Arabic"),
+        ("मुझे नहीं पता।", "Hindi"),
+    ],
+)
+def test_a_refusal_is_known_by_its_phrase(text: str, language: str) -> None:
+    assert refusal(Response(text)) == (True, "phrase", language)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The Annet moors at the north pier.",
+        "Three boats.",
+        "No.",
+        "None of the above",
+        "The Unknown Soldier",
+        "A fee per unit of time, even when no data is transferred.",
+        "There is no evidence that the lamp was moved.",
+        "The staff cannot give legal advice.",
+        "I'm sorry to hear that. Press the red button.",
+        "Er weilt nicht mehr unter uns: Er starb 1911.",
+        "Elle est née en 1911.",
+        "东京塔高333米。",
+        "東京タワーの高さは333メートルです。",
+    ],
+)
+def test_an_answer_is_no_refusal(text: str) -> None:
+    assert refusal(Response(text)) == (False, "none", "")
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "\u3000"])
+def test_an_empty_answer_declines(text: str) -> None:
+    assert refusal(Response(text)) == (True, "empty", "")
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        pytest.param(
+            Response("north pier", {"declined": True}), (True, "flag", "declined"), id="it says it declined"
+        ),
+        pytest.param(
+            Response("I don't know", {"no_answer": False}),
+            (False, "flag", "no_answer"),
+            id="it says it answered",
+        ),
+        pytest.param(
+            Response("", None, {"abstained": False}),
+            (False, "flag", "abstained"),
+            id="a flag in the metadata",
+        ),
+        pytest.param(
+            Response("x", {"declined": False}, {"refused": True}),
+            (True, "flag", "refused"),
+            id="any true flag",
+        ),
+        pytest.param(Response("x", {"declined": "no idea"}), (False, "none", ""), id="a text is no flag"),
+        pytest.param(Response("x", {"declined": None}), (False, "none", ""), id="null is no flag"),
+    ],
+)
+def test_the_systems_own_flag_comes_first(response: Response, expected: tuple[bool, str, str]) -> None:
+    assert refusal(response) == expected
+
+
+def test_only_the_beginning_is_searched() -> None:
+    late = "The boats moor at the pier. " * 15 + "The documents do not say which."
+    assert not refusal(Response(late)).declined
+    assert refusal(Response(late[28 * 10 :])).declined
+
+
+@given(st.text())
+def test_any_text_is_decided(text: str) -> None:
+    assert refusal(Response(text)).tier in ("empty", "phrase", "none")
+
+
+@pytest.mark.parametrize(
+    "text", ["\x00", "\ud800 lone", "i " * 500_000, "no " * 300_000, "the text " * 100_000]
+)
+def test_hostile_text_is_decided(text: str) -> None:
+    assert refusal(Response(text)).tier in ("phrase", "none")
+
+
+needs_financebench = pytest.mark.skipif(
+    not (DATA / "financebench").is_dir(), reason="needs ../shared/data/financebench"
+)
+
+
+@needs_financebench
+@pytest.mark.parametrize(
+    ("files", "precision", "recall"),
+    [
+        pytest.param(("closedBook", "oracle", "oracle_reverse"), 0.906, 0.988, id="looked at"),
+        pytest.param(("sharedStore", "singleStore"), 0.978, 0.984, id="not looked at"),
+    ],
+)
+def test_agreement_with_people_on_financebench(
+    files: tuple[str, ...], precision: float, recall: float
+) -> None:
+    pairs = [
+        (row["label"] == "Refusal", refusal(Response(row["model_answer"])).declined)
+        for name in files
+        for row in rows(DATA / "financebench" / "results" / f"gpt-4_{name}.jsonl")
+    ]
+    both = sum(human and declined for human, declined in pairs)
+    assert both / sum(declined for _, declined in pairs) == pytest.approx(precision, abs=0.01)
+    assert both / sum(human for human, _ in pairs) == pytest.approx(recall, abs=0.01)
+
+
+@pytest.mark.skipif(not (DATA / "squad").is_dir(), reason="needs ../shared/data/squad")
+def test_no_false_alarm_on_squad() -> None:
+    answers = [a for row in rows(DATA / "squad" / "squad_v1_dev_qa.jsonl") for a in texts(row["answers"])]
+    assert len(answers) == 34_726
+    assert not [a for a in answers if refusal(Response(a)).declined]
+
+
+@pytest.mark.skipif(not (DATA / "rgb").is_dir(), reason="needs ../shared/data/rgb")
+def test_no_false_alarm_on_rgb() -> None:
+    answers = [
+        a
+        for name in ("en", "zh")
+        for row in rows(DATA / "rgb" / f"{name}_fact.json")
+        for a in texts(row["answer"])
+    ]
+    assert len(answers) == 402
+    assert not [a for a in answers if refusal(Response(a)).declined]
+
+
+@pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
+@pytest.mark.parametrize(("kind", "declined", "total"), [("ANSWERABLE", 2, 135), ("UNANSWERABLE", 6, 7)])
+def test_human_written_answers_of_mtrag(kind: str, declined: int, total: int) -> None:
+    told = json.loads((DATA / "mtrag" / "reference_subset_with_human_evaluations.json").read_text("utf-8"))
+    kinds = {task["task_id"]: task["Answerability"] for task in told["tasks"]}
+    answers = [
+        e["model_response"]
+        for e in told["evaluations"]
+        if e["model_id"] == "reference" and kinds[e["task_id"]] == [kind]
+    ]
+    assert len(answers) == total
+    assert sum(refusal(Response(a)).declined for a in answers) == declined
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def texts(answers: object) -> Iterable[str]:
+    """The texts in answers that may be lists of lists."""
+    if isinstance(answers, str):
+        yield answers
+    elif isinstance(answers, dict):
+        yield answers["text"]
+    else:
+        assert isinstance(answers, list)
+        for answer in answers:
+            yield from texts(answer)

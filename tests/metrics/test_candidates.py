@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.metrics.retrieval.ranking import PairwiseAccuracy
 from tests.builders import a_document, a_sample, an_output
@@ -76,7 +77,7 @@ def test_equal_to_scikit_learn(grades: dict[str, float], retrieved: list[str]) -
     places = [retrieved.index(doc) if doc in retrieved else len(retrieved) for doc in grades]
     order = [-place for place in places]
     sample, output = candidates(dict(grades)), an_output(retrieved)
-    accuracy = PairwiseAccuracy().compute([sample], [output]).scores[0].value
+    accuracy = PairwiseAccuracy().score_batch(Batch([sample], [output]))[0].value
     if accuracy is not None:
         relevant = [grade > 0 for grade in grades.values()]
         assert accuracy == pytest.approx(metrics.roc_auc_score(relevant, order), abs=1e-12)

@@ -54,10 +54,10 @@ class QueryCoverage(SampleMetric):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if not output.response.text.strip():
             return skip("the answer is empty")
-        asked = set(content_words(sample.query, stemmed=True))
-        if not asked:
+        query_words = set(content_words(sample.query, stemmed=True))
+        if not query_words:
             return skip("the query has no content words")
-        return len(asked & set(words(output.response.text, stemmed=True))) / len(asked)
+        return len(query_words & set(words(output.response.text, stemmed=True))) / len(query_words)
 
     def signature(self) -> Mapping[str, object]:
         return {"stemmer": "porter (nltk)", "words": "unicode, cjk per character"}

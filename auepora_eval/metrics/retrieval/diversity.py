@@ -109,9 +109,9 @@ class DistinctSourceShare(SampleMetric):
     target = TargetCategory.DIVERSITY
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        found = first_documents(output, self.k)
-        sources = {str(doc.metadata.get("source", doc.doc_id)) for doc in found}
-        return len(sources) / len(found) if found else skip("no document was retrieved")
+        documents = first_documents(output, self.k)
+        sources = {str(doc.metadata.get("source", doc.doc_id)) for doc in documents}
+        return len(sources) / len(documents) if documents else skip("no document was retrieved")
 
 
 class SubtopicMetric(SampleMetric):
@@ -201,14 +201,14 @@ def first_documents(output: SystemOutputs, k: int | None) -> list[Document]:
 def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
     """Return the subtopics of each relevant document that names any, by its id."""
     grades = gold_grades(sample)
-    found: dict[str, frozenset[str]] = {}
+    subtopics: dict[str, frozenset[str]] = {}
     for doc in sample.relevant_docs or ():
         named = doc.metadata.get("subtopics") or ()
         if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
             raise ScoringError(f"the subtopics of {doc.doc_id!r} must be a list of names, not {named!r:.80}")
         if named and grades[doc.doc_id] > 0:
-            found[doc.doc_id] = found.get(doc.doc_id, frozenset()) | frozenset(named)
-    return found
+            subtopics[doc.doc_id] = subtopics.get(doc.doc_id, frozenset()) | frozenset(named)
+    return subtopics
 
 
 def jaccard(left: Set[Any], right: Set[Any]) -> float:

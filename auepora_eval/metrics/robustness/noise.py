@@ -299,8 +299,8 @@ class VariantDrop(Paired):
 
 def noise_ratios(batch: Batch) -> dict[int, float]:
     """Return the noise ratio of each sample that has one from 0 to 1; for batch.once."""
-    found = {place: _number(sample.labels.get("noise_ratio")) for place, sample in enumerate(batch.samples)}
-    return {place: ratio for place, ratio in found.items() if ratio is not None}
+    ratios = {place: _number(sample.labels.get("noise_ratio")) for place, sample in enumerate(batch.samples)}
+    return {place: ratio for place, ratio in ratios.items() if ratio is not None}
 
 
 def _number(label: object) -> float | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
+from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import (
     Document,
@@ -58,6 +61,15 @@ def an_output(retrieved: Iterable[str] = (), answer: str = "", **fields: Any) ->
 
 def a_failure(kind: str = "RuntimeError", message: str = "no luck") -> SystemOutputs:
     return SystemOutputs([], Response(""), error=Failure(kind, message))
+
+
+def quick_scores(
+    metric: SampleMetric, samples: list[EvaluationSample], outputs: list[SystemOutputs]
+) -> tuple[float, Scores]:
+    """Return a metric's value and scores without its interval, which takes most of the time of `compute`."""
+    scores = metric.score_batch(Batch(samples, outputs))
+    rows = scores.rows()
+    return float(metric.aggregate(rows)) if len(rows) else math.nan, scores
 
 
 def a_dataset(*samples: EvaluationSample, name: str = "small") -> InMemoryDataset:

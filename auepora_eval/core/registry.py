@@ -318,14 +318,13 @@ _MODULES = {
         "grounding_overlap grounding_bigrams number_support name_support best_sentence_overlap "
         "claim_precision claim_recall claim_f1 claim_faithfulness"
     ),
-    "answers.numbers": "numeric_match numeric_f1",
+    "answers.numbers": "numeric_match",
     "answers.relevance": "query_coverage query_answer_similarity non_answer_rate semantic_similarity",
     "answers.required": "contains_answer answer_share nugget_recall",
     "answers.translation": "bleu chrf chrfpp",
     "citations.claims": (
         "citation_completeness citation_correctness citation_density citation_factual_consistency "
-        "citation_hallucination_rate citation_accuracy alce_citation_recall alce_citation_precision "
-        "trec_support_precision trec_support_recall"
+        "citation_hallucination_rate citation_accuracy alce_citation_recall alce_citation_precision"
     ),
     "citations.places": (
         "citation_span_accuracy citation_span_exact citation_span_perfect citation_span_good "
@@ -343,7 +342,7 @@ _MODULES = {
         "lexical_diversity embedding_diversity near_duplicate_rate distinct_source_share subtopic_recall "
         "alpha_ndcg"
     ),
-    "retrieval.ranking": "r_precision bpref rbp ndcg_exp judged pairwise_accuracy kendall_tau",
+    "retrieval.ranking": "r_precision bpref rbp ndcg_exp judged pairwise_accuracy ",
     "retrieval.spans": "span_recall span_precision span_iou",
     "retrieval.text": "query_term_coverage query_doc_similarity",
     "retrieval_basic": "recall precision f1 hit mrr map ndcg",
@@ -351,9 +350,7 @@ _MODULES = {
         "counterfactual_accuracy fake_adoption_rate error_detection_rate error_correction_rate "
         "misleading_rate mistake_reappearance_rate"
     ),
-    "robustness.noise": (
-        "noise_accuracy noise_slope noise_drop noise_retention noise_area flip_rate variant_drop"
-    ),
+    "robustness.noise": ("noise_accuracy noise_slope noise_drop noise_retention flip_rate variant_drop"),
     "robustness.rejection": (
         "rejection_rate over_refusal_rate answer_rate abstention_precision abstention_f1 "
         "abstention_balanced_accuracy answered_accuracy conditioned_score"

@@ -350,10 +350,10 @@ def _in_common(line: str, others: Iterable[str]) -> list[int]:
     places_of: dict[str, int] = {}
     for place, token in enumerate(line):
         places_of[token] = places_of.get(token, 0) | 1 << place
-    found, full = 0, (1 << len(line)) - 1
+    common, full = 0, (1 << len(line)) - 1
     for other in others:
-        found |= _one_in_common(other, places_of, full)
-    return [place for place in range(len(line)) if found >> place & 1]
+        common |= _one_in_common(other, places_of, full)
+    return [place for place in range(len(line)) if common >> place & 1]
 
 
 def _one_in_common(other: str, places_of: dict[str, int], full: int) -> int:
@@ -379,15 +379,15 @@ def _one_in_common(other: str, places_of: dict[str, int], full: int) -> int:
             gap = True
     if gap:
         rows.append((full ^ flat, 0))
-    found, below = 0, full
+    common, below = 0, full
     for stops, matches in reversed(rows):
         stops &= below
         if not stops:
             break
         last = 1 << stops.bit_length() - 1
         if matches & last:
-            found |= last
+            common |= last
             below = last - 1
         else:
             below = 2 * last - 1
-    return found
+    return common

@@ -45,10 +45,10 @@ def predicted_label(output: SystemOutputs) -> str:
 
 
 def _known(label: Any) -> str:
-    known = label_of(label)
-    if known is None:
+    known_label = label_of(label)
+    if known_label is None:
         raise ScoringError(f"{label!r:.60} is not a predicted label: use {', '.join(LABELS)}")
-    return known
+    return known_label
 
 
 class _Labelled(BatchMetric):
@@ -228,8 +228,8 @@ class LabelF1(_OfClass, _OfCounts):
     oracle = "scikit-learn f1_score"
 
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
-        found: Rows = classification.f1(counts)[..., LABELS.index(self.label)]
-        return found
+        f1: Rows = classification.f1(counts)[..., LABELS.index(self.label)]
+        return f1
 
     def wrong_label(self, true: str) -> str:
         return super().wrong_label(true) if true == self.label else self.label

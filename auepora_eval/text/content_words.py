@@ -88,9 +88,9 @@ def content_words(text: str, *, stemmed: bool = False) -> list[str]:
     >>> content_words("Where does the Annet moor?")
     ['annet', 'moor']
     """
-    found = words(text)
-    dropped = _function_words(found)
-    kept = [word for word in found if word not in dropped and word not in _PARTICLES]
+    tokens = words(text)
+    dropped = _function_words(tokens)
+    kept = [word for word in tokens if word not in dropped and word not in _PARTICLES]
     return words(" ".join(kept), stemmed=True) if stemmed else kept
 
 
@@ -114,23 +114,25 @@ def names(text: str) -> list[str]:
     inside: list[str] = []
     first: list[tuple[str, bool]] = []
     for sentence in sentences(unicodedata.normalize("NFC", text)):
-        found = _NAME_WORD.findall(sentence)
-        capitalised = [word[0].isupper() for word in found]
-        inside += [word for word, capital in zip(found[1:], capitalised[1:], strict=True) if capital]
-        if found and capitalised[0]:
-            first.append((found[0], capitalised[1:2] == [True]))
-    known = set(inside)
+        tokens = _NAME_WORD.findall(sentence)
+        capitalised = [word[0].isupper() for word in tokens]
+        inside += [word for word, capital in zip(tokens[1:], capitalised[1:], strict=True) if capital]
+        if tokens and capitalised[0]:
+            first.append((tokens[0], capitalised[1:2] == [True]))
+    inside_words = set(inside)
     likely = inside + [
-        word for word, in_a_run in first if in_a_run or word in known or any(c.isupper() for c in word[1:])
+        word
+        for word, in_a_run in first
+        if in_a_run or word in inside_words or any(c.isupper() for c in word[1:])
     ]
     english = _lists()["English"]
     return [part for word in likely for part in words(word) if part not in english]
 
 
-def _function_words(found: list[str]) -> frozenset[str]:
+def _function_words(tokens: list[str]) -> frozenset[str]:
     lists = _lists()
     english = lists["English"]
-    covered = {language: sum(word in known for word in found) for language, known in lists.items()}
+    covered = {language: sum(word in listed for word in tokens) for language, listed in lists.items()}
     best = max(covered, key=lambda language: covered[language])
     # One word proves nothing: "Die Hard" is not German.
     return lists[best] if covered[best] > covered["English"] and covered[best] > 1 else english

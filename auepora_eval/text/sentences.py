@@ -78,7 +78,7 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None, *, lines: 
     """
     end = len(text) if end is None else min(end, len(text))
     small_starts = _is_written_small(text, start, end)
-    found: list[Span] = []
+    spans: list[Span] = []
     begin = start
     for match in _CANDIDATE.finditer(text, start, end):
         place, stop = match.span()
@@ -88,10 +88,10 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None, *, lines: 
                 continue
         elif kind == _LINE and not (lines and _ends_with_the_line(text, begin, place, stop, end)):
             continue
-        _add(found, text, begin, stop)
+        _add(spans, text, begin, stop)
         begin = stop
-    _add(found, text, begin, end)
-    return found
+    _add(spans, text, begin, end)
+    return spans
 
 
 def sentences(text: str) -> list[str]:
@@ -99,12 +99,12 @@ def sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
-def _add(found: list[Span], text: str, begin: int, end: int) -> None:
+def _add(spans: list[Span], text: str, begin: int, end: int) -> None:
     piece = text[begin:end]
     bare = piece.strip()
     if bare:
         first = begin if piece[0] == bare[0] else text.index(bare[0], begin)
-        found.append((first, first + len(bare)))
+        spans.append((first, first + len(bare)))
 
 
 def _ends_here(text: str, begin: int, place: int, stop: int, end: int, small_starts: bool) -> bool:

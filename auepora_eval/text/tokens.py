@@ -54,10 +54,10 @@ def words(text: str, *, stemmed: bool = False) -> list[str]:
     ['东', '京', '塔']
     """
     if text.isascii():
-        found = text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+        tokens = text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
     else:
-        found = unicodedata.normalize("NFC", text.lower()).translate(_WORD_CHARACTERS).split()
-    return [stemmed_word(word) for word in found] if stemmed else found
+        tokens = unicodedata.normalize("NFC", text.lower()).translate(_WORD_CHARACTERS).split()
+    return [stemmed_word(word) for word in tokens] if stemmed else tokens
 
 
 def stemmed_word(word: str) -> str:

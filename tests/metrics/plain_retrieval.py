@@ -11,7 +11,6 @@ from auepora_eval.errors import ScoringError
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.retrieval.ranking import judgements
 from auepora_eval.metrics.retrieval_basic import (
-    discounted_gain,
     gold_grades,
     in_order,
     is_relevant,
@@ -19,6 +18,11 @@ from auepora_eval.metrics.retrieval_basic import (
 )
 
 Gains = Sequence[float]  # the grade at each rank, 0 for a miss; or the gold grades, best first
+
+
+def discounted_gain(gains: Sequence[float]) -> float:
+    """Return the sum of the gains, each divided by log2(rank + 1)."""
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 
 def plain_score(name: str, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:

@@ -12,7 +12,7 @@ from auepora_eval.core.scores import Batch
 from auepora_eval.metrics.answers import pairs
 from auepora_eval.metrics.answers.translation import Bleu
 from auepora_eval.text.tokens import tokens_13a
-from tests.builders import a_failure, a_sample, an_output
+from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 Corpus = list[tuple[str, list[str]]]
 
@@ -44,13 +44,13 @@ def of(corpus: Corpus) -> tuple[list[object], list[object]]:
 )
 def test_equal_to_sacrebleu(corpus: Corpus) -> None:
     samples, outputs = of(corpus)
-    result = Bleu().compute(samples, outputs)  # type: ignore[arg-type]
+    value, scores = quick_scores(Bleu(), samples, outputs)  # type: ignore[arg-type]
     answers = [answer for answer, _ in corpus]
     streams = [list(stream) for stream in zip(*(golds for _, golds in corpus), strict=True)]
-    assert result.value == pytest.approx(sacrebleu.corpus_bleu(answers, streams).score, abs=1e-9)
-    for score, (answer, golds) in zip(result.scores, corpus, strict=True):
+    assert value == pytest.approx(sacrebleu.corpus_bleu(answers, streams).score, abs=1e-9)
+    for score, (answer, golds) in zip(scores, corpus, strict=True):
         assert score.value == pytest.approx(sacrebleu.sentence_bleu(answer, golds).score, abs=1e-9)
-    for sample, output, score in zip(samples, outputs, result.scores, strict=True):
+    for sample, output, score in zip(samples, outputs, scores, strict=True):
         plain = Bleu().score(sample, output)  # type: ignore[arg-type]
         assert plain.parts == score.parts
         assert plain.value == pytest.approx(score.value, abs=1e-12)

@@ -14,7 +14,7 @@ from auepora_eval.core.scores import Batch
 from auepora_eval.metrics.answers.translation import ChrF, ChrFPlusPlus
 from auepora_eval.text import ngrams
 from auepora_eval.text.ngrams import shared_ngrams
-from tests.builders import a_failure, a_sample, an_output
+from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 Corpus = list[tuple[str, list[str]]]
 BOTH: list[tuple[Any, Any]] = [(ChrF(), CHRF()), (ChrFPlusPlus(), CHRF(word_order=2))]
@@ -40,13 +40,13 @@ def test_equal_to_sacrebleu(ours: Any, theirs: Any, corpus: Corpus) -> None:
         a_sample(str(n), reference=golds[0], alternatives=golds[1:]) for n, (_, golds) in enumerate(corpus)
     ]
     outputs = [an_output(answer=answer) for answer, _ in corpus]
-    result = ours.compute(samples, outputs)
+    value, scores = quick_scores(ours, samples, outputs)
     streams = [list(stream) for stream in zip(*(golds for _, golds in corpus), strict=True)]
     expected = theirs.corpus_score([answer for answer, _ in corpus], streams).score
-    assert result.value == pytest.approx(expected, abs=1e-9)
-    for score, (answer, golds) in zip(result.scores, corpus, strict=True):
+    assert value == pytest.approx(expected, abs=1e-9)
+    for score, (answer, golds) in zip(scores, corpus, strict=True):
         assert score.value == theirs.sentence_score(answer, golds).score
-    for sample, output, score in zip(samples, outputs, result.scores, strict=True):
+    for sample, output, score in zip(samples, outputs, scores, strict=True):
         plain = ours.score(sample, output)
         assert (plain.parts, plain.value) == (score.parts, score.value)
 

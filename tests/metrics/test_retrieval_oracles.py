@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.metrics.parse import parse_metric
-from tests.builders import an_output
+from tests.builders import an_output, quick_scores
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 TREC_TEST = DATA / "trec_eval_test"
@@ -86,7 +86,7 @@ def our_scores(world: World, name: str) -> list[float | None]:
         for n, (grades, _) in enumerate(world)
     ]
     outputs = [an_output(trec_order(scores)) for _, scores in world]
-    return [score.value for score in parse_metric(name).compute(samples, outputs).scores]
+    return [score.value for score in quick_scores(parse_metric(name), samples, outputs)[1]]
 
 
 @settings(max_examples=12, deadline=None)

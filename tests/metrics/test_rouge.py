@@ -18,7 +18,7 @@ from auepora_eval.metrics.generation_text import RougeLAnswer, RougeLsum
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.porter import stem
 from auepora_eval.text.tokens import words
-from tests.builders import a_sample, an_output
+from tests.builders import a_sample, an_output, quick_scores
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rouge_testdata"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="no ROUGE test data beside the repository")
@@ -168,7 +168,8 @@ def test_a_batch_scores_as_its_samples_do(rows: list[tuple[str, str, list[str]]]
     for name in THEIRS:
         metric = parse_metric(name)
         single = [
-            metric.compute([sample], [output]).value for sample, output in zip(samples, outputs, strict=True)
+            quick_scores(metric, [sample], [output])[0]
+            for sample, output in zip(samples, outputs, strict=True)
         ]
         assert metric.score_batch(batch).values.tolist() == single
         assert all(0 <= score <= 1 for score in single)

@@ -57,7 +57,7 @@ def test_any_text_is_within_bounds(answer: str, reference: str) -> None:
 
 def test_lone_surrogates_and_long_texts_have_vectors_too() -> None:
     assert score("\ud800 ship", "\ud800 ship") == pytest.approx(1.0, abs=1e-6)
-    assert score("ship " * 200_000, "ship ship") == pytest.approx(1.0, abs=1e-3)
+    assert score("ship " * 40_000, "ship ship") == pytest.approx(1.0, abs=1e-3)
 
 
 def test_its_name_holds_the_model() -> None:

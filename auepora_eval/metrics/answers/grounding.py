@@ -63,8 +63,7 @@ class GroundingOverlap(GroundingMetric):
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
-        given = content_words(answer)
-        return _share_found(given, _all_words(documents), "the answer has no content words")
+        return _share_in(_all_words(documents), content_words(answer), "the answer has no content words")
 
 
 @metric("grounding_bigrams")
@@ -79,8 +78,8 @@ class GroundingBigrams(GroundingMetric):
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
-        found = {pair for text in documents for pair in _bigrams(text)}
-        return _share_found(_bigrams(answer), found, "the answer is shorter than two words")
+        source = {pair for text in documents for pair in _bigrams(text)}
+        return _share_in(source, _bigrams(answer), "the answer is shorter than two words")
 
 
 @metric("number_support")
@@ -95,8 +94,8 @@ class NumberSupport(GroundingMetric):
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
-        found = {number for text in documents for number in numbers(text)}
-        return _share_found(numbers(answer), found, "the answer has no number in digits")
+        source = {number for text in documents for number in numbers(text)}
+        return _share_in(source, numbers(answer), "the answer has no number in digits")
 
 
 @metric("name_support")
@@ -112,7 +111,7 @@ class NameSupport(GroundingMetric):
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
-        return _share_found(names(answer), _all_words(documents), "the answer has no capitalised name")
+        return _share_in(_all_words(documents), names(answer), "the answer has no capitalised name")
 
 
 @metric("best_sentence_overlap")
@@ -127,17 +126,17 @@ class BestSentenceOverlap(GroundingMetric):
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
-        given = [tuple(content) for sentence in sentences(answer) if (content := content_words(sentence))]
-        if not given:
+        claimed = [tuple(content) for sentence in sentences(answer) if (content := content_words(sentence))]
+        if not claimed:
             return skip("the answer has no content words")
         distinct = {frozenset(words(sentence)) for text in documents for sentence in sentences(text)}
         # An index by word: long documents have thousands of sentences.
         places: dict[str, list[int]] = {}
-        for place, known in enumerate(distinct):
-            for word in known:
+        for place, sentence_words in enumerate(distinct):
+            for word in sentence_words:
                 places.setdefault(word, []).append(place)
-        best = {content: _best_share(content, places) for content in set(given)}
-        return sum(best[content] for content in given) / len(given)
+        best = {content: _best_share(content, places) for content in set(claimed)}
+        return sum(best[content] for content in claimed) / len(claimed)
 
 
 def _best_share(content: Sequence[str], places: dict[str, list[int]]) -> float:
@@ -148,8 +147,8 @@ def _best_share(content: Sequence[str], places: dict[str, list[int]]) -> float:
     return max(hits.values(), default=0) / len(content)
 
 
-def _share_found(given: Sequence[Any], found: set[Any], if_none: str) -> float | SampleScore:
-    return sum(thing in found for thing in given) / len(given) if given else skip(if_none)
+def _share_in(source: set[Any], parts: Sequence[Any], if_none: str) -> float | SampleScore:
+    return sum(part in source for part in parts) / len(parts) if parts else skip(if_none)
 
 
 def _all_words(documents: Iterable[str]) -> set[str]:
@@ -157,8 +156,7 @@ def _all_words(documents: Iterable[str]) -> set[str]:
 
 
 def _bigrams(text: str) -> list[tuple[str, str]]:
-    found = words(text)
-    return list(pairwise(found))
+    return list(pairwise(words(text)))
 
 
 # Claim metrics, from claims that people or a model have checked already.
@@ -263,17 +261,17 @@ class ClaimFaithfulness(ClaimMetric):
         return _share(flags[0], "the answer makes no claims")
 
 
-def _flags(name: str, found: Any) -> list[bool]:
+def _flags(name: str, listed: Any) -> list[bool]:
     """Return a flag for each claim; of several documents, one is enough."""
-    if isinstance(found, list | tuple):
+    if isinstance(listed, list | tuple):
         if name == "answer_in_documents":
-            rows = [row for row in found if isinstance(row, list | tuple)]
-            if len(rows) == len(found) and all(isinstance(flag, bool) for row in rows for flag in row):
+            rows = [row for row in listed if isinstance(row, list | tuple)]
+            if len(rows) == len(listed) and all(isinstance(flag, bool) for row in rows for flag in row):
                 return [any(row) for row in rows]
-        elif all(isinstance(flag, bool) for flag in found):
-            return list(found)
+        elif all(isinstance(flag, bool) for flag in listed):
+            return list(listed)
     kind = "lists of true or false" if name == "answer_in_documents" else "true or false"
-    raise ScoringError(f"{name} must be a list of {kind}, not {found!r:.80}")
+    raise ScoringError(f"{name} must be a list of {kind}, not {listed!r:.80}")
 
 
 def _share(flags: list[bool], reason: str) -> float | SampleScore:

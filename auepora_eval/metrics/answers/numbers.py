@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.tokens import squad_normalised
-from ..generation_text import f_measure
 from .pairs import answer_text, references
 
 _SCALES = {
@@ -66,28 +65,11 @@ class NumericMatch(SampleMetric):
         answer = answer_text(output)
         if self.whole:
             return float(any(_same(answer, gold, self.tolerance) for gold in references(sample)))
-        wanted = [found for found in map(quantities, references(sample)) if found]
+        wanted = [numbers for numbers in map(quantities, references(sample)) if numbers]
         if not wanted:
             return skip("the reference has no number in digits")
         given = _Given(quantities(answer))
-        return float(any(all(given.has(q, self.tolerance) for q in found) for found in wanted))
-
-
-@metric("numeric_f1")
-class NumericF1(SampleMetric):
-    """TAT-QA's F1: as numeric_match[whole=true] for numbers, shared words for texts.
-
-    Where the reference is a number: 1 if the answer is that number, else 0. Where it is a text: 2PR / (P + R)
-    of the words of both, numbers compared by value. Unlike in token_f1, a repeated word counts once.
-    """
-
-    target = TargetCategory.GENERATION_CORRECTNESS
-    requires = ("reference_answer",)
-    oracle = "TAT-QA evaluator, F1"
-
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
-        answer = answer_text(output)
-        return max(_set_f1(answer, gold) for gold in references(sample))
+        return float(any(all(given.has(q, self.tolerance) for q in numbers) for numbers in wanted))
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -96,8 +78,8 @@ def quantities(text: str) -> list[Quantity]:
     >>> quantities("Up 5.5% to $1.2 million")
     [Quantity(number=5.5, scale=0.01), Quantity(number=1.2, scale=1000000.0)]
     """
-    found = [_quantity(match) for match in _QUANTITY.finditer(_readable(text))]
-    return [quantity for quantity in found if math.isfinite(quantity.value)]
+    numbers = [_quantity(match) for match in _QUANTITY.finditer(_readable(text))]
+    return [quantity for quantity in numbers if math.isfinite(quantity.value)]
 
 
 def whole_quantity(text: str) -> Quantity | None:
@@ -128,8 +110,8 @@ def _quantity(match: re.Match[str]) -> Quantity:
 class _Given:
     """The numbers of an answer, sorted for each way to round them: a long answer is searched quickly."""
 
-    def __init__(self, found: list[Quantity]) -> None:
-        self._found = sorted(set(found))
+    def __init__(self, quantities: list[Quantity]) -> None:
+        self._quantities = sorted(set(quantities))
         self._sorted: dict[int | str | None, list[float]] = {}
 
     def has(self, gold: Quantity, tolerance: float | None) -> bool:
@@ -149,10 +131,10 @@ class _Given:
     def _near(self, rounding: int | str | None, target: float, margin: float) -> bool:
         if rounding not in self._sorted:
             if isinstance(rounding, int):
-                found = [round(q.number, rounding) * q.scale for q in self._found]
+                values = [round(q.number, rounding) * q.scale for q in self._quantities]
             else:
-                found = [q.value for q in self._found if rounding is None or q.scale == 1]
-            self._sorted[rounding] = sorted(found)
+                values = [q.value for q in self._quantities if rounding is None or q.scale == 1]
+            self._sorted[rounding] = sorted(values)
         values = self._sorted[rounding]
         place = bisect_left(values, target - margin)
         return place < len(values) and values[place] <= target + margin
@@ -179,12 +161,3 @@ def _tokens(text: str) -> list[str]:
         number = whole_quantity(word)
         tokens += squad_normalised(word).split() if number is None else [f"{number.value:.4f}"]
     return tokens
-
-
-def _set_f1(answer: str, gold: str) -> float:
-    if whole_quantity(gold) is not None:
-        return float(_same(answer, gold, None))
-    given, right = set(_tokens(answer)), set(_tokens(gold))
-    if not given or not right:
-        return float(given == right)
-    return float(f_measure(len(given & right), len(given), len(right)))

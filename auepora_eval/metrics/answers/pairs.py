@@ -117,12 +117,12 @@ class Codes(dict[str, str]):
         self._characters: dict[str, str] = {}
 
     def __missing__(self, word: str) -> str:
-        known = self._characters
+        characters = self._characters
         code = ""
         for token in self._tokens(word):
-            if token not in known:
-                known[token] = chr(len(known))
-            code += known[token]
+            if token not in characters:
+                characters[token] = chr(len(characters))
+            code += characters[token]
         self[word] = code
         return code
 

@@ -24,10 +24,10 @@ class RequiredAnswers(SampleMetric):
         if not groups:
             return skip("the reference is empty, and every text contains that")
         answer = folded(answer_text(output))
-        found = [any(contains(answer, text) for text in alternatives) for alternatives in groups]
-        return self.of_found(found)
+        contained = [any(contains(answer, text) for text in alternatives) for alternatives in groups]
+        return self.of_contained(contained)
 
-    def of_found(self, found: list[bool]) -> float:
+    def of_contained(self, contained: list[bool]) -> float:
         raise NotImplementedError
 
 
@@ -43,8 +43,8 @@ class ContainsAnswer(RequiredAnswers):
 
     oracle = "RGB checkanswer"
 
-    def of_found(self, found: list[bool]) -> float:
-        return float(all(found))
+    def of_contained(self, contained: list[bool]) -> float:
+        return float(all(contained))
 
 
 @metric("answer_share")
@@ -55,8 +55,8 @@ class AnswerShare(RequiredAnswers):
     with SQuAD's normalisation of both texts (punctuation and articles left out).
     """
 
-    def of_found(self, found: list[bool]) -> float:
-        return sum(found) / len(found)
+    def of_contained(self, contained: list[bool]) -> float:
+        return sum(contained) / len(contained)
 
 
 def required_answers(sample: EvaluationSample) -> list[list[str]]:
@@ -149,10 +149,10 @@ def _nuggets(sample: EvaluationSample, output: SystemOutputs) -> list[Mapping[st
     for nugget in nuggets:
         if not isinstance(nugget, Mapping) or not isinstance(nugget.get("text"), str):
             raise ScoringError(f"a nugget must have a text, unlike {nugget!r:.80}")
-        for key, known in (("importance", IMPORTANCES), ("assignment", tuple(CREDITS))):
-            if nugget.get(key) is not None and nugget[key] not in known:
+        for key, allowed in (("importance", IMPORTANCES), ("assignment", tuple(CREDITS))):
+            if nugget.get(key) is not None and nugget[key] not in allowed:
                 raise ScoringError(
-                    f"the {key} of a nugget is {nugget[key]!r:.80}, none of {', '.join(known)}"
+                    f"the {key} of a nugget is {nugget[key]!r:.80}, none of {', '.join(allowed)}"
                 )
     return nuggets
 

@@ -115,10 +115,10 @@ class CitedAnswer:
     @cached_property
     def claims(self) -> list[Claim]:
         """The sentences that say something; with a splitter, what it finds."""
-        found = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
-        if len(found) > MOST_CLAIMS:
+        claims = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
+        if len(claims) > MOST_CLAIMS:
             raise ScoringError(f"the answer has more than {MOST_CLAIMS} claims")
-        return found
+        return claims
 
 
 class JudgedAnswer:
@@ -167,9 +167,9 @@ class JudgedAnswer:
         best: list[float | None] = [0.0 if _leads(found) and found.text else None for found in self.found]
         for claim in self.claims:
             for number in self.citations_at(claim):
-                known = best[number]
-                if known is not None:
-                    best[number] = max(known, self.support(self.found[number].text, claim))
+                support_so_far = best[number]
+                if support_so_far is not None:
+                    best[number] = max(support_so_far, self.support(self.found[number].text, claim))
         return best
 
     @property
@@ -211,15 +211,15 @@ def answer_of(sample: EvaluationSample, output: SystemOutputs) -> CitedAnswer:
 
 def _of_the_list(marked: Sequence[Citation], listed: Sequence[Citation]) -> list[Citation]:
     """Return marks whose numbers count the list, then the listed citations without a mark."""
-    found = [
+    marked_citations = [
         listed[citation.number - 1]._replace(at=citation.at)
         if citation.number is not None and 1 <= citation.number <= len(listed)
         else citation
         for citation in marked
     ]
     # A listed citation that has a mark is not counted twice.
-    seen = {(citation.file_name, citation.page, citation.span) for citation in found}
-    return found + [one for one in listed if (one.file_name, one.page, one.span) not in seen]
+    seen = {(citation.file_name, citation.page, citation.span) for citation in marked_citations}
+    return marked_citations + [one for one in listed if (one.file_name, one.page, one.span) not in seen]
 
 
 def _leads(found: Found) -> bool:
@@ -255,13 +255,13 @@ def _masked(text: str, marked: Sequence[Citation]) -> tuple[str, str]:
 
 
 def _located(answer: str, claims: Sequence[str]) -> list[Claim]:
-    found, cursor = [], 0
+    located, cursor = [], 0
     for text in claims:
         start = answer.find(text, cursor)
         at = None if start < 0 else (start, start + len(text))
         cursor = cursor if at is None else at[1]
-        found.append(Claim(_tidy(text), at, len(text)))
-    return found
+        located.append(Claim(_tidy(text), at, len(text)))
+    return located
 
 
 # The base classes of the citation metrics. Answers and citations are read once per batch.

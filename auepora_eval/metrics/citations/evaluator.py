@@ -303,11 +303,11 @@ def lexical_support(premise: str, hypothesis: str) -> float:
     claimed, figures = _content(hypothesis)
     if not claimed:
         return 0.0
-    known, known_figures = _vocabulary(premise)
+    premise_words, premise_figures = _vocabulary(premise)
     # Numbers count apart: a wrong number among many right words is not supported.
-    shares = [sum(word in known for word in claimed) / len(claimed)]
+    shares = [sum(word in premise_words for word in claimed) / len(claimed)]
     if figures:
-        shares.append(sum(figure in known_figures for figure in figures) / len(figures))
+        shares.append(sum(figure in premise_figures for figure in figures) / len(figures))
     return min(shares)
 
 
@@ -326,8 +326,8 @@ def _embedding() -> Support:
 
 def embedding_support(premise: str, hypothesis: str) -> float:
     """Return the cosine between a hypothesis and the nearest sentence of the premise, at least 0."""
-    found = _vectors(premise, True) @ _vectors(hypothesis, False).T
-    return min(1.0, max(0.0, float(found.max()))) if found.size else 0.0
+    cosines = _vectors(premise, True) @ _vectors(hypothesis, False).T
+    return min(1.0, max(0.0, float(cosines.max()))) if cosines.size else 0.0
 
 
 @lru_cache(maxsize=_REMEMBERED)

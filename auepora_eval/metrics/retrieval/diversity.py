@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from typing import Any
 
@@ -22,6 +22,7 @@ from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
 from ..retrieval_basic import gold_grades, in_order
 
+Subtopics = frozenset[str]  # of one document
 _TOO_FEW = "fewer than two documents with text were retrieved"
 
 
@@ -108,9 +109,9 @@ class DistinctSourceShare(SampleMetric):
     target = TargetCategory.DIVERSITY
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        found = first_documents(output, self.k)
-        sources = {str(doc.metadata.get("source", doc.doc_id)) for doc in found}
-        return len(sources) / len(found) if found else skip("no document was retrieved")
+        documents = first_documents(output, self.k)
+        sources = {str(doc.metadata.get("source", doc.doc_id)) for doc in documents}
+        return len(sources) / len(documents) if documents else skip("no document was retrieved")
 
 
 class SubtopicMetric(SampleMetric):
@@ -126,13 +127,10 @@ class SubtopicMetric(SampleMetric):
             return skip("no relevant document of the sample names its subtopics")
         # A document that is retrieved twice counts at its first place; its second place is a miss.
         left = dict(gold)
-        return self.of_subtopics(
-            [left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]], gold
-        )
+        ranked = [left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]]
+        return self.of_subtopics(ranked, gold)
 
-    def of_subtopics(
-        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
-    ) -> float | SampleScore:
+    def of_subtopics(self, ranked: Sequence[Subtopics], gold: Mapping[str, Subtopics]) -> float:
         """Return the score from the subtopics at each rank and those of each gold document."""
         raise NotImplementedError
 
@@ -147,10 +145,8 @@ class SubtopicRecall(SubtopicMetric):
     k: int | None = None
     oracle = "pyndeval strec@k"
 
-    def of_subtopics(
-        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
-    ) -> float | SampleScore:
-        return len(set().union(*found)) / len(set().union(*gold.values()))
+    def of_subtopics(self, ranked: Sequence[Subtopics], gold: Mapping[str, Subtopics]) -> float:
+        return len(set().union(*ranked)) / len(set().union(*gold.values()))
 
 
 @metric("alpha_ndcg@{k?}[alpha={alpha?}]", ranges={"alpha": "[0, 1]"})
@@ -168,15 +164,13 @@ class AlphaNDCG(SubtopicMetric):
     bounds = (0.0, math.e / (math.e - 1))
     oracle = "pyndeval alpha-nDCG@k"
 
-    def of_subtopics(
-        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
-    ) -> float | SampleScore:
-        return self._gain(found) / self._gain(self._ideal(gold))
+    def of_subtopics(self, ranked: Sequence[Subtopics], gold: Mapping[str, Subtopics]) -> float:
+        return self._gain(ranked) / self._gain(self._ideal(gold))
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         return SampleScore(float(high))  # at its best, the ideal list
 
-    def _gain(self, ranked: Sequence[Collection[str]]) -> float:
+    def _gain(self, ranked: Sequence[Subtopics]) -> float:
         seen: Counter[str] = Counter()
         total = 0.0
         for rank, subtopics in enumerate(ranked, start=1):
@@ -184,10 +178,10 @@ class AlphaNDCG(SubtopicMetric):
             seen.update(subtopics)
         return total
 
-    def _ideal(self, gold: Mapping[str, Collection[str]]) -> list[Collection[str]]:
+    def _ideal(self, gold: Mapping[str, Subtopics]) -> list[Subtopics]:
         left = sorted(gold.items(), reverse=True)
         seen: Counter[str] = Counter()
-        chosen: list[Collection[str]] = []
+        chosen: list[Subtopics] = []
         while left and (self.k is None or len(chosen) < self.k):
             best = max(range(len(left)), key=lambda place: self._worth(left[place][1], seen))
             _, subtopics = left.pop(best)
@@ -195,7 +189,7 @@ class AlphaNDCG(SubtopicMetric):
             seen.update(subtopics)
         return chosen
 
-    def _worth(self, subtopics: Collection[str], seen: Counter[str]) -> float:
+    def _worth(self, subtopics: Subtopics, seen: Counter[str]) -> float:
         return sum((1 - self.alpha) ** seen[subtopic] for subtopic in subtopics)
 
 
@@ -207,14 +201,14 @@ def first_documents(output: SystemOutputs, k: int | None) -> list[Document]:
 def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
     """Return the subtopics of each relevant document that names any, by its id."""
     grades = gold_grades(sample)
-    found: dict[str, frozenset[str]] = {}
+    subtopics: dict[str, frozenset[str]] = {}
     for doc in sample.relevant_docs or ():
         named = doc.metadata.get("subtopics") or ()
         if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
             raise ScoringError(f"the subtopics of {doc.doc_id!r} must be a list of names, not {named!r:.80}")
         if named and grades[doc.doc_id] > 0:
-            found[doc.doc_id] = found.get(doc.doc_id, frozenset()) | frozenset(named)
-    return found
+            subtopics[doc.doc_id] = subtopics.get(doc.doc_id, frozenset()) | frozenset(named)
+    return subtopics
 
 
 def jaccard(left: Set[Any], right: Set[Any]) -> float:

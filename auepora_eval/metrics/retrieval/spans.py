@@ -40,10 +40,10 @@ class SpanMetric(SampleMetric):
         if not gold:
             return skip("no relevant document of the sample has spans")
         ranked = sorted(output.retrieved, key=lambda hit: hit.rank)[: self.k]
-        found = merged((_source(hit.doc), _interval(hit.doc, hit.doc.metadata)) for hit in ranked)
-        return self.of_lengths(length(gold), length(found), shared_length(gold, found))
+        chunks = merged((_source(hit.doc), _interval(hit.doc, hit.doc.metadata)) for hit in ranked)
+        return self.of_lengths(length(gold), length(chunks), shared_length(gold, chunks))
 
-    def of_lengths(self, gold: int, found: int, both: int) -> float:
+    def of_lengths(self, gold: int, chunks: int, both: int) -> float:
         """Return the score from the numbers of characters."""
         raise NotImplementedError
 
@@ -56,7 +56,7 @@ class SpanRecall(SpanMetric):
     cover all of the gold score 1.
     """
 
-    def of_lengths(self, gold: int, found: int, both: int) -> float:
+    def of_lengths(self, gold: int, chunks: int, both: int) -> float:
         return both / gold
 
 
@@ -68,8 +68,8 @@ class SpanPrecision(SpanMetric):
     Long chunks lower it: they make the reader go through more for the same find.
     """
 
-    def of_lengths(self, gold: int, found: int, both: int) -> float:
-        return both / found if found else 0.0
+    def of_lengths(self, gold: int, chunks: int, both: int) -> float:
+        return both / chunks if chunks else 0.0
 
 
 @metric("span_iou@{k}")
@@ -79,8 +79,8 @@ class SpanIoU(SpanMetric):
     |gold ∩ chunks| / |gold ∪ chunks|, in characters of the source (intersection over union).
     """
 
-    def of_lengths(self, gold: int, found: int, both: int) -> float:
-        return both / (gold + found - both)
+    def of_lengths(self, gold: int, chunks: int, both: int) -> float:
+        return both / (gold + chunks - both)
 
 
 def merged(pieces: Iterable[tuple[str, Interval]]) -> Marked:
@@ -113,15 +113,7 @@ def shared_length(one: Marked, other: Marked) -> int:
         for source, intervals in marked.items()
         for interval in intervals
     )
-    #
-    # A ∩ B
-    #  =
-    # A
-    #  +
-    # B
-    #  -
-    # A ∪ B
-    # , without a second sweep over the intervals.
+    # |A ∩ B| = |A| + |B| - |A ∪ B|, without a second sweep over the intervals.
     return length(one) + length(other) - length(either)
 
 

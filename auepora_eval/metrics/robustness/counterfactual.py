@@ -150,12 +150,12 @@ class MistakeReappearanceRate(CounterfactualMetric):
     of_sums = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        given = set(words(_folded(output.response.text)))
+        answer_words = set(words(_folded(output.response.text)))
         best: tuple[float, int, int] | None = None
         for edited in _edited_words(sample):
-            found = sum(word in given for word in edited)
-            if best is None or found / len(edited) > best[0]:
-                best = found / len(edited), found, len(edited)
+            repeated = sum(word in answer_words for word in edited)
+            if best is None or repeated / len(edited) > best[0]:
+                best = repeated / len(edited), repeated, len(edited)
         if best is None:
             return skip("every word of the fake answer is in the true one")
         return SampleScore(best[0], parts=best[1:])

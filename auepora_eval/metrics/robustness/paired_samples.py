@@ -103,12 +103,12 @@ def with_spread(interval: Interval | None) -> Interval | None:
 def base_questions(batch: Batch) -> dict[int, int]:
     """Return the place of each variant's base question, where that is in the batch; for batch.once."""
     places = {sample.sample_id: place for place, sample in enumerate(batch.samples)}
-    found = {}
+    base_of = {}
     for place, sample in enumerate(batch.samples):
         base = places.get(str(sample.labels.get("variant_of")))
         if base is not None and sample.labels.get("variant_of") is not None:
-            found[place] = base
-    return found
+            base_of[place] = base
+    return base_of
 
 
 def scenario(sample: EvaluationSample) -> str:

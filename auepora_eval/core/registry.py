@@ -318,7 +318,7 @@ _MODULES = {
         "grounding_overlap grounding_bigrams number_support name_support best_sentence_overlap "
         "claim_precision claim_recall claim_f1 claim_faithfulness"
     ),
-    "answers.numbers": "numeric_match",
+    "answers.numbers": "numeric_match numeric_f1",
     "answers.relevance": "query_coverage query_answer_similarity non_answer_rate semantic_similarity",
     "answers.required": "contains_answer answer_share nugget_recall",
     "answers.translation": "bleu chrf chrfpp",
@@ -342,7 +342,7 @@ _MODULES = {
         "lexical_diversity embedding_diversity near_duplicate_rate distinct_source_share subtopic_recall "
         "alpha_ndcg"
     ),
-    "retrieval.ranking": "r_precision bpref rbp ndcg_exp judged pairwise_accuracy ",
+    "retrieval.ranking": "r_precision bpref rbp ndcg_exp judged pairwise_accuracy kendall_tau",
     "retrieval.spans": "span_recall span_precision span_iou",
     "retrieval.text": "query_term_coverage query_doc_similarity",
     "retrieval_basic": "recall precision f1 hit mrr map ndcg",

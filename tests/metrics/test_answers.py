@@ -127,7 +127,9 @@ def squad_f1(answer: str, gold: str) -> float:
 
 
 @pytest.mark.parametrize("bad", ["not a list", [1], [None], {"a": 1}])
-@pytest.mark.parametrize("name", [*NAMES, "contains_answer", "rougeL_answer", "rougeLsum", "bleu", "chrf"])
+@pytest.mark.parametrize(
+    "name", [*NAMES, "contains_answer", "rougeL_answer", "rougeLsum", "bleu", "chrf", "numeric_f1"]
+)
 def test_alternatives_that_are_no_texts_fail_the_sample(name: str, bad: Any) -> None:
     sample = a_sample(reference="a")
     assert sample.reference_answer is not None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.metrics.answers.numbers import NumericMatch, Quantity, quantities, whole_quantity
+from auepora_eval.metrics.answers.numbers import NumericF1, NumericMatch, Quantity, quantities, whole_quantity
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 
@@ -39,6 +39,7 @@ def test_the_cases_of_tatqa(case: dict[str, Any]) -> None:
     reference = as_text(case["gold"]["answer"], case["gold"]["scale"])
     answer = as_text(case["pred"], case["pred_scale"])
     assert value(NumericMatch(whole=True), answer, reference) == case["em"]
+    assert value(NumericF1(), answer, reference) == pytest.approx(case["f1"], abs=0.005)
 
 
 @pytest.mark.skipif(not CASES, reason="no TAT-QA cases beside the repository")
@@ -118,7 +119,7 @@ pieces = st.sampled_from(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(pieces, max_size=8).map("".join), st.lists(pieces, max_size=8).map("".join))
 def test_any_text_gets_a_verdict_or_a_reason(answer: str, reference: str) -> None:
-    for name in ("numeric_match", "numeric_match@0.1", "numeric_match[whole=true]"):
+    for name in ("numeric_match", "numeric_match@0.1", "numeric_match[whole=true]", "numeric_f1"):
         score = (
             parse_metric(name).compute([a_sample(reference=reference)], [an_output(answer=answer)]).scores[0]
         )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.tokens import squad_normalised
+from ..generation_text import f_measure
 from .pairs import answer_text, references
 
 _SCALES = {
@@ -70,6 +71,23 @@ class NumericMatch(SampleMetric):
             return skip("the reference has no number in digits")
         given = _Given(quantities(answer))
         return float(any(all(given.has(q, self.tolerance) for q in numbers) for numbers in wanted))
+
+
+@metric("numeric_f1")
+class NumericF1(SampleMetric):
+    """TAT-QA's F1: as numeric_match[whole=true] for numbers, shared words for texts.
+
+    Where the reference is a number: 1 if the answer is that number, else 0. Where it is a text: 2PR / (P + R)
+    of the words of both, numbers compared by value. Unlike in token_f1, a repeated word counts once.
+    """
+
+    target = TargetCategory.GENERATION_CORRECTNESS
+    requires = ("reference_answer",)
+    oracle = "TAT-QA evaluator, F1"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        answer = answer_text(output)
+        return max(_set_f1(answer, gold) for gold in references(sample))
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -161,3 +179,12 @@ def _tokens(text: str) -> list[str]:
         number = whole_quantity(word)
         tokens += squad_normalised(word).split() if number is None else [f"{number.value:.4f}"]
     return tokens
+
+
+def _set_f1(answer: str, gold: str) -> float:
+    if whole_quantity(gold) is not None:
+        return float(_same(answer, gold, None))
+    given, right = set(_tokens(answer)), set(_tokens(gold))
+    if not given or not right:
+        return float(given == right)
+    return float(f_measure(len(given & right), len(given), len(right)))

@@ -34,10 +34,11 @@ class EmbeddingMetric(SampleMetric):
         return {"model": self.model}
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a vector for each text."""
+        """Return a vector for each text; a repeated text is embedded once."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         # Tokenizers take no lone surrogates.
-        encodable = [text.encode("utf-8", "replace").decode() for text in texts]
-        return np.asarray(embedder(self.model).embed(encodable))
+        encodable = [text.encode("utf-8", "replace").decode() for text in places]
+        return np.asarray(embedder(self.model).embed(encodable))[[places[text] for text in texts]]
 
 
 @metric("query_coverage")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -169,16 +171,36 @@ class PairwiseAccuracy(SampleMetric):
     oracle = "scikit-learn roc_auc_score"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        ranked = ranked_candidates(sample, output)
-        relevant = [place for place, grade in ranked if grade > 0]
-        others = [place for place, grade in ranked if grade <= 0]
-        pairs = len(relevant) * len(others)
+        ranked = [(place, float(grade > 0)) for place, grade in ranked_candidates(sample, output)]
+        relevant = sum(grade > 0 for _, grade in ranked)
+        pairs = relevant * (len(ranked) - relevant)
         if not pairs:
             return skip("the candidates are not graded both above 0 and 0")
-        # The places are in order, so a search counts the others behind and before each relevant candidate.
-        in_order = sum(len(others) - bisect_right(others, place) for place in relevant)
-        reversed_pairs = sum(bisect_left(others, place) for place in relevant)
-        return (1 + (in_order - reversed_pairs) / pairs) / 2
+        return (1 + right_less_wrong(ranked) / pairs) / 2
+
+
+@metric("kendall_tau")
+class KendallTau(SampleMetric):
+    """How far the order of the candidates agrees with their grades: 1 is the same order, -1 the reverse.
+
+    Kendall's tau-b: (pairs in order - pairs in reverse order) / √(pairs with different grades · pairs with
+    different places). A system that retrieves none of the candidates gives them no order and scores 0;
+    scipy calls that not a number.
+    """
+
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    requires = ("candidate_docs",)
+    bounds = (-1.0, 1.0)
+    oracle = "scipy.stats.kendalltau"
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        ranked = ranked_candidates(sample, output)
+        by_grade = _untied_pairs(sorted(grade for _, grade in ranked))
+        if not by_grade:
+            return skip("the candidates have no two different grades")
+        by_place = _untied_pairs([place for place, _ in ranked])
+        tau = right_less_wrong(ranked) / math.sqrt(by_grade * by_place) if by_place else 0.0
+        return min(1.0, max(-1.0, tau))  # rounding may put a perfect order a hair outside
 
 
 def ranked_candidates(sample: EvaluationSample, output: SystemOutputs) -> Ranked:
@@ -194,3 +216,26 @@ def ranked_candidates(sample: EvaluationSample, output: SystemOutputs) -> Ranked
         for doc_id in candidates
         if grades.get(doc_id, -1) >= 0
     )
+
+
+def right_less_wrong(ranked: Ranked) -> int:
+    """Return the pairs whose higher grade has the better place, minus those where it has the worse one.
+
+    >>> right_less_wrong([(0, 2), (1, 0), (2, 1)])
+    1
+    """
+    balance = 0
+    above: list[float] = []  # the grades at better places, in ascending order
+    for _, tied in groupby(ranked, key=lambda candidate: candidate[0]):
+        grades = [grade for _, grade in tied]
+        for grade in grades:
+            balance += len(above) - bisect_right(above, grade) - bisect_left(above, grade)
+        for grade in grades:
+            insort(above, grade)
+    return balance
+
+
+def _untied_pairs(values: Sequence[float]) -> int:
+    """Return how many pairs of sorted values differ."""
+    tied = sum(math.comb(len(list(run)), 2) for _, run in groupby(values))
+    return math.comb(len(values), 2) - tied

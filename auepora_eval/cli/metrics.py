@@ -198,6 +198,11 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "the sentences, and no more than three citations of a sentence count.",
     ),
     "alce_citation_precision": ("ALCE: as for alce_citation_recall.",),
+    "trec_support_recall": (
+        "TREC RAG 2024 judged the first citation of a sentence; the same where a sentence has one.",
+        "open-rag-eval averages by cited passage and by answer part first, which is another estimate.",
+    ),
+    "trec_support_precision": ("TREC RAG 2024 judged the first citation of a sentence only.",),
     "rejection_rate": ("RGB adds correct answers to rejections at noise 1.0; ours does not.",),
     "latency": ("numpy.quantile (linear): the same. Nearest-rank tools print a value that was seen.",),
 }

@@ -324,7 +324,8 @@ _MODULES = {
     "answers.translation": "bleu chrf chrfpp",
     "citations.claims": (
         "citation_completeness citation_correctness citation_density citation_factual_consistency "
-        "citation_hallucination_rate citation_accuracy alce_citation_recall alce_citation_precision"
+        "citation_hallucination_rate citation_accuracy alce_citation_recall alce_citation_precision "
+        "trec_support_precision trec_support_recall"
     ),
     "citations.places": (
         "citation_span_accuracy citation_span_exact citation_span_perfect citation_span_good "
@@ -350,7 +351,9 @@ _MODULES = {
         "counterfactual_accuracy fake_adoption_rate error_detection_rate error_correction_rate "
         "misleading_rate mistake_reappearance_rate"
     ),
-    "robustness.noise": ("noise_accuracy noise_slope noise_drop noise_retention flip_rate variant_drop"),
+    "robustness.noise": (
+        "noise_accuracy noise_slope noise_drop noise_retention noise_area flip_rate variant_drop"
+    ),
     "robustness.rejection": (
         "rejection_rate over_refusal_rate answer_rate abstention_precision abstention_f1 "
         "abstention_balanced_accuracy answered_accuracy conditioned_score"

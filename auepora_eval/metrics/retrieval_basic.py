@@ -11,18 +11,17 @@ targets files all of these under accuracy.
 from __future__ import annotations
 
 import math
-import sys
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.metrics_base import BatchMetric, metric
+from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ..core.scores import Batch, Note, Scores
-from ..core.types import Document, EvaluationSample, SystemOutputs, TargetCategory
+from ..core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
 from ..stats.arrays import Array, Indices
 
@@ -32,10 +31,11 @@ from ..stats.arrays import Array, Indices
 def grade_of(doc: Document) -> float:
     """Return the relevance of a judged document: 1 where none is written."""
     grade = doc.metadata.get("relevance", 1)
-    is_number = isinstance(grade, int | float) and not isinstance(grade, bool)
-    # Written as a comparison, since a whole number beyond 1e308 has no float; NaN fails it too.
-    if not is_number or not abs(grade) <= sys.float_info.max:
-        raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r:.40}, not a finite number")
+    try:
+        if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
+            raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r}, not a number")
+    except OverflowError:
+        raise ScoringError(f"relevance of document {doc.doc_id!r} is too large") from None
     return float(grade)
 
 
@@ -280,6 +280,34 @@ class LevelMetric(RetrievalMetric):
     ranges = {"level": "(0, inf)"}  # noqa: RUF012
 
 
+class VariantMetric(RetrievalMetric):
+    """A metric that can also be computed as another tool does, to see why a number changed."""
+
+    variant: str | None
+    variants: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if self.variant is not None and self.variant not in self.variants:
+            base, known = self.name_template.base, ", ".join(self.variants)
+            raise ValueError(f"the variants of {base} are {known}; not {self.variant!r}")
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        if self.variant is None:
+            return super().score(sample, output)
+        grades = {doc: grade for doc, grade in gold_grades(sample).items() if is_relevant(grade, self.level)}
+        if not grades:
+            return skip(no_relevant(self.level))
+        # The other tools judge each retrieved chunk by itself: a repeated document counts again.
+        return SampleScore(self.of_variant([grades.get(doc_id, 0.0) for doc_id in in_order(output)]))
+
+    def score_all(self, batch: Batch) -> Scores:
+        return super().score_all(batch) if self.variant is None else SampleMetric.score_all(self, batch)
+
+    @abstractmethod
+    def of_variant(self, gains: Sequence[float]) -> float:
+        """Return the score as another tool has it, from the grade at each rank (0 for a miss)."""
+
+
 @metric("recall@{k}[level={level?:g}]")
 class RecallAtK(LevelMetric):
     """Share of the relevant documents that are among the first k retrieved.
@@ -352,33 +380,67 @@ class MRR(LevelMetric):
         return hits.sums(is_first / (hits.place + 1), self.k)
 
 
-@metric("map@{k?}[level={level?:g}]")
-class MeanAveragePrecision(LevelMetric):
+@metric("map@{k?}[{variant?},level={level?:g}]")
+class MeanAveragePrecision(LevelMetric, VariantMetric):
     """Precision at the rank of each relevant document, averaged over all relevant documents.
 
     Σ precision@i over the ranks i that have a relevant document / |relevant|: one that was not
     retrieved counts 0. Tools that divide by min(k, |relevant|) or by the hits print more.
+
+    map[ragas] is RAGAS's context precision with `relevant_docs` as the judge: it divides by the relevant
+    documents that were retrieved, so a missed one costs nothing. LlamaIndex's average precision is map
+    itself, as long as no document is retrieved twice; Phoenix has none.
     """
 
     k: int | None = None
+    variant: str | None = None
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval map, map_cut_k"
+    variants = ("ragas",)
 
     def of_hits(self, hits: RelevantHits) -> Array:
         return hits.sums((hits.nth + 1) / (hits.place + 1), self.k) / hits.total
 
+    def of_variant(self, gains: Sequence[float]) -> float:
+        ranks = [rank for rank, gain in enumerate(gains[: self.k], start=1) if gain > 0]
+        precisions = [found / rank for found, rank in enumerate(ranks, start=1)]
+        return sum(precisions) / max(len(ranks), 1)
 
-@metric("ndcg@{k?}")
-class NDCGAtK(RetrievalMetric):
+
+@metric("ndcg@{k?}[{variant?}]")
+class NDCGAtK(VariantMetric):
     """Discounted gain of the list, relative to that of the best possible list.
 
     Σ grade_i / log2(i + 1) over the first k ranks / the same sum for the gold grades in descending
     order. Gains are linear (Järvelin & Kekäläinen 2002); with binary grades it makes no difference.
+
+    ndcg[phoenix] takes the best order of the retrieved documents as the ideal, so a missed document costs
+    nothing; ndcg[llama_index] ignores grades and takes a list that is relevant at every place as the
+    ideal, so 1 is out of reach with fewer relevant documents than places. RAGAS has none.
     """
 
     k: int | None = None
+    variant: str | None = None
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval ndcg, ndcg_cut_k"
+    variants = ("phoenix", "llama_index")
 
     def of_hits(self, hits: RelevantHits) -> Array:
         return hits.normalised_gain(self.k, lambda grade: grade)
+
+    def of_variant(self, gains: Sequence[float]) -> float:
+        ideal = sorted(gains, reverse=True)
+        if self.variant == "llama_index":
+            gains = [float(gain > 0) for gain in gains]
+            ideal = [1.0] * len(gains)
+        best = discounted_gain(ideal[: self.k])
+        return discounted_gain(gains[: self.k]) / best if best > 0 else 0.0
+
+
+def discounted_gain(gains: Sequence[float]) -> float:
+    """Return the sum of the gains, each divided by log2(rank + 1).
+
+    >>> discounted_gain([3, 0, 1])
+    3.5
+    """
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

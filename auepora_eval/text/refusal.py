@@ -17,7 +17,6 @@ Most false alarms are answers that start with what they do not know. Other langu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -224,10 +223,9 @@ def refusal(response: Response) -> RefusalCheck:
     >>> refusal(Response("Nobody knows.", metadata={"declined": False}))
     RefusalCheck(declined=False, tier='flag', because='declined')
     """
-    flags = _flags(response, FLAGS)
-    if flags:
-        name = max(flags, key=lambda flag: flags[flag])  # one true flag is enough
-        return RefusalCheck(flags[name], "flag", name)
+    flagged = _flag(response)
+    if flagged is not None:
+        return flagged
     if not response.text.strip():
         return RefusalCheck(True, "empty")
     text = " ".join(response.text[: 4 * WINDOW].split())[:WINDOW].lower().replace("’", "'").replace("ʼ", "'")
@@ -237,15 +235,18 @@ def refusal(response: Response) -> RefusalCheck:
     return RefusalCheck(False, "none")
 
 
-def _flags(response: Response, names: Iterable[str]) -> dict[str, bool]:
-    """Return the flags of these names that a system has set in its response."""
-    return {
+def _flag(response: Response) -> RefusalCheck | None:
+    found = {
         name: place[name]
         for place in (response.metadata, response.structured)
         if isinstance(place, dict)
-        for name in names
+        for name in FLAGS
         if isinstance(place.get(name), bool)
     }
+    for name, declined in found.items():
+        if declined:
+            return RefusalCheck(True, "flag", name)
+    return RefusalCheck(False, "flag", next(iter(found))) if found else None
 
 
 @cache
@@ -309,9 +310,11 @@ def flags_an_error(response: Response) -> bool:
     >>> flags_an_error(Response("There are no factual errors in the provided documents."))
     False
     """
-    flags = _flags(response, ERROR_FLAGS)
-    if flags:
-        return any(flags.values())
+    for place in (response.structured, response.metadata):
+        for name in ERROR_FLAGS if isinstance(place, dict) else ():
+            flag = place.get(name) if place else None
+            if isinstance(flag, bool):
+                return flag
     text = " ".join(response.text.lower().replace("’", "'").split())
     return any(
         not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) for m in _phrases().finditer(text)

@@ -99,6 +99,12 @@ TWO = "The Annet carries 22 cars [1]. Ansel Brae keeps the lamp"
         ("alce_citation_precision", f"{TWO} [1].", 0.5),
         ("alce_citation_precision", "The Annet carries 22 cars.", 0.0),
         ("alce_citation_precision", "Ansel Brae, the lamp, the Annet, the pier [1][2].", 1.0),
+        ("trec_support_precision", f"{TWO} [2].", 1.0),
+        ("trec_support_precision", f"{TWO} [1][2].", 2 / 3),
+        ("trec_support_precision", "Ansel Brae keeps gulls and terns [2].", 0.5),
+        ("trec_support_recall", f"{TWO}.", 0.5),
+        ("trec_support_recall", f"{TWO} [1][2].", 1.0),
+        ("trec_support_recall[partial=0.7]", "Ansel Brae keeps gulls and terns [2].", 0.0),
     ],
 )
 def test_claims(name: str, answer: str, expected: float) -> None:
@@ -117,6 +123,7 @@ def test_claims(name: str, answer: str, expected: float) -> None:
         ("citation_relevance", answered("The Annet."), "the answer cites nothing"),
         ("citation_completeness", answered("It is."), "the answer makes no claims"),
         ("citation_hallucination_rate", answered("The Annet.", texts=()), "no document has a text"),
+        ("trec_support_precision", answered("The Annet."), "the answer cites nothing"),
         (
             "alce_citation_recall",
             answered("The Annet. The lamp.", ["annet"]),
@@ -219,6 +226,8 @@ def test_what_a_number_counts_is_the_same_everywhere(answer: str, citations: Any
         "citation_correctness[embedding]",
         "citation_correctness@0.5[embedding]",
         "citation_accuracy[support=embedding,span=0.5]",
+        "trec_support_recall@0.6[partial=0.2]",
+        "trec_support_recall[embedding,partial=0.2]",
         "alce_citation_precision[embedding]",
     ],
 )
@@ -236,6 +245,7 @@ def test_names_with_options_parse_back(name: str) -> None:
         "citation_correctness@2",
         "citation_accuracy[span=-1]",
         "citation_accuracy@0.5",
+        "trec_support_recall[partial=0.9]",
     ],
 )
 def test_names_that_mean_nothing_are_refused(name: str) -> None:
@@ -243,7 +253,7 @@ def test_names_that_mean_nothing_are_refused(name: str) -> None:
         parse_metric(name)
 
 
-@pytest.mark.parametrize("name", ["citation_f1", "alce_citation_recall"])
+@pytest.mark.parametrize("name", ["citation_f1", "alce_citation_recall", "trec_support_precision"])
 def test_they_stand_in_the_section_of_citations(name: str) -> None:
     assert section_of(parse_metric(name).compute([], [])) == "citation_metrics"
 

@@ -6,9 +6,11 @@ import math
 import statistics
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 from scipy.stats import linregress
 
 from auepora_eval.core.scores import Batch
@@ -21,11 +23,11 @@ World = tuple[list[EvaluationSample], list[SystemOutputs]]
 RATIOS = (0.0, 0.2, 0.4, 0.6, 0.8)
 
 # Published accuracies in % at those ratios, n = 300 (Chen et al., RGB, AAAI 2024), and what follows from
-# them: slope in points, drop in points, retention (shared/design/metrics.md, 3.3).
+# them: slope in points, drop in points, retention, area in points (shared/design/metrics.md, 3.3).
 RGB = {
-    "ChatGPT en": ((96.33, 94.67, 94.00, 90.00, 76.00), (-22.67, 20.33, 0.789)),
-    "ChatGLM2-6B en": ((91.33, 89.67, 83.00, 77.33, 57.33), (-40.17, 34.00, 0.628)),
-    "Vicuna-7B zh": ((85.67, 82.67, 77.00, 69.33, 49.67), (-42.67, 36.00, 0.580)),
+    "ChatGPT en": ((96.33, 94.67, 94.00, 90.00, 76.00), (-22.67, 20.33, 0.789, 91.21)),
+    "ChatGLM2-6B en": ((91.33, 89.67, 83.00, 77.33, 57.33), (-40.17, 34.00, 0.628, 81.08)),
+    "Vicuna-7B zh": ((85.67, 82.67, 77.00, 69.33, 49.67), (-42.67, 36.00, 0.580, 74.17)),
 }
 
 
@@ -48,18 +50,13 @@ def computed(name: str, world: World) -> MetricResult:
 def test_rgbs_published_table(accuracies: tuple[float, ...], expected: tuple[float, ...]) -> None:
     counts = [round(accuracy * 3) for accuracy in accuracies]
     world = noisy_world({r: [n < count for n in range(300)] for r, count in zip(RATIOS, counts, strict=True)})
-    slope, drop, retention = expected
-    batch = Batch(*world)
-
-    def value(name: str) -> float:
-        metric = parse_metric(name)  # without its interval, which takes most of the time
-        return float(metric.aggregate(metric.score_batch(batch).rows()))
-
+    slope, drop, retention, area = expected
     for ratio, accuracy in zip(RATIOS, accuracies, strict=True):
-        assert round(100 * value(f"noise_accuracy@{ratio}"), 2) == accuracy
-    assert round(100 * value("noise_slope"), 2) == slope
-    assert round(100 * value("noise_drop"), 2) == drop
-    assert round(value("noise_retention"), 3) == retention
+        assert round(100 * computed(f"noise_accuracy@{ratio}", world).value, 2) == accuracy
+    assert round(100 * computed("noise_slope", world).value, 2) == slope
+    assert round(100 * computed("noise_drop", world).value, 2) == drop
+    assert round(computed("noise_retention", world).value, 3) == retention
+    assert round(100 * computed("noise_area", world).value, 2) == area
 
 
 def test_the_interval_resamples_questions_and_survives_a_missing_ratio() -> None:
@@ -68,11 +65,20 @@ def test_the_interval_resamples_questions_and_survives_a_missing_ratio() -> None
     # Two questions only were asked with most noise: a resample may lack both, and then has no drop.
     kept = [n for n, s in enumerate(samples) if s.labels["noise_ratio"] == 0 or s.metadata["cluster"] in "23"]
     world = [samples[n] for n in kept], [outputs[n] for n in kept]
-    for name in ("noise_drop", "noise_retention", "noise_slope"):
+    for name in ("noise_drop", "noise_retention", "noise_slope", "noise_area"):
         details = computed(name, world).details
         assert "by cluster" in details["interval_method"], name
         draws = int(details["interval_method"].split(", ")[1].split()[0])
         assert 1_000 < draws < 2_000  # (4/6)**6 = 9% of the resamples lack both
+
+
+def test_a_resample_without_a_level_is_not_a_number() -> None:
+    scores = parse_metric("noise_area").score_batch(Batch(*noisy_world({0: [True], 0.5: [True], 1: [False]})))
+    rows = scores.rows()
+    area = parse_metric("noise_area").aggregate
+    assert float(area(rows)) == pytest.approx(0.75)
+    assert math.isnan(float(area(rows[[0, 2, 2]])))
+    assert np.isnan(area(np.stack([rows, rows[[0, 2, 2]]]))).tolist() == [False, True]
 
 
 cells = st.tuples(st.sampled_from((0.0, 0.1 + 0.2, 0.5, 1.0)), st.booleans())
@@ -88,9 +94,10 @@ def test_plain_python_agrees(pairs: list[tuple[float, bool]]) -> None:
     means = {level: statistics.fmean(s for r, s in pairs if r == level) for level in levels}
     for level in levels:
         assert computed(f"noise_accuracy@{level}", world).value == pytest.approx(means[level])
-    expected = dict.fromkeys(("noise_slope", "noise_drop", "noise_retention"), math.nan)
+    expected = dict.fromkeys(("noise_slope", "noise_area", "noise_drop", "noise_retention"), math.nan)
     if len(levels) > 1:
         expected["noise_slope"] = linregress([r for r, _ in pairs], [float(s) for _, s in pairs]).slope
+        expected["noise_area"] = trapezoid(list(means.values()), levels) / (levels[-1] - levels[0])
         if levels[0] == 0:
             expected["noise_drop"] = means[0.0] - means[levels[-1]]
             if means[0.0]:
@@ -105,6 +112,7 @@ def test_plain_python_agrees(pairs: list[tuple[float, bool]]) -> None:
         pytest.param((0.2, 0.8), "noise_drop", "no sample has noise_ratio 0", id="no clean samples"),
         pytest.param((0.0,), "noise_drop", "the same noise_ratio", id="only clean samples"),
         pytest.param((0.5,), "noise_slope", "the same noise_ratio", id="no slope of a point"),
+        pytest.param((0.5,), "noise_area", "the same noise_ratio", id="no area of a point"),
         pytest.param((0.0, 0.5), "noise_accuracy@0.7", "not 0.7", id="another ratio"),
     ],
 )
@@ -118,7 +126,7 @@ def test_what_cannot_be_said_is_not_said(ratios: tuple[float, ...], name: str, r
 def test_a_ratio_that_is_none_is_left_out_with_the_reason(label: Any) -> None:
     samples, outputs = noisy_world({0.0: [True], 0.5: [True]})
     samples.append(a_sample("odd", reference="x", labels={"noise_ratio": label}))
-    for name in ("noise_accuracy", "noise_slope", "noise_drop", "noise_retention"):
+    for name in ("noise_accuracy", "noise_slope", "noise_drop", "noise_retention", "noise_area"):
         for output in (an_output(answer="y"), a_failure()):
             result = parse_metric(name).compute(samples, [*outputs, output])
             assert "not a number from 0 to 1" in result.scores[-1].reason
@@ -138,6 +146,7 @@ def test_ratios_in_between_and_their_failures_do_not_touch_the_drop() -> None:
         # right at 0, wrong at 0.8; the failed one at 0 or at 0.8 could have been either
         ("noise_drop", {0.0: [0.5, 1.0], 0.8: [0.5, 1.0]}),
         ("noise_retention", {0.0: [0.0, 0.0], 0.8: [0.0, 0.5]}),
+        ("noise_area", {0.0: [0.25, 0.5], 0.8: [0.5, 0.75]}),
         ("noise_slope", {0.0: [-1.25, -0.625], 0.8: [-1.25, -0.625]}),
     ],
 )
@@ -243,6 +252,7 @@ def test_the_flip_rate_has_wilsons_interval_on_its_own_denominator() -> None:
         ("noise_drop[recall@5]", "noise_drop[recall@5]"),
         ("noise_accuracy@0.8[mrr]", "noise_accuracy@0.8[mrr]"),
         ("noise_drop[base=rougeL]", "noise_drop[rougeL_answer]"),
+        ("noise_area[base=rougeL[stem=false]]", "noise_area[base=rougeL_answer[stem=false]]"),
         ("flip_rate@0.7[mrr,scenario=typo]", "flip_rate@0.7[mrr,scenario=typo]"),
         ("noise_slope[p95_latency]", "noise_slope[latency@0.95[end_to_end]]"),
     ],
@@ -294,7 +304,7 @@ def test_failures_may_be_what_noise_brings() -> None:
     assert (result.value, result.details["num_failed"]) == (-0.5, 0)
 
 
-@pytest.mark.parametrize("name", ["noise_slope", "noise_drop", "noise_retention"])
+@pytest.mark.parametrize("name", ["noise_slope", "noise_drop", "noise_retention", "noise_area"])
 def test_equal_scores_are_no_proof_that_noise_does_nothing(name: str) -> None:
     details = computed(name, noisy_world({0.0: [True] * 3, 0.8: [True] * 3})).details
     assert details["confidence_interval"] is None

@@ -100,17 +100,47 @@ def test_a_wrong_cutoff_is_refused(name: str) -> None:
     ("name", "expected"),
     [
         pytest.param("map", 0.556, id="(1 + 2/3) / 3"),
+        pytest.param("map[ragas]", 0.833, id="(1 + 2/3) / 2"),
         pytest.param("ndcg", 0.704, id="1.5 / (1 + 0.631 + 0.5)"),
+        pytest.param("ndcg[llama_index]", 0.704, id="the same: as many relevant as places"),
+        pytest.param("ndcg[phoenix]", 0.920, id="1.5 / (1 + 0.631)"),
+        pytest.param("map@1[ragas]", 1.0, id="1 / 1"),
+        pytest.param("ndcg@1[phoenix]", 1.0, id="1 / 1"),
     ],
 )
-def test_a_missed_document_counts(name: str, expected: float) -> None:
+def test_two_tools_two_numbers(name: str, expected: float) -> None:
     result = parse_metric(name).compute([a_sample(relevant="abc")], [an_output("axb")])
     assert result.value == pytest.approx(expected, abs=5e-4)
+    assert result.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "retrieved", "expected"),
+    [
+        pytest.param(
+            "ndcg[llama_index]", "axy", 1 / (1 + 0.630930 + 0.5), id="every place should be relevant"
+        ),
+        pytest.param("ndcg[llama_index]", "bxy", 1 / (1 + 0.630930 + 0.5), id="grades are ignored"),
+        pytest.param("ndcg[phoenix]", "axy", 1.0, id="nothing that was retrieved could be better placed"),
+        pytest.param("ndcg[phoenix]", "ba", (1 + 2 * 0.630930) / (2 + 0.630930), id="grades count"),
+        pytest.param("ndcg@1[phoenix]", "xb", 0.0, id="the ideal sees below the cutoff"),
+        pytest.param("ndcg[phoenix]", "aa", 1.0, id="each chunk is judged by itself"),
+        pytest.param("map[ragas]", "aa", 1.0, id="a repeat is useful again"),
+        pytest.param("map[ragas]", "xy", 0.0, id="nothing useful"),
+        pytest.param("map[ragas]", "", 0.0, id="nothing retrieved"),
+        pytest.param("ndcg[llama_index]", "", 0.0, id="no place at all"),
+        pytest.param("map[ragas,level=2]", "ba", 0.5, id="b is not relevant at level 2"),
+    ],
+)
+def test_variants(name: str, retrieved: str, expected: float) -> None:
+    result = parse_metric(name).compute([a_sample(relevant={"a": 2, "b": 1})], [an_output(retrieved)])
+    assert result.value == pytest.approx(expected, abs=1e-6)
+    assert result.name == name
 
 
 @pytest.mark.parametrize(
     "name",
-    ["map[ragas]", "ndcg[ragas]", "recall@5[level=0]", "recall@5[level=inf]", "mrr[level=nan]", "rbp@1"],
+    ["map[phoenix]", "ndcg[ragas]", "recall@5[level=0]", "recall@5[level=inf]", "mrr[level=nan]", "rbp@1"],
 )
 def test_what_there_is_not_is_refused(name: str) -> None:
     with pytest.raises(UnknownNameError):

@@ -10,6 +10,7 @@ import pytest
 
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.retrieval import text as retrieval_text
 from auepora_eval.metrics.retrieval.text import QueryDocSimilarity, QueryTermCoverage
 from auepora_eval.models.embeddings import EMBEDDERS
 from tests.builders import a_sample, an_output
@@ -101,6 +102,17 @@ def test_query_doc_similarity(texts: list[str], expected: float) -> None:
 def test_no_vector_no_similarity() -> None:
     result = QueryDocSimilarity(2, "plane").compute([a_sample(query="1 0")], [found("0 0")])
     assert result.scores[0].reason == "plane has no vector for the query or a text"
+
+
+def test_many_samples_score_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval_text, "_SAMPLES_AT_ONCE", 2)
+    samples = [a_sample(str(n), query=f"{n} 1") for n in range(5)]
+    outputs = [found(f"1 {n}", "1 1") if n != 3 else an_output() for n in range(5)]
+    metric = QueryDocSimilarity(2, "plane")
+    together = [score.value for score in metric.compute(samples, outputs).scores]
+    alone = [metric.compute([s], [o]).scores[0].value for s, o in zip(samples, outputs, strict=True)]
+    assert together == alone
+    assert together[3] is None
 
 
 def test_the_model_that_comes_with_the_package_prefers_the_text_on_the_subject() -> None:

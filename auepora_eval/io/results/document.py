@@ -50,7 +50,7 @@ _SECTIONS: dict[Target, str] = {
     TargetCategory.LATENCY: "performance_metrics",
 }
 # Whatever their target, metrics whose names begin so are about citations.
-_SECTIONS_BY_NAME = dict.fromkeys(("citation_", "alce_citation_"), "citation_metrics")
+_SECTIONS_BY_NAME = dict.fromkeys(("citation_", "alce_citation_", "trec_support_"), "citation_metrics")
 # For targets that a user named.
 _OTHER_SECTION = "additional_metrics"
 SECTIONS = (

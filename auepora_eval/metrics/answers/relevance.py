@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.metrics_base import SampleMetric, metric, skip
+from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
+from ...core.scores import Batch, Note, Scores
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...models.embeddings import embedder
 from ...text.content_words import content_words
 from ...text.refusal import DETECTOR, refusal
 from ...text.tokens import words
-from .pairs import answer_text, references
+from .pairs import text_pairs
 
 
 class EmbeddingMetric(SampleMetric):
@@ -65,7 +66,7 @@ class QueryCoverage(SampleMetric):
 
 
 @metric("query_answer_similarity[{model?}]")
-class QueryAnswerSimilarity(EmbeddingMetric):
+class QueryAnswerSimilarity(EmbeddingMetric, BatchMetric):
     """How near the answer is to the question in an embedding space: the cosine of their vectors.
 
     cos(e(query), e(answer)), from -1 to 1. Values of different models are not comparable. It rewards an
@@ -77,14 +78,20 @@ class QueryAnswerSimilarity(EmbeddingMetric):
     target = TargetCategory.GENERATION_RELEVANCE
     requires = ("query",)
 
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        answer = output.response.text
-        if not answer.strip():
-            return skip("the answer is empty")
-        query_vector, vector = self.vectors([sample.query, answer])
-        if not query_vector.any() or not vector.any():
-            return skip(f"{self.model} has no vector for the query or the answer")
-        return SampleScore(min(1.0, max(-1.0, float(query_vector @ vector))))
+    def score_all(self, batch: Batch) -> Scores:
+        answers = [output.response.text for output in batch.outputs]
+        asked = self.vectors([sample.query for sample in batch.samples])
+        given = self.vectors(answers)
+        scores = []
+        for sample, answer, query_vector, vector in zip(batch.samples, answers, asked, given, strict=True):
+            if not answer.strip():
+                scores.append(skip("the answer is empty"))
+            elif not query_vector.any() or not vector.any():
+                scores.append(skip(f"{self.model} has no vector for the query or the answer"))
+            else:
+                cosine = min(1.0, max(-1.0, float(query_vector @ vector)))
+                scores.append(SampleScore(cosine, sample_id=sample.sample_id))
+        return Scores.of(scores)
 
 
 @metric("non_answer_rate")
@@ -112,9 +119,11 @@ class NonAnswerRate(SampleMetric):
 
 # Similarity in meaning between an answer and a reference.
 
+_CHUNK = 4096  # texts that are embedded at once: their vectors take a few megabytes
+
 
 @metric("semantic_similarity[{model?}]")
-class SemanticSimilarity(EmbeddingMetric):
+class SemanticSimilarity(EmbeddingMetric, BatchMetric):
     """How near the answer is to the reference in an embedding space: the cosine of their vectors.
 
     cos(e(reference), e(answer)), from -1 to 1, the highest over the references. An answer without tokens says
@@ -127,10 +136,17 @@ class SemanticSimilarity(EmbeddingMetric):
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
 
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        given, *golds = self.vectors([answer_text(output), *references(sample)])
-        # Vectors are of unit length, so the dot product is the cosine. One without tokens is all zeros.
-        cosines = [float((given * gold).sum(dtype=np.float64)) for gold in golds if gold.any()]
-        if not cosines:
-            return skip(f"{self.model} has no vector for the reference")
-        return SampleScore(min(1.0, max(-1.0, *cosines)))
+    def score_all(self, batch: Batch) -> Scores:
+        pairs = batch.once(text_pairs)
+        cosines = np.full(len(pairs.places), np.nan)
+        for start in range(0, len(pairs.places), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            given, gold = self.vectors(pairs.answers[chunk]), self.vectors(pairs.golds[chunk])
+            # Vectors are of unit length, so the dot product is the cosine.
+            values = np.clip((given * gold).sum(axis=1, dtype=np.float64), -1.0, 1.0)
+            cosines[chunk] = np.where(gold.any(axis=1), values, -np.inf)  # never the best of several
+        scores = pairs.best(batch, cosines)
+        for place in np.flatnonzero(np.isneginf(scores.values)).tolist():
+            scores.values[place] = np.nan
+            scores.notes[place] = Note(f"{self.model} has no vector for the reference")
+        return scores

@@ -9,7 +9,7 @@ measure shared words, not truth: they see neither a negation nor two things that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import msgspec
@@ -173,10 +173,12 @@ class CitationAccuracy(CitationMetric):
         return Weights(self.span, self.quality, self.consistency, self.hallucination)
 
 
-# Citation quality by sentence, as ALCE counts it, over any support function.
+# Citation quality by sentence, as ALCE and TREC RAG count it, over any support function.
 #
-# They need marks, which say which sentence cites what: an answer of several sentences whose citations come
+# Both need marks, which say which sentence cites what: an answer of several sentences whose citations come
 # as a list is skipped. A document's title, where it has one, is put before its text.
+
+PARTIAL = 0.4
 
 
 class SentenceCitations(NeedsSupport):
@@ -234,6 +236,52 @@ class AlceCitationPrecision(SentenceCitations):
             or answer.support(passages[number], claim) >= self.threshold
             or answer.support("\n".join(others), claim) < self.threshold
         )
+
+
+@dataclass
+class SupportWeights(SentenceCitations):
+    """A metric of how fully each citation supports its sentence: 1, 0.5 or 0."""
+
+    partial: float = PARTIAL
+
+    def __post_init__(self) -> None:
+        if isinstance(self.partial, bool) or not 0 < self.partial <= self.threshold:
+            raise ValueError(f"partial must be above 0 and at most the threshold, not {self.partial!r}")
+
+    def signature(self) -> Mapping[str, object]:
+        return {**super().signature(), "partial": self.partial}
+
+    def weights(self, answer: JudgedAnswer, claim: Claim) -> list[float]:
+        """Return the weight of each citation of a sentence."""
+        passages = [_passage(answer.found[number]) for number in answer.citations_at(claim)]
+        supports = [answer.support(passage, claim) for passage in passages]
+        return [1.0 if s >= self.threshold else 0.5 if s >= self.partial else 0.0 for s in supports]
+
+
+@metric("trec_support_precision@{threshold?}[{support?},partial={partial?}]")
+class TrecSupportPrecision(SupportWeights):
+    """How fully the citations support their sentences: TREC RAG's weighted precision.
+
+    Σ weight / citations; 1 for full support (at least 0.7), 0.5 for partial support (at least 0.4), else 0.
+    By answer; one that cites nothing is skipped.
+    """
+
+    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+        weights = [weight for claim in answer.claims for weight in self.weights(answer, claim)]
+        return sum(weights) / len(weights) if weights else skip("the answer cites nothing")
+
+
+@metric("trec_support_recall@{threshold?}[{support?},partial={partial?}]")
+class TrecSupportRecall(SupportWeights):
+    """How fully the cited passages support the sentences: TREC RAG's weighted recall.
+
+    Σ weight / sentences, with the weights of trec_support_precision; a sentence that cites nothing counts 0.
+    TREC judged one citation per sentence; of several we take the best, which keeps the value below 1.
+    """
+
+    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+        best = [max(self.weights(answer, claim), default=0.0) for claim in answer.claims]
+        return sum(best) / len(best)
 
 
 def _is_entailed(answer: JudgedAnswer, claim: Claim, threshold: float) -> bool:

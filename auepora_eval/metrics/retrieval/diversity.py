@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +22,6 @@ from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
 from ..retrieval_basic import gold_grades, in_order
 
-Subtopics = frozenset[str]  # of one document
 _TOO_FEW = "fewer than two documents with text were retrieved"
 
 
@@ -127,10 +126,13 @@ class SubtopicMetric(SampleMetric):
             return skip("no relevant document of the sample names its subtopics")
         # A document that is retrieved twice counts at its first place; its second place is a miss.
         left = dict(gold)
-        ranked = [left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]]
-        return self.of_subtopics(ranked, gold)
+        return self.of_subtopics(
+            [left.pop(doc_id, frozenset()) for doc_id in in_order(output)[: self.k]], gold
+        )
 
-    def of_subtopics(self, ranked: Sequence[Subtopics], gold: Mapping[str, Subtopics]) -> float:
+    def of_subtopics(
+        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
+    ) -> float | SampleScore:
         """Return the score from the subtopics at each rank and those of each gold document."""
         raise NotImplementedError
 
@@ -145,8 +147,10 @@ class SubtopicRecall(SubtopicMetric):
     k: int | None = None
     oracle = "pyndeval strec@k"
 
-    def of_subtopics(self, ranked: Sequence[Subtopics], gold: Mapping[str, Subtopics]) -> float:
-        return len(set().union(*ranked)) / len(set().union(*gold.values()))
+    def of_subtopics(
+        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
+    ) -> float | SampleScore:
+        return len(set().union(*found)) / len(set().union(*gold.values()))
 
 
 @metric("alpha_ndcg@{k?}[alpha={alpha?}]", ranges={"alpha": "[0, 1]"})
@@ -164,13 +168,15 @@ class AlphaNDCG(SubtopicMetric):
     bounds = (0.0, math.e / (math.e - 1))
     oracle = "pyndeval alpha-nDCG@k"
 
-    def of_subtopics(self, ranked: Sequence[Subtopics], gold: Mapping[str, Subtopics]) -> float:
-        return self._gain(ranked) / self._gain(self._ideal(gold))
+    def of_subtopics(
+        self, found: Sequence[Collection[str]], gold: Mapping[str, Collection[str]]
+    ) -> float | SampleScore:
+        return self._gain(found) / self._gain(self._ideal(gold))
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         return SampleScore(float(high))  # at its best, the ideal list
 
-    def _gain(self, ranked: Sequence[Subtopics]) -> float:
+    def _gain(self, ranked: Sequence[Collection[str]]) -> float:
         seen: Counter[str] = Counter()
         total = 0.0
         for rank, subtopics in enumerate(ranked, start=1):
@@ -178,10 +184,10 @@ class AlphaNDCG(SubtopicMetric):
             seen.update(subtopics)
         return total
 
-    def _ideal(self, gold: Mapping[str, Subtopics]) -> list[Subtopics]:
+    def _ideal(self, gold: Mapping[str, Collection[str]]) -> list[Collection[str]]:
         left = sorted(gold.items(), reverse=True)
         seen: Counter[str] = Counter()
-        chosen: list[Subtopics] = []
+        chosen: list[Collection[str]] = []
         while left and (self.k is None or len(chosen) < self.k):
             best = max(range(len(left)), key=lambda place: self._worth(left[place][1], seen))
             _, subtopics = left.pop(best)
@@ -189,7 +195,7 @@ class AlphaNDCG(SubtopicMetric):
             seen.update(subtopics)
         return chosen
 
-    def _worth(self, subtopics: Subtopics, seen: Counter[str]) -> float:
+    def _worth(self, subtopics: Collection[str], seen: Counter[str]) -> float:
         return sum((1 - self.alpha) ** seen[subtopic] for subtopic in subtopics)
 
 

@@ -113,7 +113,15 @@ def shared_length(one: Marked, other: Marked) -> int:
         for source, intervals in marked.items()
         for interval in intervals
     )
-    # |A ∩ B| = |A| + |B| - |A ∪ B|, without a second sweep over the intervals.
+    #
+    # A ∩ B
+    #  =
+    # A
+    #  +
+    # B
+    #  -
+    # A ∪ B
+    # , without a second sweep over the intervals.
     return length(one) + length(other) - length(either)
 
 

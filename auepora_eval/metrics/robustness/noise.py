@@ -205,6 +205,41 @@ class NoiseRetention(ZeroAgainstHighest):
             return np.asarray(np.where(clean == 0, np.nan, noisy / clean))
 
 
+@metric("noise_area[{base?}]")
+class NoiseArea(ByRatio):
+    """The base metric averaged over the range of noise: the area under the means by ratio / its width.
+
+    Trapezoids between the mean scores at neighbouring ratios, divided by highest - lowest ratio: a level
+    counts by its distance to the next one, not by how many samples it has.
+    """
+
+    base: str = DEFAULT_BASE
+    oracle = "scipy.integrate.trapezoid"
+
+    def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
+        return ratio, float(len(levels))
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        ratio = _number(sample.labels.get("noise_ratio")) or 0.0
+        return SampleScore(self.base_metric.bounds[high], parts=(ratio, 0.0))
+
+    def aggregate(self, rows: Rows) -> Rows:
+        # One row per resample: bincount handles all of them in one call.
+        flat = rows.reshape(-1, *rows.shape[-2:])
+        levels, level = np.unique(flat[..., 1], return_inverse=True)
+        cell = level.reshape(flat.shape[:-1]) + len(levels) * np.arange(len(flat))[:, np.newaxis]
+        size = len(flat) * len(levels)
+        counts = np.bincount(cell.ravel(), minlength=size)
+        sums = np.bincount(cell.ravel(), weights=flat[..., 0].ravel(), minlength=size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = (sums / counts).reshape(len(flat), len(levels))
+            middles = (means[:, 1:] + means[:, :-1]) / 2
+            areas = (middles * np.diff(levels)).sum(axis=-1) / (levels[-1] - levels[0])
+        # A resample that lacks a level of the data has another range, or another curve.
+        complete = len(levels) >= flat[..., 2].max(axis=-1)
+        return np.asarray(np.where(complete, areas, np.nan).reshape(rows.shape[:-2]))
+
+
 class Paired(Contrast):
     """A metric of variants beside their base question: `labels.variant_of`, and a scenario that is noise."""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,9 +87,7 @@ A = "When does the Annet sail to Sallow?"
         pytest.param(A, ("at six", "at noon"), "warning", id="two references"),
         pytest.param("When does Annet sail to Sallow", ("at six", "at six"), "warning", id="empty words"),
         pytest.param("To Sallow: when does the Annet sail?", ("at six", "at noon"), "note", id="reordered"),
-        pytest.param("When does the Anet sail to Sallow?", ("at six", "At six."), "warning", id="misspelt"),
-        pytest.param("When does the Anet sail to Sallow?", (None, None), "note", id="misspelt, who knows"),
-        pytest.param("When does the Annets sail to Swallow?", ("six", "ten"), None, id="another place"),
+        pytest.param("When does the Annet sail to Swallow?", ("six", "ten"), None, id="another place"),
         pytest.param("When does the Annet sail to Hallamoor?", ("at six", "at six"), None, id="one word"),
         pytest.param("Where does the Annet sail to, Sallow?", ("at six", "at six"), None, id="question word"),
         pytest.param("When does the Annet not sail to Sallow?", ("at six", "at six"), None, id="negated"),
@@ -105,22 +101,6 @@ def test_near_duplicates(other: str, references: Sequence[str | None], severity:
     for variant in (marked, a_sample("q2", other, cluster="q1")):
         related = [a_sample("q1", A, cluster="q1"), variant]
         assert found(a_dataset(*related), "near_duplicates") == []
-
-
-def test_twenty_thousand_templated_questions_are_no_quadratic_matter() -> None:
-    chance = random.Random(0)
-    towns = ["".join(chance.choices("bcdfgklmnprtvz", k=9)) for _ in range(20_000)]
-    samples = [
-        a_sample(str(n), f"Who is the mayor of {town}?", reference=f"mayor number {n}")
-        for n, town in enumerate(towns)
-    ]
-    samples.append(a_sample("twin", f"Who is the mayor of {towns[77]}?", reference="mayor number 77"))
-    misspelt = towns[777][:4] + "x" + towns[777][4:]
-    samples.append(a_sample("typo", f"Who is the mayor of {misspelt}?", reference="mayor number 777"))
-    began = time.perf_counter()
-    issues = found(a_dataset(*samples), "near_duplicates")
-    assert time.perf_counter() - began < 30  # a second or two; in pairs it would be two hundred million
-    assert [issue.sample_id for issue in issues] == ["twin", "typo"]
 
 
 @pytest.mark.parametrize("query", ["", "  ", "?!"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from random import Random
@@ -243,15 +243,14 @@ class Generation:
         """Yield the passages for the systems under test to index."""
         return map(corpus_record, self._builder.chunks)
 
-    def records(self, on_document: Callable[[int], object] = lambda done: None) -> Iterator[Record]:
-        """Yield the raw records, document by document. `on_document` gets the number of documents done."""
+    def records(self) -> Iterator[Record]:
+        """Yield the raw records, document by document."""
         self._restart()
         checker = Checker(self.documents)
         for index, document in enumerate(self.documents):
             for number, task in enumerate(self._tasks(document, checker)):
                 self._builder.count(task)
                 yield raw_record(task, run_id=self.run_id, document_index=index, task_index=number)
-            on_document(index + 1)
 
     def _tasks(self, document: CutDocument, checker: Checker) -> Iterator[Task]:
         wanted = self.settings.tasks

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from .. import echo
 from ..common import add_json
-from ..flags import at_least, covered, price, seconds
+from ..flags import at_least, covered, seconds
 
 if TYPE_CHECKING:
     from ...generate.corpus import Corpus
@@ -112,8 +112,6 @@ def _add_model_flags(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="the environment variable that holds the key; not the key itself",
     )
-    group.add_argument("--price-input", type=price, metavar="USD", help="price of 1,000 tokens sent")
-    group.add_argument("--price-output", type=price, metavar="USD", help="price of 1,000 tokens received")
     group.add_argument(
         "--resume",
         action="store_true",
@@ -188,15 +186,13 @@ def _check_arguments(args: Namespace, folder: Path, out: Path, corpus_out: Path)
             )
     if args.overlap >= args.chunk_tokens:
         raise PlanError(f"--overlap {args.overlap} must be less than --chunk-tokens {args.chunk_tokens}.")
-    model_only = ("resume", "api_key_env", "budget_calls", "price_input", "price_output")
+    model_only = ("resume", "api_key_env", "budget_calls")
     for name in () if args.llm else model_only:
         if getattr(args, name) not in (None, False):
             flag = f"--{name.replace('_', '-')}"
             raise PlanError(
                 f"{flag} is for a language model: name one with --llm URL#MODEL, or leave it out."
             )
-    if (args.price_input is None) != (args.price_output is None):
-        raise PlanError("--price-input and --price-output go together: give both, or neither.")
 
 
 def _write_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -> Record:
@@ -214,9 +210,7 @@ def _write_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -
     )
     generation = Generation(corpus, settings)
     no_task = ("the documents", "gave no task.", "The rules read English prose. Check the documents.")
-    with _progress("documents") as advance:
-        records = generation.records(lambda done: advance(done, len(generation.documents), ""))
-        _save(records, generation.corpus_records(), out, corpus_out, no_task, force=args.force)
+    _save(generation.records(), generation.corpus_records(), out, corpus_out, no_task, force=args.force)
     return generation.report()
 
 
@@ -300,7 +294,6 @@ def _about_calls(report: Record) -> list[list[str]]:
         *([f"failed: {kind}", str(count)] for kind, count in calls["failed"].items()),
         ["tokens sent", _known(tokens["prompt"])],
         ["tokens received", _known(tokens["completion"])],
-        ["cost in US dollars", _known(report["cost_usd"])],
         ["accepted tasks, share of those judged", _percent(report["accepted_share"])],
     ]
 
@@ -314,9 +307,7 @@ def _percent(share: float | None) -> str:
 
 
 def _known(value: float | None) -> str:
-    if value is None:
-        return "not known"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return "not known" if value is None else f"{value:,.0f}"
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -383,7 +374,7 @@ def _journal_path(out: Path) -> Path:
 
 
 def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path) -> Made:
-    from ...generate.llm.asking import Answer, Prices, Wanted
+    from ...generate.llm.asking import Answer, Wanted
     from ...generate.llm.tasks import generate_tasks
 
     counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
@@ -402,7 +393,6 @@ def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path)
                 model,
                 journal,
                 wanted=wanted,
-                prices=None if args.price_input is None else Prices(args.price_input, args.price_output),
                 resume=args.resume,
                 force=args.force,
                 concurrency=args.concurrency,

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -69,6 +70,9 @@ class CitationTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     instruction: str
     answer: str
     evidence: list[Quote]
+
+
+AnyTask = TypeVar("AnyTask", QaTask, SummaryTask, CitationTask)
 
 
 class RejectedError(ValueError):
@@ -134,7 +138,6 @@ class Answer(msgspec.Struct, frozen=True):
     attempts: int
     validation_warnings: list[str]
     tokens: dict[str, float | None]
-    cost: float | None
     seconds: float
     key: str
     made_with: dict[str, object]
@@ -212,22 +215,17 @@ def checked_citations(task: CitationTask, chunks: Sequence[Chunk]) -> AcceptedTa
     return AcceptedTask(task.instruction.strip(), answer, min(shares), evidence, warnings)
 
 
-@dataclass(frozen=True)
-class TaskKind:
-    """A type of task: the form of its replies, and the check of each. Its prompt is generate_NAME.md."""
+class Tasks(msgspec.Struct, Generic[AnyTask], forbid_unknown_fields=True):
+    """A reply: several tasks of one type."""
 
-    reply: type[msgspec.Struct]
-    check: Callable[..., AcceptedTask]
+    tasks: list[AnyTask]
 
 
-def _reply_of(name: str, task: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    return msgspec.defstruct(name, [("tasks", list[task])], forbid_unknown_fields=True)  # type: ignore[valid-type]
-
-
-KINDS: dict[str, TaskKind] = {
-    "qa": TaskKind(_reply_of("QaReply", QaTask), checked_qa),
-    "summaries": TaskKind(_reply_of("SummaryReply", SummaryTask), checked_summary),
-    "citations": TaskKind(_reply_of("CitationReply", CitationTask), checked_citations),
+# The form of a reply and the check of each task in it, by the type of the tasks. Prompts: generate_NAME.md.
+KINDS: dict[str, tuple[Any, Callable[..., AcceptedTask]]] = {
+    "qa": (Tasks[QaTask], checked_qa),
+    "summaries": (Tasks[SummaryTask], checked_summary),
+    "citations": (Tasks[CitationTask], checked_citations),
 }
 
 
@@ -300,21 +298,6 @@ _MORE_TASKS = 20
 _LONGEST_ECHO, _LONGEST_KEPT = 8_000, 200_000
 
 
-@dataclass(frozen=True)
-class Prices:
-    """Prices in US dollars per 1,000 tokens."""
-
-    input: float
-    output: float
-
-    def cost(self, tokens: dict[str, float | None]) -> float | None:
-        """Return the US dollars for these tokens, None if a count is unknown."""
-        prompt, completion = tokens["prompt"], tokens["completion"]
-        if prompt is None or completion is None:
-            return None
-        return float(prompt * self.input + completion * self.output) / 1000
-
-
 class Budget:
     """The number of calls that may still be made, shared by all threads."""
 
@@ -342,12 +325,11 @@ class Asking:
         self,
         model: ChatModel,
         wanted: Wanted,
-        prices: Prices | None,
         budget: Budget,
         policy: CallPolicy,
         documents: Sequence[CutDocument],
     ) -> None:
-        self.model, self.wanted, self.prices = model, wanted, prices
+        self.model, self.wanted = model, wanted
         self.budget, self.policy = budget, policy
         self.prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
         self.made_with = self._made_with(documents)
@@ -373,7 +355,7 @@ class Asking:
         """Ask until enough tasks are accepted. Return None if the budget is spent before a result."""
         prompt = self.prompts[call.task_type]
         messages = _messages(prompt, call)
-        schema = msgspec.json.schema(KINDS[call.task_type].reply)
+        schema = msgspec.json.schema(KINDS[call.task_type][0])
         talk = _Conversation(call, list(messages))
         try:
             while len(talk.replies) <= self.wanted.parse_retries and talk.missing and self.budget.take():
@@ -418,7 +400,6 @@ class Asking:
             attempts=talk.attempts,
             validation_warnings=[text for task in talk.accepted for text in task.warnings],
             tokens=tokens,
-            cost=self.prices.cost(tokens) if self.prices else None,
             seconds=round(sum(reply.seconds for reply in talk.replies), 3),
             key=call.key,
             made_with=self.made_with,
@@ -447,7 +428,7 @@ class _Conversation:
         before = len(self.rejects)
         tasks = []
         try:
-            tasks = parse_strictly(reply.text, KINDS[self.call.task_type].reply).tasks  # type: ignore[attr-defined]
+            tasks = parse_strictly(reply.text, KINDS[self.call.task_type][0]).tasks
         except BadReplyError as error:
             cut = " (it was cut off: be shorter)" if reply.finish_reason == "length" else ""
             self._reject("not the form asked for", f"{error}{cut}", reply.text)
@@ -469,7 +450,7 @@ class _Conversation:
     def _checked(self, task: QaTask | SummaryTask | CitationTask) -> AcceptedTask:
         if not self.missing:
             raise RejectedError("more than asked for", "there were more tasks than asked for")
-        passed = KINDS[self.call.task_type].check(task, self.call.chunks)
+        passed = KINDS[self.call.task_type][1](task, self.call.chunks)
         if any(passed.instruction == other.instruction for other in self.accepted):
             raise RejectedError("repeated", "a task was there already")
         return passed

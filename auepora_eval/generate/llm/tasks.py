@@ -39,7 +39,6 @@ from .asking import (
     Call,
     Evidence,
     Failure,
-    Prices,
     Wanted,
     find_quote,
     known_sum,
@@ -216,11 +215,6 @@ class Made:
             for name in ("prompt", "completion")
         }
 
-    @property
-    def cost(self) -> float | None:
-        """Return the US dollars for all answered calls, None without prices or token counts."""
-        return known_sum(answer.cost for answer in self.answered)
-
     def accepted(self) -> Iterable[tuple[Call, Answer, AcceptedTask]]:
         """Yield (call, its answer, one of its tasks) for every accepted task."""
         for call, answer in zip(self.calls, self.answers, strict=True):
@@ -234,7 +228,6 @@ def generate_tasks(
     journal: Path,
     *,
     wanted: Wanted | None = None,
-    prices: Prices | None = None,
     resume: bool = False,
     force: bool = False,
     concurrency: int = 4,
@@ -250,7 +243,7 @@ def generate_tasks(
     """
     wanted = wanted or Wanted()
     calls = planned_calls(documents, wanted)
-    asking = Asking(model, wanted, prices, Budget(budget_calls), policy or CallPolicy(retries=4), documents)
+    asking = Asking(model, wanted, Budget(budget_calls), policy or CallPolicy(retries=4), documents)
     with TaskJournal(journal, asking.made_with, resume=resume, force=force) as kept:
         made = Made(calls, [kept.finished.get(call.key) for call in calls])
         if kept.damaged:
@@ -444,7 +437,6 @@ class ModelRecords:
             "accepted_share": accepted / judged if judged else None,
             "rejected": dict(rejected.most_common()),
             "tokens": made.tokens,
-            "cost_usd": made.cost,
             "notes": made.notes,
         }
 
@@ -454,7 +446,7 @@ def _is_near(terms: set[str], others: Sequence[set[str]]) -> bool:
 
 
 def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:
-    """Return the metadata about the model and the cost."""
+    """Return the metadata about the model and its calls."""
     return {
         "generator_model": answer.model,
         "evidence_spans": [
@@ -465,7 +457,6 @@ def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:
             "calls": answer.calls,
             "attempts": answer.attempts,
             "tokens": answer.tokens,
-            "cost": answer.cost,
             "warnings": task.warnings,
         },
     }

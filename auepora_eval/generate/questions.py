@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from .checks import Candidate
-from .clauses import Clause, Reading, is_labelled, readings
+from .clauses import Clause, Reading, readings
 from .english import (
     AUXILIARIES,
     BE,
@@ -528,7 +528,7 @@ def with_a_blank(reading: Reading) -> Iterator[Candidate]:
     """The sentence with its one date, or its one amount, left out."""
     text = reading.text
     words = text.split()
-    if reading.sentence.is_item or is_labelled(text) or not 8 <= len(words) <= 32 or not text.endswith("."):
+    if reading.sentence.is_item or not 8 <= len(words) <= 32 or not text.endswith("."):
         return
     finite = (word in AUXILIARIES or (word in verbs() and verbs()[word].form != "base") for word in words[1:])
     if not any(finite):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from ..text.tokens import words
 from .checks import Candidate
 from .english import (
     ADVERBS,
     AUXILIARIES,
+    BE,
     DETERMINERS,
     GENERIC,
     HAVE,
@@ -83,7 +85,7 @@ def clause(sentence: str) -> Clause | None:
     word, start = tokens[place]
     at = start + len(word) + 1
     main, is_cut = _main_part(sentence[at:])
-    if not main or NEGATIVE & set(small[place : place + 3]):
+    if not main or _has_second_verb(main) or NEGATIVE & set(small[place : place + 3]):
         return None
     base, form = _reading(small[place], small[place + 1] if place + 1 < len(small) else "")
     subject = " ".join(sentence[tokens[0][1] : start].split())
@@ -169,6 +171,12 @@ def _goes_on(rest: str, mark: re.Match[str]) -> bool:
         return False
     behind = rest[mark.end() :].partition(")")[2].strip()
     return not mark.group().startswith(" ") or behind[:1].isalpha()
+
+
+def _has_second_verb(main: str) -> bool:
+    """Return whether a second auxiliary follows in the same clause, so that the verb was misread."""
+    clause_words = takewhile(lambda word: word not in RELATIVE, main.lower().split())
+    return any(word in BE or word in HAVE for word in clause_words)
 
 
 def _reading(word: str, after: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -113,6 +113,11 @@ def key_terms(question: str) -> set[str]:
     }
 
 
+def is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
+    """Return whether a question has nearly the key terms of another one."""
+    return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
+
+
 def has_topic(question: str) -> bool:
     """Return whether a question says which document it is about."""
     return question.startswith(("According to", "Fill in the blank, according"))
@@ -147,8 +152,7 @@ class Checker:
             return "another question asks about the sentence"
         terms = key_terms(candidate.question)
         others = self._passed[candidate.document]
-        is_near = any(len(terms & other) >= _NEAR * len(terms | other) for other in others)
-        if is_near or frozenset(terms) in self._keys:
+        if is_near(terms, others) or frozenset(terms) in self._keys:
             return "near duplicate"
         if self._is_answered_elsewhere(candidate):
             return "answered elsewhere, too, and differently"

@@ -138,25 +138,21 @@ def _answers(sample: EvaluationSample) -> set[str]:
     return {flat for text in texts if isinstance(text, str) and (flat := squad_normalised(text))}
 
 
-_SIMILAR_WORD = 80.0  # rapidfuzz's ratio: "watter" and "water" have 91, "increase" and "decrease" 75
 # Letters; "cat" and "car" are two words.
 _SHORTEST = 4
 
 
 def spelt_alike(word: str, other: str) -> bool:
     """Return whether one word may be a misspelling of the other: boat and baot, not 2018 and 2019."""
-    from rapidfuzz import fuzz
     from rapidfuzz.distance import OSA
 
     if min(len(word), len(other)) < _SHORTEST or any(c.isdigit() for c in word + other):
         return False
-    return fuzz.ratio(word, other) >= _SIMILAR_WORD or OSA.distance(word, other, score_cutoff=1) <= 1
+    return OSA.distance(word, other, score_cutoff=1) <= 1
 
 
-# Labels that distinguish nothing, and values that no metric reads.
+# Misspelt labels, and values that no metric reads.
 
-ENOUGH = 10  # samples from which on a label with one value is worth a note
-FEW = 0.02  # share of the samples below which a label is worth a note
 _MAX_VALUES = 50  # a label with more values is a text or an id, not a category
 # The values of labels.scenario that metrics ask for by name; any other is a kind of noise, which needs a base
 # question (labels.variant_of) or a level (labels.noise_ratio) to be contrasted with.
@@ -164,28 +160,17 @@ SCENARIOS = ("base", "closed_book", "counterfactual", "unanswerable")
 
 
 def check_labels(view: DatasetView) -> Iterator[QualityIssue]:
-    """Labels with one value everywhere, labels on a few samples only, misspelt names and values."""
-    total = len(view.samples)
+    """Misspelt names and values of labels."""
     values: dict[str, Counter[str]] = {}
     for sample in view.samples:
         for name, value in sample.labels.items():
             values.setdefault(name, Counter())[_value_text(value)] += 1
     carriers = Counter({name: counter.total() for name, counter in values.items()})
     for name, counter in values.items():
-        severity, message, fix = "note", "", ""
         meant = _misspelt(name, carriers)
         if meant:
-            severity, fix = "warning", "Rename it."
-            message = f"looks like a misspelt {meant!r:.60}."
-        elif len(counter) == 1 and carriers[name] == total >= ENOUGH:
-            message = f"is {next(iter(counter)):.60} for all {total} samples."
-            fix = "It does not distinguish samples: drop it, or fill it in."
-        elif carriers[name] < FEW * total:
-            message = f"is on {carriers[name]} of {total} samples only."
-            fix = "Results split by it say little: fill it in, or drop it."
-        if message:
-            text = f"the label {name!r:.60} {message}"
-            yield QualityIssue(severity, "labels", text, where=f"labels.{name}", fix=fix)
+            message = f"the label {name!r:.60} looks like a misspelt {meant!r:.60}."
+            yield QualityIssue("warning", "labels", message, where=f"labels.{name}", fix="Rename it.")
         yield from _misspelt_values(view, name, counter)
 
 

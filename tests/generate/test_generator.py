@@ -237,7 +237,7 @@ def test_report_adds_up() -> None:
     report = generation.report()
     assert sum(report["tasks"].values()) == sum(report["scenarios"].values()) == len(records)
     assert report["candidates"] == report["questions"] + sum(report["rejected"].values())
-    assert report["questions_per_document"]["most"] == 1
+    assert report["documents_without_questions"] == report["documents"] - report["questions"]
     assert report["questions"] == sum(report["families"].values())
     base = [each for each in records if each["metadata"]["labels"]["scenario"] == "base"]
     assert Counter(each["task_type"] for each in base)["qa"] == report["questions"]

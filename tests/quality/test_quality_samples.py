@@ -118,8 +118,6 @@ def labelled(*labels: dict[str, Any]) -> EvaluationDataset:
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        pytest.param([{"kind": "a"}] * 10, "is a for all 10 samples", id="one value"),
-        pytest.param([{"x": 1}] + [{}] * 60, "is on 1 of 61 samples only", id="a few samples"),
         pytest.param(
             [{"k": "easy"}] * 5 + [{"k": "hard"}] * 5 + [{"k": "esay"}], "misspelt 'easy'", id="value"
         ),
@@ -152,7 +150,7 @@ def test_labels_that_are_dead(labels: list[dict[str, Any]], said: str) -> None:
     "labels",
     [
         pytest.param([{"k": "a"}, {"k": "b"}] * 10, id="two values"),
-        pytest.param([{"k": "a"}] * 9, id="too few samples to say"),
+        pytest.param([{"k": "a"}] * 20, id="one value"),
         pytest.param([{"k": "hop1"}] * 5 + [{"k": "hop2"}], id="numbered"),
         pytest.param([{"scenario": "base"}, {"scenario": "typo", "variant_of": "q0"}], id="noise"),
         pytest.param([{"scenario": "noise", "noise_ratio": 0.5}], id="a level of noise"),

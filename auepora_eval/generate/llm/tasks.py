@@ -27,7 +27,7 @@ from ...errors import CallError, DataError, StorageError
 from ...execution.local import ThreadExecutor
 from ...io.jsonl import MAX_LINE_BYTES, encode, parse_line
 from ...models.chat import ChatModel
-from ..checks import Candidate, key_terms
+from ..checks import Candidate, is_near, key_terms
 from ..english import DATE, NUMBER
 from ..passages import CutDocument
 from ..tasks import Record, Shown, Task, TaskBuilder, raw_record
@@ -319,8 +319,6 @@ def _stop_if_hopeless(error: Failure, in_a_row: int, journal: Path) -> None:
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.
 
-# Two questions with this share of common key terms are duplicates.
-_NEAR = 0.8
 _QUERY_TYPES = {"qa": "factual", "summaries": "summary", "citations": "citation"}
 
 
@@ -354,7 +352,7 @@ class ModelRecords:
             terms, others = key_terms(task.instruction), terms_by_document[call.document_index]
             flat = (call.task_type, " ".join(task.instruction.lower().split()))
             is_question = call.task_type == "qa"
-            if flat in instructions or (is_question and _is_near(terms, others)):
+            if flat in instructions or (is_question and is_near(terms, others)):
                 self.near_duplicates += 1
                 continue
             instructions.add(flat)
@@ -429,20 +427,16 @@ class ModelRecords:
             "answered": len(made.answered),
             "reused": made.reused,
             "left": made.left,
-            "failed": dict(made.failed),
         }
         return {
             **counts,
             "calls": calls,
+            "failed_calls": dict(made.failed),
             "accepted_share": accepted / judged if judged else None,
             "rejected": dict(rejected.most_common()),
             "tokens": made.tokens,
             "notes": made.notes,
         }
-
-
-def _is_near(terms: set[str], others: Sequence[set[str]]) -> bool:
-    return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
 
 
 def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:

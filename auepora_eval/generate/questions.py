@@ -14,7 +14,6 @@ from typing import NamedTuple
 from .checks import Candidate
 from .clauses import Clause, Reading, readings
 from .english import (
-    AUXILIARIES,
     BE,
     DATE,
     DIMENSIONS,
@@ -413,12 +412,10 @@ def about_reasons(reading: Reading, clause: Clause) -> Iterator[Candidate]:
     reason = _REASON_ENDS.split(explanation)[0].rstrip(" ,")
     if not 4 <= len(reason.split()) <= 30 or _LIST.search(explanation):
         return
-    if RELATIVE & set(pre.lower().split()) or re.search(r",|\bto [a-z]+", pre):
-        return
     if re.search(r"\b(?:largely|partly|mainly|primarily|mostly|probably|likely|only|in part)$", pre):
         pre = pre.rpartition(" ")[0]
-    if len(pre) < 4 or re.search(r"(?:^|\b)(?:be|been|to|also|due|increase|decrease)$", pre):
-        return
+    if re.search(r"\b(?:be|been|to)$", pre):
+        return  # `is expected to be due to ...`
     if clause.lead:
         pre = f"{pre} {clause.lead_word} {clause.lead}"
     span = clause.span(match.start(1), match.start(1) + len(reason))
@@ -487,9 +484,6 @@ def with_a_blank(reading: Reading) -> Iterator[Candidate]:
     words = text.split()
     if reading.sentence.is_item or not 8 <= len(words) <= 32 or not text.endswith("."):
         return
-    finite = (word in AUXILIARIES or (word in verbs() and verbs()[word].form != "base") for word in words[1:])
-    if not any(finite):
-        return  # a caption, not a sentence
     if words[0].lower().strip(",:;.") in LEANING - _FRONTED:
         return
     target = _target(text)

@@ -1,4 +1,4 @@
-"""A file to another format of its kind: datasets, ground truth, results, benchmark data, configurations.
+"""A file to another format of its kind: datasets, ground truth, results, benchmark data.
 
 What the other format has no place for is left out with a `DroppedWarning`; nothing is left out in silence.
 """
@@ -103,15 +103,6 @@ def _convert_benchmark(source: Path, target: Path, wanted: Wanted) -> Counts:
     return counts or {"parts": len(data)}
 
 
-def _convert_config(source: Path, target: Path, wanted: Wanted) -> Counts:
-    from ..io.config.plan import read_config
-    from ..io.json.documents import write_document
-
-    settings = read_config(source)
-    write_document(settings, target, force=wanted.force)
-    return {"settings": len(settings)}
-
-
 @dataclass(frozen=True)
 class _Other:
     """A kind of file that is not a dataset: how it is converted, and what its files are called."""
@@ -127,7 +118,6 @@ _OTHERS = {
     "ground_truth": _Other(_convert_ground_truth, _DOCUMENT),
     "results": _Other(_convert_results, (*_DOCUMENT, ".csv")),
     "benchmark": _Other(_convert_benchmark, _DOCUMENT, (".parquet", ".h5", ".hdf5")),
-    "config": _Other(_convert_config, _DOCUMENT),
 }
 
 

@@ -70,14 +70,6 @@ def test_benchmarks_round_trip(work: Path, document: Any) -> None:
     assert read_document(work / "e.benchmark.json") == document
 
 
-def test_configuration_round_trip(work: Path) -> None:
-    plan = {"dataset": "d.jsonl", "metrics": ["mrr"], "evaluation": {"alpha": 0.05}}
-    write_document(plan, work / "a.config.yaml")
-    converted("a.config.yaml", "b.config.json")
-    converted("b.config.json", "c.config.yml")
-    assert read_document(work / "b.config.json") == read_document(work / "c.config.yml") == plan
-
-
 def test_the_bundled_data(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     converted("demo", "demo.eval.json")
     assert f"demo.eval.json: {len(demo_dataset())} samples, " in capsys.readouterr().out

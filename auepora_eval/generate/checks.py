@@ -202,12 +202,9 @@ def _is_malformed(candidate: Candidate) -> bool:
     if candidate.family == "cloze":
         return candidate.question.count("____") != 1
     last = bare_question.rstrip("?").split(" ")[-1].lower()
-    balanced = all(
-        bare_question.count(first) == bare_question.count(second) for first, second in ("()", "[]", "“”")
-    )
-    if not bare_question.endswith("?") or not _FIRST_WORDS.match(bare_question) or not balanced:
-        return True
-    return bare_question.count('"') % 2 == 1 or last in _OPEN_ENDS
+    is_question = bare_question.endswith("?") and _FIRST_WORDS.match(bare_question)
+    unbalanced = bare_question.count("(") != bare_question.count(")") or bare_question.count('"') % 2 == 1
+    return not is_question or unbalanced or last in _OPEN_ENDS
 
 
 def _has_bad_length(candidate: Candidate) -> bool:
@@ -234,12 +231,8 @@ def _is_dangling(candidate: Candidate) -> bool:
 
 def _has_odd_answer(candidate: Candidate) -> bool:
     answer = candidate.answer
-    if candidate.family == "list":
-        return False
-    odd = "\n" in answer or answer != answer.strip() or len(answer.split()) > 60
-    pointing = candidate.family == "definition" and bool(POINTING & set(words(answer)))
     unbalanced = answer.count("(") != answer.count(")") or answer.count('"') % 2 == 1
-    return odd or pointing or unbalanced
+    return unbalanced or (candidate.family != "list" and "\n" in answer)
 
 
 # In the order of the report: the first that applies is the reason.

@@ -20,7 +20,7 @@ from ..text.bm25 import bm25_index
 from ..text.sentences import sentence_spans
 from ..text.tokens import words
 from .corpus import SourceDocument
-from .english import DETERMINERS, GIVEN_NAMES, PERSON_NOUNS, PERSON_TITLES, is_plural
+from .english import DETERMINERS, PERSON_NOUNS, PERSON_TITLES, is_plural
 
 # Structure: headings, list items and sentences, each with its offsets.
 
@@ -329,7 +329,6 @@ PERSON = re.compile(r"(?:(?:[A-Z][a-z]+\.? )?)[A-Z][a-zà-ÿ'’-]+(?: [A-Z]\.?)
 # What follows a name shows whether it is a person: `is an engineer`, `was born`.
 _COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]+ ?){1,6})")
 _LIVES = re.compile(r" ,? ?(?:was born|married|joined|retired|died in|wrote|graduated|resigned)\b")
-_NO_PEOPLE = frozenset("Station Street River Island County College Award Series".split())
 # RT, PAM: unambiguous within one text, ambiguous in a corpus.
 _INITIALS = re.compile(r"[A-Z]{1,3}s?")
 _CALENDAR = frozenset(
@@ -386,9 +385,7 @@ class Vocabulary:
         words = name.replace(".", "").split()
         if not 2 <= len(words) <= 4 or not all(word[:1].isupper() for word in words):
             return False
-        first = words[0].lower()
-        is_known = name in self.people or first in PERSON_TITLES or first in GIVEN_NAMES
-        return is_known and not _NO_PEOPLE & set(words)
+        return name in self.people or words[0].lower() in PERSON_TITLES
 
     def knows(self, name: str) -> bool:
         """Return whether the corpus contains a name, also inside a longer one."""
@@ -396,11 +393,7 @@ class Vocabulary:
 
     def has_name(self, text: str) -> bool:
         """Return whether a text has a name or a code."""
-        words = text.split()
-        telling = [
-            word for word in words if not _INITIALS.fullmatch(word) and word.lower() not in GIVEN_NAMES
-        ]
-        return any(self.is_name(word) for word in telling)
+        return any(self.is_name(word) for word in text.split() if not _INITIALS.fullmatch(word))
 
 
 def vocabulary_of(documents: Iterable[CutDocument]) -> Vocabulary:

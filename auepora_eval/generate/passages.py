@@ -314,11 +314,8 @@ class PassageSearch:
         if not wanted:
             return []
         scores: NDArray[np.float32] = self._index.get_scores(wanted)
-        kept = min(limit, len(scores))
-        edge = np.partition(scores, -kept)[-kept]
-        best = np.flatnonzero((scores >= edge) & (scores > 0))
-        order = best[np.argsort(-scores[best], kind="stable")][:kept]
-        return [(self.chunks[place], round(float(scores[place]), 4)) for place in order]
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [(self.chunks[place], round(float(scores[place]), 4)) for place in best if scores[place] > 0]
 
 
 # Vocabulary: which words of the corpus are names, and which names are people.
@@ -346,16 +343,9 @@ class Vocabulary:
     people: set[str] = field(default_factory=set)
     names: Counter[str] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
-    _judged: dict[str, bool] = field(default_factory=dict, repr=False)
 
     def is_name(self, word: str) -> bool:
         """Return whether a word is capitalised because it is a name, not because it starts a sentence."""
-        verdict = self._judged.get(word)
-        if verdict is None:
-            verdict = self._judged[word] = self._is_name(word)
-        return verdict
-
-    def _is_name(self, word: str) -> bool:
         core = re.sub(r"['’]s?$", "", word.strip("\"'“”‘’.,;:!?()"))
         if core in ("I", "I'm", "A") or core.lower() in _CALENDAR:
             return False

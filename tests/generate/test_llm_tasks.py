@@ -75,9 +75,9 @@ def documents(count: int = 3) -> list[CutDocument]:
 def passages(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the passages of a request, read as a model would: between the fences."""
     text = body["messages"][1]["content"]
-    found = re.search(r"(=== [0-9a-f]{32} ===)\n(.*)\n\1\n", text, re.DOTALL)
-    assert found, text
-    shown: list[dict[str, Any]] = json.loads(found[2])
+    match = re.search(r"(=== [0-9a-f]{32} ===)\n(.*)\n\1\n", text, re.DOTALL)
+    assert match, text
+    shown: list[dict[str, Any]] = json.loads(match[2])
     return shown
 
 
@@ -309,9 +309,9 @@ def test_bad_reply_is_explained_and_asked_again(tmp_path: Path) -> None:
 def test_rejected_calls_are_skipped_on_resume(tmp_path: Path) -> None:
     with chat_server(says=lambda body: {"tasks": []}) as server:
         first = generated(server, tmp_path / "tasks.jsonl", 2)
-        asked = len(server.requests)
+        first_requests = len(server.requests)
         again = generated(server, tmp_path / "tasks.jsonl", 2, resume=True)
-        assert len(server.requests) == asked == 2 * 3
+        assert len(server.requests) == first_requests == 2 * 3
     assert list(first.accepted()) == list(again.accepted()) == []
     assert {line["status"] for line in lines(tmp_path / "tasks.jsonl")} == {"skipped"}
 
@@ -527,11 +527,11 @@ def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
     with chat_server(says=good_model) as server:
         made = generated(server, tmp_path / "tasks.jsonl", wanted=ONE_EACH)
     records = ModelRecords(made, documents())
-    found = list(records)
-    assert found == list(records)
+    listed = list(records)
+    assert listed == list(records)
     assert records.report()["tasks"] == {"qa": 3, "summaries": 3, "citations": 3}
-    assert len({record["task_id"] for record in found}) == 9
-    for record in found:
+    assert len({record["task_id"] for record in listed}) == 9
+    for record in listed:
         assert list(record) == "task_id task_type instruction expected_response rag metadata".split()
         rag, about = record["rag"], record["metadata"]
         assert list(rag) == "prompt contexts sources scores citations retrieved".split()
@@ -542,7 +542,7 @@ def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
         text = documents()[about["document_index"]].source.text
         span = about["evidence_spans"][0]
         assert text[span["start"] : span["end"]].startswith("The quay number")
-    assert found[0]["metadata"]["answer_span"]["start"] == 0
+    assert listed[0]["metadata"]["answer_span"]["start"] == 0
 
 
 def test_duplicate_question_is_left_out(tmp_path: Path) -> None:

@@ -147,18 +147,18 @@ def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
         raise RejectedError("the question does not end with a question mark")
     if _SPEAKS_OF_THE_TEXT.search(task.question):
         raise RejectedError("the question speaks of the passage or text instead of its subject")
-    asked = set(content_words(task.question, stemmed=True))
-    answered = set(content_words(task.answer, stemmed=True))
-    if not answered:
+    question_words = set(content_words(task.question, stemmed=True))
+    answer_words = set(content_words(task.answer, stemmed=True))
+    if not answer_words:
         raise RejectedError("the answer has no word or number that could be looked up")
-    if answered <= asked:
+    if answer_words <= question_words:
         raise RejectedError("the question already says the answer")
     evidence, warnings = _locate_quotes([Quote(task.passage, task.evidence)], chunks)
     if len(words(task.evidence)) < 4:
         raise RejectedError("the evidence is shorter than four words")
     chunk = chunks[evidence[0].passage - 1]
     around = f"{chunk.title} {chunk.section} {chunk.text}"
-    if asked and not asked & set(words(around, stemmed=True)):
+    if question_words and not question_words & set(words(around, stemmed=True)):
         raise RejectedError("no word of the question is in the passage")
     share = _check_support("qa", "answer", task.answer, f"{chunk.title} {chunk.section} {task.evidence}")
     return AcceptedTask(task.question.strip(), task.answer.strip(), share, evidence, warnings)
@@ -255,10 +255,10 @@ def _check_support(task_type: str, what: str, claim: str, source: str) -> float:
     if foreign:
         raise RejectedError(f"the {what} has a number that its source lacks: {foreign[0]}")
     said = content_words(claim, stemmed=True)
-    known = set(words(source, stemmed=True))
-    share = sum(word in known for word in said) / len(said) if said else 0.0
+    source_words = set(words(source, stemmed=True))
+    share = sum(word in source_words for word in said) / len(said) if said else 0.0
     if share < LEAST_SUPPORT[task_type]:
-        missing = [word for word in said if word not in known][:5]
+        missing = [word for word in said if word not in source_words][:5]
         raise RejectedError(f"the {what} uses words that its source does not: {', '.join(missing)}")
     return round(share, 3)
 

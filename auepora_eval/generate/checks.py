@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -113,6 +113,11 @@ def key_terms(question: str) -> set[str]:
     }
 
 
+def is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
+    """Return whether a question has nearly the key terms of another one."""
+    return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
+
+
 def has_topic(question: str) -> bool:
     """Return whether a question says which document it is about."""
     return question.startswith(("According to", "Fill in the blank, according"))
@@ -147,8 +152,7 @@ class Checker:
             return "another question asks about the sentence"
         terms = key_terms(candidate.question)
         others = self._passed[candidate.document]
-        is_near = any(len(terms & other) >= _NEAR * len(terms | other) for other in others)
-        if is_near or frozenset(terms) in self._keys:
+        if is_near(terms, others) or frozenset(terms) in self._keys:
             return "near duplicate"
         if self._is_answered_elsewhere(candidate):
             return "answered elsewhere, too, and differently"
@@ -198,12 +202,9 @@ def _is_malformed(candidate: Candidate) -> bool:
     if candidate.family == "cloze":
         return candidate.question.count("____") != 1
     last = bare_question.rstrip("?").split(" ")[-1].lower()
-    balanced = all(
-        bare_question.count(first) == bare_question.count(second) for first, second in ("()", "[]", "“”")
-    )
-    if not bare_question.endswith("?") or not _FIRST_WORDS.match(bare_question) or not balanced:
-        return True
-    return bare_question.count('"') % 2 == 1 or last in _OPEN_ENDS
+    is_question = bare_question.endswith("?") and _FIRST_WORDS.match(bare_question)
+    unbalanced = bare_question.count("(") != bare_question.count(")") or bare_question.count('"') % 2 == 1
+    return not is_question or unbalanced or last in _OPEN_ENDS
 
 
 def _has_bad_length(candidate: Candidate) -> bool:
@@ -230,12 +231,8 @@ def _is_dangling(candidate: Candidate) -> bool:
 
 def _has_odd_answer(candidate: Candidate) -> bool:
     answer = candidate.answer
-    if candidate.family == "list":
-        return False
-    odd = "\n" in answer or answer != answer.strip() or len(answer.split()) > 60
-    pointing = candidate.family == "definition" and bool(POINTING & set(words(answer)))
     unbalanced = answer.count("(") != answer.count(")") or answer.count('"') % 2 == 1
-    return odd or pointing or unbalanced
+    return unbalanced or (candidate.family != "list" and "\n" in answer)
 
 
 # In the order of the report: the first that applies is the reason.

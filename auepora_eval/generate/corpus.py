@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 from ..errors import DataError, MissingDependencyError
 
-# Limits for a folder that was named by mistake, and for files made to exhaust the memory.
+# Limits for files that were named by mistake or made to exhaust the memory.
 MAX_FILE_BYTES = 64_000_000
-MAX_TOTAL_CHARACTERS = 500_000_000
 MAX_PAGES = 20_000
 KINDS = (".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".jsonl")
 
@@ -71,19 +70,11 @@ def read_corpus(place: str | Path) -> Corpus:
         raise DataError(f"{str(root)!r:.120}", "there is no such folder.", fix="Check the name.")
     reader = _Reader(root)
     documents: dict[str, SourceDocument] = {}
-    characters = 0
     for document in reader.documents():
         if document.name in documents:
             reader.left_out.append(LeftOut(document.name, "another document has the same name"))
             continue
         documents[document.name] = document
-        characters += len(document.text)
-        if characters > MAX_TOTAL_CHARACTERS:
-            raise DataError(
-                f"{root!s:.120}",
-                f"the documents have more than {MAX_TOTAL_CHARACTERS / 1e6:g} million characters.",
-                fix="Name a part of the folder at a time.",
-            )
     if not documents:
         note = f" ({len(reader.left_out)} left out: {reader.left_out[0].reason})" if reader.left_out else ""
         raise DataError(

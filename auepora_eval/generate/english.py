@@ -181,19 +181,6 @@ PERSON_TITLES = frozenset(
     colonel general major lieutenant admiral senator governor judge bishop pope saint commander
     sergeant""".split()
 )
-# They show a person, but alone they do not identify anyone.
-GIVEN_NAMES = frozenset(
-    """adam albert alexander alfred alice andrew anna anne anthony arthur barbara benjamin bernard carl
-    caroline catherine charles christopher daniel david dennis donald dorothy douglas edgar edmund edward
-    eleanor elizabeth emily emma eric ernest eugene frances francis frank franklin frederick geoffrey george
-    gerald gordon grace harold harry helen henry herbert howard hugh isaac jack jacob james jane janet jean
-    jennifer jessica joan john jonathan joseph joshua julia karen karl katherine kenneth kevin laura lawrence
-    leonard lewis linda louis lucy margaret maria marie mark martin mary matthew michael nancy nicholas
-    oliver oscar patricia patrick paul peter philip rachel ralph raymond rebecca richard robert roger ronald
-    rose roy ruth samuel sandra sarah sean simon stephen steven susan theodore thomas timothy victor victoria
-    vincent virginia walter william""".split()
-)
-
 MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _YEAR = r"(?:1[0-9]\d\d|20\d\d)"
 # A year alone is one from 1000 to 2099, and neither an amount nor part of a code.

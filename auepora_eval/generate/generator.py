@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from random import Random
@@ -237,21 +237,20 @@ class Generation:
         self._builder.restart()
         self._rejects: Counter[str] = Counter()
         self._families: Counter[str] = Counter()
-        self._per_document: list[int] = []
+        self._without_questions = 0
 
     def corpus_records(self) -> Iterator[Record]:
         """Yield the passages for the systems under test to index."""
         return map(corpus_record, self._builder.chunks)
 
-    def records(self, on_document: Callable[[int], object] = lambda done: None) -> Iterator[Record]:
-        """Yield the raw records, document by document. `on_document` gets the number of documents done."""
+    def records(self) -> Iterator[Record]:
+        """Yield the raw records, document by document."""
         self._restart()
         checker = Checker(self.documents)
         for index, document in enumerate(self.documents):
             for number, task in enumerate(self._tasks(document, checker)):
                 self._builder.count(task)
                 yield raw_record(task, run_id=self.run_id, document_index=index, task_index=number)
-            on_document(index + 1)
 
     def _tasks(self, document: CutDocument, checker: Checker) -> Iterator[Task]:
         wanted = self.settings.tasks
@@ -280,7 +279,7 @@ class Generation:
             accepted += 1
             self._families[candidate.family] += 1
             yield from self._builder.with_variants(self._question(document, candidate), candidate, document)
-        self._per_document.append(accepted)
+        self._without_questions += not accepted
 
     def _question(self, document: CutDocument, candidate: Candidate) -> Task:
         gold = document.chunks_with(*candidate.evidence)
@@ -312,16 +311,10 @@ class Generation:
         """Return the counts, after all records were generated."""
         questions, rejected = self._builder.questions, self._rejects.total()
         judged = questions + rejected - self._rejects[_TOO_MANY]
-        per_document = sorted(self._per_document)
         return {
             **self._builder.report(),
             "left_out": dict(Counter(left.reason for left in self.corpus.left_out).most_common()),
-            "questions_per_document": {
-                "mean": questions / len(per_document) if per_document else None,
-                "least": per_document[0] if per_document else None,
-                "most": per_document[-1] if per_document else None,
-                "documents_without": per_document.count(0),
-            },
+            "documents_without_questions": self._without_questions,
             "families": dict(self._families.most_common()),
             "candidates": questions + rejected,
             "accepted_share": questions / judged if judged else None,

@@ -20,7 +20,7 @@ from ..text.bm25 import bm25_index
 from ..text.sentences import sentence_spans
 from ..text.tokens import words
 from .corpus import SourceDocument
-from .english import DETERMINERS, GIVEN_NAMES, PERSON_NOUNS, PERSON_TITLES, is_plural
+from .english import DETERMINERS, PERSON_NOUNS, PERSON_TITLES, is_plural
 
 # Structure: headings, list items and sentences, each with its offsets.
 
@@ -314,11 +314,8 @@ class PassageSearch:
         if not wanted:
             return []
         scores: NDArray[np.float32] = self._index.get_scores(wanted)
-        kept = min(limit, len(scores))
-        edge = np.partition(scores, -kept)[-kept]
-        best = np.flatnonzero((scores >= edge) & (scores > 0))
-        order = best[np.argsort(-scores[best], kind="stable")][:kept]
-        return [(self.chunks[place], round(float(scores[place]), 4)) for place in order]
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [(self.chunks[place], round(float(scores[place]), 4)) for place in best if scores[place] > 0]
 
 
 # Vocabulary: which words of the corpus are names, and which names are people.
@@ -329,7 +326,6 @@ PERSON = re.compile(r"(?:(?:[A-Z][a-z]+\.? )?)[A-Z][a-zà-ÿ'’-]+(?: [A-Z]\.?)
 # What follows a name shows whether it is a person: `is an engineer`, `was born`.
 _COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]+ ?){1,6})")
 _LIVES = re.compile(r" ,? ?(?:was born|married|joined|retired|died in|wrote|graduated|resigned)\b")
-_NO_PEOPLE = frozenset("Station Street River Island County College Award Series".split())
 # RT, PAM: unambiguous within one text, ambiguous in a corpus.
 _INITIALS = re.compile(r"[A-Z]{1,3}s?")
 _CALENDAR = frozenset(
@@ -347,16 +343,9 @@ class Vocabulary:
     people: set[str] = field(default_factory=set)
     names: Counter[str] = field(default_factory=Counter)
     texts: list[str] = field(default_factory=list)
-    _judged: dict[str, bool] = field(default_factory=dict, repr=False)
 
     def is_name(self, word: str) -> bool:
         """Return whether a word is capitalised because it is a name, not because it starts a sentence."""
-        verdict = self._judged.get(word)
-        if verdict is None:
-            verdict = self._judged[word] = self._is_name(word)
-        return verdict
-
-    def _is_name(self, word: str) -> bool:
         core = re.sub(r"['’]s?$", "", word.strip("\"'“”‘’.,;:!?()"))
         if core in ("I", "I'm", "A") or core.lower() in _CALENDAR:
             return False
@@ -386,9 +375,7 @@ class Vocabulary:
         words = name.replace(".", "").split()
         if not 2 <= len(words) <= 4 or not all(word[:1].isupper() for word in words):
             return False
-        first = words[0].lower()
-        is_known = name in self.people or first in PERSON_TITLES or first in GIVEN_NAMES
-        return is_known and not _NO_PEOPLE & set(words)
+        return name in self.people or words[0].lower() in PERSON_TITLES
 
     def knows(self, name: str) -> bool:
         """Return whether the corpus contains a name, also inside a longer one."""
@@ -396,11 +383,7 @@ class Vocabulary:
 
     def has_name(self, text: str) -> bool:
         """Return whether a text has a name or a code."""
-        words = text.split()
-        telling = [
-            word for word in words if not _INITIALS.fullmatch(word) and word.lower() not in GIVEN_NAMES
-        ]
-        return any(self.is_name(word) for word in telling)
+        return any(self.is_name(word) for word in text.split() if not _INITIALS.fullmatch(word))
 
 
 def vocabulary_of(documents: Iterable[CutDocument]) -> Vocabulary:

@@ -599,14 +599,16 @@ def _about_nobody(base: Base, chance: Random) -> str | None:
             other = f"{code[1]}{chance.randint(2, 99)}{code[3]}"
             if not vocabulary.knows(other):
                 return question.replace(code.group(), other)
-    asked = body(question)
-    match = next((found for found in NAME.finditer(asked) if vocabulary.names[found.group()]), None)
+    bare_question = body(question)
+    match = next((name for name in NAME.finditer(bare_question) if vocabulary.names[name.group()]), None)
     own = match.group().split() if match else []
     if match is None or len(own) != 2:
         return None
     for other in _strangers(own, base, chance):
         if not vocabulary.knows(other):
-            return question[: len(question) - len(asked)] + asked.replace(match.group(), other)
+            return question[: len(question) - len(bare_question)] + bare_question.replace(
+                match.group(), other
+            )
     return None
 
 

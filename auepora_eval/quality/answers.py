@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.types import EvaluationSample
@@ -85,53 +85,32 @@ def reference_support(sample: EvaluationSample, fewest_words: int = FEWEST_WORDS
     if len(contents[0]) < fewest_words:
         return None
     titles = [title for doc in documents if isinstance(title := doc.metadata.get("title"), str)]
-    missing = _missing_words(contents, [*(doc.text for doc in documents), *titles])
+    forms = frozenset().union(*map(_forms, [*(doc.text for doc in documents), *titles]))
     judged = [content for content in contents if len(content) >= fewest_words]
-    best = max((_support(content, missing) for content in judged), key=lambda support: support.share)
+    best = max((_support(content, forms) for content in judged), key=lambda support: support.share)
     return None if best.missing and refusal(reference).declined else best
 
 
-def _missing_words(contents: list[tuple[str, ...]], texts: list[str]) -> set[str]:
-    """Return the words and numbers that no text has, in this form or in another."""
-    missing = {word for content in contents for word in content}
-    known = [_known(text) for text in texts]
-    for text in known:
-        missing -= text.words
-    # Stems and numbers take longest: they are only for words that are missing as they are.
-    return {word for word in missing if not any(text.has_form_of(word) for text in known)}
-
-
-def _support(content: tuple[str, ...], missing: set[str]) -> Support:
-    lacking = tuple(word for word in content if word in missing)
+def _support(content: tuple[str, ...], forms: frozenset[str]) -> Support:
+    lacking = tuple(word for word in content if not _has_form_of(word, forms))
     return Support(1 - len(lacking) / len(content), lacking)
 
 
-class _Known:
-    """The words of a text; its numbers and stems only when a word is not found as it is."""
-
-    def __init__(self, text: str) -> None:
-        from ..text.tokens import words
-
-        self._text = text
-        self.words = frozenset(words(text))
-
-    @cached_property
-    def others(self) -> frozenset[str]:
-        """The numbers in one spelling, and the words by their stems."""
-        from ..text.content_words import numbers
-        from ..text.tokens import stemmed_word
-
-        return frozenset(numbers(self._text)) | frozenset(map(stemmed_word, self.words))
-
-    def has_form_of(self, word: str) -> bool:
-        """Return whether the text has a number or a word in another form."""
-        from ..text.tokens import stemmed_word
-
-        return word in self.others or stemmed_word(word) in self.others
-
-
 # Samples of one document often follow each other. A text of 1,000 words takes tens of KB.
-_known = lru_cache(maxsize=1024)(_Known)
+@lru_cache(maxsize=1024)
+def _forms(text: str) -> frozenset[str]:
+    """Return the words of a text as they are and by their stems, and its numbers in one spelling."""
+    from ..text.content_words import numbers
+    from ..text.tokens import stemmed_word, words
+
+    distinct = frozenset(words(text))
+    return distinct.union(map(stemmed_word, distinct), numbers(text))
+
+
+def _has_form_of(word: str, forms: frozenset[str]) -> bool:
+    from ..text.tokens import stemmed_word
+
+    return word in forms or stemmed_word(word) in forms
 
 
 def _content(text: str) -> tuple[str, ...]:
@@ -159,10 +138,8 @@ def _gives_itself_away(sample: EvaluationSample) -> bool:
         return False  # a lone number is in many questions without being their answer
     if f" {' '.join(reference_words)} " in f" {' '.join(question_words)} ":
         return True
-    known = _Known(sample.query)
-    return len(content) >= FEWEST_WORDS and all(
-        word in known.words or known.has_form_of(word) for word in content
-    )
+    forms = _forms(sample.query)
+    return len(content) >= FEWEST_WORDS and all(_has_form_of(word, forms) for word in content)
 
 
 def _reference(sample: EvaluationSample) -> str:

@@ -166,10 +166,10 @@ def check_document_references(view: DatasetView) -> Iterator[QualityIssue]:
     """Gold documents that the corpus lacks; nothing where the dataset carries no corpus."""
     if not view.has_corpus:
         return
-    known = {doc.doc_id for doc in view.corpus}
+    corpus_ids = {doc.doc_id for doc in view.corpus}
     for place, sample in enumerate(view.samples):
         for doc in sample.relevant_docs or ():
-            if doc.doc_id not in known:
+            if doc.doc_id not in corpus_ids:
                 message = f"references missing document: {doc.doc_id!r:.80} is not in the corpus."
                 fix = "Add the document, or correct the id: no system can retrieve it."
                 yield view.issue("error", "document_references", message, place=place, fix=fix)

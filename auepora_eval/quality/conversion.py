@@ -1,4 +1,4 @@
-"""A file to another format of its kind: datasets, ground truth, results, benchmark data, configurations.
+"""A file to another format of its kind: datasets, ground truth, results, benchmark data.
 
 What the other format has no place for is left out with a `DroppedWarning`; nothing is left out in silence.
 """
@@ -6,10 +6,9 @@ What the other format has no place for is left out with a `DroppedWarning`; noth
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core.dataset import EvaluationDataset
 from ..errors import DataError, UnknownNameError
@@ -17,11 +16,9 @@ from ..io.datasets.eval_csv import DroppedWarning
 from ..io.datasets.eval_json import load_eval_json
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
-from ..io.results.document import Row
 
 DATASET = "dataset"
 Counts = dict[str, int]
-RowsOf = Callable[[dict[str, Any], Path], Iterator[Row]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class Wanted:
     to_format: str | None = None
     lenient: bool = False
     force: bool = False
-    rows_of: RowsOf | None = None  # where a large run's results file has its rows
 
 
 @dataclass(frozen=True)
@@ -82,13 +78,12 @@ def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
 
 def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
     from ..io.results.tables import is_csv, load_results, save_results
+    from ..runs.store.storage import query_rows
 
     results = load_results(source, lenient=wanted.lenient)
     if results.get("queries_file") is not None:
-        if wanted.rows_of is None:
-            raise DataError(source.name, "its rows are in another file.", fix="Give rows_of to read them.")
         # The other file may go anywhere: it takes its rows along.
-        rows = list(wanted.rows_of(results, source))
+        rows = list(query_rows(results, source).rows())
         results = {key: value for key, value in results.items() if key != "queries_file"}
         results["query_results"] = rows
     save_results(results, target, force=wanted.force)
@@ -108,15 +103,6 @@ def _convert_benchmark(source: Path, target: Path, wanted: Wanted) -> Counts:
     return counts or {"parts": len(data)}
 
 
-def _convert_config(source: Path, target: Path, wanted: Wanted) -> Counts:
-    from ..io.config.plan import read_config
-    from ..io.json.documents import write_document
-
-    settings = read_config(source)
-    write_document(settings, target, force=wanted.force)
-    return {"settings": len(settings)}
-
-
 @dataclass(frozen=True)
 class _Other:
     """A kind of file that is not a dataset: how it is converted, and what its files are called."""
@@ -132,7 +118,6 @@ _OTHERS = {
     "ground_truth": _Other(_convert_ground_truth, _DOCUMENT),
     "results": _Other(_convert_results, (*_DOCUMENT, ".csv")),
     "benchmark": _Other(_convert_benchmark, _DOCUMENT, (".parquet", ".h5", ".hdf5")),
-    "config": _Other(_convert_config, _DOCUMENT),
 }
 
 

@@ -1,4 +1,4 @@
-"""Is a new version quietly smaller? What went missing against an earlier manifest, and what to read first.
+"""What a build lost since an earlier one, by their manifests.
 
 A drop is judged for each split, task type, document and label by itself: a total that stays the same can
 hide that a document is gone.
@@ -6,21 +6,13 @@ hide that a document is gone.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
-from ..core.types import Document, EvaluationSample, Response
 from ..io.builds.manifest import OTHERS, Manifest
-from ..io.builds.splits import read_split
-from ..io.builds.tasks import SplitRecord, question_and_reference
-from .answers import reference_support
 
 # The share of records that may be lost: a tenth, as seed 000 has it.
 MAX_DROP = 0.10
-# Records of a split whose support is measured; a million would take minutes.
-LOOKED_AT = 2000
 
 
 @dataclass(frozen=True)
@@ -77,67 +69,3 @@ def _compared(before: Manifest, after: Manifest) -> Iterator[tuple[str, dict[str
 
 def _known(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name != OTHERS}
-
-
-@dataclass(frozen=True)
-class SpotCheck:
-    """A record to read: does the reference say what the contexts say?
-
-    `support` is the share of the reference's words that are in its contexts; None where words do
-    not show it, as for yes or no. `suspicious` are those with the least of it; the others come by chance.
-    """
-
-    task_id: str
-    question: str
-    reference: str
-    contexts: tuple[str, ...]
-    sources: tuple[str, ...]
-    support: float | None
-    missing: tuple[str, ...]
-    suspicious: bool = False
-
-
-def spot_checks(split: Path, count: int = 5, *, seed: int = 0, among: int = LOOKED_AT) -> list[SpotCheck]:
-    """The records with the least support, then as many chosen by chance; each once.
-
-    Beyond `among` records a seeded choice of that many is looked at. Variants whose contexts were changed, or
-    lack the answer, are unsupported by intent: they come by chance alone.
-    """
-    chance = random.Random(seed)  # noqa: S311 - a spot check
-    # Reservoir sampling: every record has the same chance, and only these are in memory.
-    looked_at: list[SplitRecord] = []
-    for place, (_, record) in enumerate(read_split(split)):
-        if len(looked_at) < among:
-            looked_at.append(record)
-        elif (slot := chance.randrange(place + 1)) < among:
-            looked_at[slot] = record
-    chance.shuffle(looked_at)
-    checks = [_spot_check(record) for record in looked_at]
-    by_chance = checks[:count]
-    judged = []
-    for place, (check, record) in enumerate(zip(checks, looked_at, strict=True)):
-        labels = record.metadata.get("labels")
-        labels = labels if isinstance(labels, dict) else {}
-        by_intent = labels.get("scenario") == "counterfactual" or labels.get("answerable") is False
-        if check.support is not None and not by_intent:
-            judged.append((check.support, check.task_id, place))
-    worst = [replace(checks[place], suspicious=True) for _, _, place in sorted(judged)[:count]]
-    chosen = {check.task_id for check in worst}
-    return [*worst, *(check for check in by_chance if check.task_id not in chosen)]
-
-
-def _spot_check(record: SplitRecord) -> SpotCheck:
-    question, reference = (getattr(record, name) for name in question_and_reference(type(record)))
-    contexts = [Document(source, text) for source, text in zip(record.sources, record.contexts, strict=True)]
-    answer = Response(reference)
-    sample = EvaluationSample(record.task_id, question, contexts or None, reference_answer=answer)
-    support = reference_support(sample, 1)
-    return SpotCheck(
-        record.task_id,
-        question,
-        reference,
-        tuple(record.contexts),
-        tuple(record.sources),
-        None if support is None else support.share,
-        () if support is None else tuple(support.missing),
-    )

@@ -1,4 +1,4 @@
-"""What changed between two datasets: samples by id, their fields, the description and the corpus."""
+"""What changed between two datasets: samples by id, their fields, and the corpus."""
 
 from __future__ import annotations
 
@@ -48,28 +48,21 @@ class DatasetDifference:
 
     samples: Group
     documents: Group
-    description: tuple[FieldChange, ...]
     not_compared: list[str]
-    reordered: bool
 
     @property
     def same(self) -> bool:
         """Whether nothing differs; the order of the samples does not count."""
-        return not (self.samples or self.documents or self.description)
+        return not (self.samples or self.documents)
 
 
 def dataset_difference(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDifference:
     """Return what changed between two datasets, whatever the formats of their files.
 
-    Not every format holds a description or a corpus: what one side has none of at all is not compared.
+    Not every format holds a corpus: it is not compared if one side has none at all.
     """
     before, after = _records(old), _records(new)
     not_compared = []
-    description: tuple[FieldChange, ...] = ()
-    if bool(old.info) == bool(new.info):
-        description = tuple(_changes("", old.info, new.info))
-    else:
-        not_compared.append(f"the description: {_other_side(old.info)} has none")
     lack_texts = [_ignore_missing_texts(before[name], after[name]) for name in before if name in after]
     documents = Group()
     if bool(old.documents) == bool(new.documents):
@@ -78,20 +71,9 @@ def dataset_difference(old: EvaluationDataset, new: EvaluationDataset) -> Datase
         if any(lack_texts):
             not_compared.append("the texts of documents that one dataset has only the ids of")
     else:
-        not_compared.append(f"the corpus: {_other_side(old.documents)} has none")
-    # Only samples of both datasets: an added one does not reorder the others.
-    shared = [sample_id for sample_id in after if sample_id in before]
-    return DatasetDifference(
-        samples=_compared(before, after),
-        documents=documents,
-        description=description,
-        not_compared=not_compared,
-        reordered=shared != [sample_id for sample_id in before if sample_id in after],
-    )
-
-
-def _other_side(old: object) -> str:
-    return "the second dataset" if old else "the first dataset"
+        side = "second" if old.documents else "first"
+        not_compared.append(f"the corpus: the {side} dataset has none")
+    return DatasetDifference(_compared(before, after), documents, not_compared)
 
 
 def _compared(before: Mapping[str, Record], after: Mapping[str, Record]) -> Group:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ..core.types import EvaluationSample
 from .view import DatasetView, QualityIssue
@@ -12,9 +12,6 @@ from .view import DatasetView, QualityIssue
 _EMPTY_WORDS = frozenset(
     "a an the is are was were be been being do does did of please can could would you tell me us".split()
 )
-SIMILAR_QUESTION = 85.0  # rapidfuzz's ratio of two questions that differ in one word
-# Of the words sorted by spelling: a misspelling is seldom further away.
-_NEIGHBOURS = 3
 _AS_DECLARED = "Correct it, or look for what is missing."
 
 
@@ -42,27 +39,18 @@ def check_empty_queries(view: DatasetView) -> Iterator[QualityIssue]:
 
 
 def check_near_duplicates(view: DatasetView) -> Iterator[QualityIssue]:
-    """Questions that are asked twice: in the same words, or with one word spelt differently.
+    """Questions that are asked twice: in the same content words, whatever their order and endings.
 
-    Variants of one question (`labels.variant_of`, `metadata.cluster`) are meant to be alike. Questions that
-    differ in one word count only where they share their reference or a gold document, or have neither:
-    Johnson and Johnston are two people.
+    Variants of one question (`labels.variant_of`, `metadata.cluster`) are meant to be alike.
     """
-    keys = [_key_words(sample.query) for sample in view.samples]
     same: dict[tuple[str, ...], list[int]] = {}
-    for place, key in enumerate(keys):
+    for place, sample in enumerate(view.samples):
+        key = _key_words(sample.query)
         if key:
             same.setdefault(tuple(sorted(key)), []).append(place)
-    firsts = []
     for places in same.values():
-        firsts.append(places[0])
         for place in _without_variants(view, places)[1:]:
             yield _repeated(view, places[0], place)
-    for first, second in _pairs_with_one_word_respelt(keys, firsts, view.samples):
-        a, b = view.samples[first], view.samples[second]
-        if _family(a).isdisjoint(_family(b)) and _may_be_the_same(a, b):
-            is_sure = bool(_answers(a) & _answers(b) or _gold(a) & _gold(b))
-            yield _repeated(view, first, second, is_sure=is_sure)
 
 
 def check_declared(view: DatasetView) -> Iterator[QualityIssue]:
@@ -123,54 +111,7 @@ def _family(sample: EvaluationSample) -> set[tuple[str, str]]:
     return family if cluster is None else family | {("cluster", str(cluster))}
 
 
-def _pairs_with_one_word_respelt(
-    keys: Sequence[tuple[str, ...]], places: Iterable[int], samples: Sequence[EvaluationSample]
-) -> Iterator[tuple[int, int]]:
-    """Yield pairs of questions that differ in the spelling of one word.
-
-    Questions that are equal but for one word meet in the block of the remaining words.
-    """
-    from rapidfuzz import fuzz
-
-    blocks: dict[int, list[tuple[str, int]]] = {}
-    for place in places:
-        key = sorted(keys[place])
-        for number, word in enumerate(key if len(key) > 2 else ()):
-            rest = hash((*key[:number], *key[number + 1 :]))
-            blocks.setdefault(rest, []).append((word, place))
-    compared: set[tuple[int, int]] = set()
-    for block in blocks.values():
-        for (word, first), (other, second) in _neighbours(block):
-            pair = (min(first, second), max(first, second))
-            if pair in compared or not spelt_alike(word, other):
-                continue
-            compared.add(pair)
-            queries = [samples[place].query.lower() for place in pair]
-            if fuzz.ratio(*queries) >= SIMILAR_QUESTION:
-                yield pair
-
-
-def _neighbours(block: list[tuple[str, int]]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Yield pairs of a block that are near each other in spelling, from the front or from the back.
-
-    A block may hold thousands ("Who is the mayor of ...?"): the work grows with the number of questions,
-    not with its square.
-    """
-    for order in (sorted(block), sorted(block, key=lambda each: each[0][::-1])):
-        for step in range(1, _NEIGHBOURS + 1):
-            yield from zip(order, order[step:], strict=False)
-
-
-def _may_be_the_same(a: EvaluationSample, b: EvaluationSample) -> bool:
-    references, gold = [_answers(a), _answers(b)], [_gold(a), _gold(b)]
-    if all(references) and not references[0].isdisjoint(references[1]):
-        return True
-    if all(gold):
-        return not gold[0].isdisjoint(gold[1]) and not all(references)
-    return not all(references)
-
-
-def _repeated(view: DatasetView, first: int, second: int, *, is_sure: bool = True) -> QualityIssue:
+def _repeated(view: DatasetView, first: int, second: int) -> QualityIssue:
     from ..text.tokens import words
 
     a, b = view.samples[first], view.samples[second]
@@ -178,7 +119,7 @@ def _repeated(view: DatasetView, first: int, second: int, *, is_sure: bool = Tru
     how = "asks the same as" if is_verbatim else "asks nearly the same as"
     answers = _answers(a), _answers(b)
     message = f"{how} {a.sample_id!r:.80}: {a.query!r:.90}"
-    severity = "warning" if is_sure else "note"
+    severity = "warning"
     fix = "Keep one of them, or mark the other by labels.variant_of."
     if all(answers) and answers[0].isdisjoint(answers[1]):
         message += ", but has another reference"
@@ -197,29 +138,21 @@ def _answers(sample: EvaluationSample) -> set[str]:
     return {flat for text in texts if isinstance(text, str) and (flat := squad_normalised(text))}
 
 
-def _gold(sample: EvaluationSample) -> set[str]:
-    return {doc.doc_id for doc in sample.relevant_docs or ()}
-
-
-_SIMILAR_WORD = 80.0  # rapidfuzz's ratio: "watter" and "water" have 91, "increase" and "decrease" 75
 # Letters; "cat" and "car" are two words.
 _SHORTEST = 4
 
 
 def spelt_alike(word: str, other: str) -> bool:
     """Return whether one word may be a misspelling of the other: boat and baot, not 2018 and 2019."""
-    from rapidfuzz import fuzz
     from rapidfuzz.distance import OSA
 
     if min(len(word), len(other)) < _SHORTEST or any(c.isdigit() for c in word + other):
         return False
-    return fuzz.ratio(word, other) >= _SIMILAR_WORD or OSA.distance(word, other, score_cutoff=1) <= 1
+    return OSA.distance(word, other, score_cutoff=1) <= 1
 
 
-# Labels that distinguish nothing, and values that no metric reads.
+# Misspelt labels, and values that no metric reads.
 
-ENOUGH = 10  # samples from which on a label with one value is worth a note
-FEW = 0.02  # share of the samples below which a label is worth a note
 _MAX_VALUES = 50  # a label with more values is a text or an id, not a category
 # The values of labels.scenario that metrics ask for by name; any other is a kind of noise, which needs a base
 # question (labels.variant_of) or a level (labels.noise_ratio) to be contrasted with.
@@ -227,28 +160,17 @@ SCENARIOS = ("base", "closed_book", "counterfactual", "unanswerable")
 
 
 def check_labels(view: DatasetView) -> Iterator[QualityIssue]:
-    """Labels with one value everywhere, labels on a few samples only, misspelt names and values."""
-    total = len(view.samples)
+    """Misspelt names and values of labels."""
     values: dict[str, Counter[str]] = {}
     for sample in view.samples:
         for name, value in sample.labels.items():
             values.setdefault(name, Counter())[_value_text(value)] += 1
     carriers = Counter({name: counter.total() for name, counter in values.items()})
     for name, counter in values.items():
-        severity, message, fix = "note", "", ""
         meant = _misspelt(name, carriers)
         if meant:
-            severity, fix = "warning", "Rename it."
-            message = f"looks like a misspelt {meant!r:.60}."
-        elif len(counter) == 1 and carriers[name] == total >= ENOUGH:
-            message = f"is {next(iter(counter)):.60} for all {total} samples."
-            fix = "It does not distinguish samples: drop it, or fill it in."
-        elif carriers[name] < FEW * total:
-            message = f"is on {carriers[name]} of {total} samples only."
-            fix = "Results split by it say little: fill it in, or drop it."
-        if message:
-            text = f"the label {name!r:.60} {message}"
-            yield QualityIssue(severity, "labels", text, where=f"labels.{name}", fix=fix)
+            message = f"the label {name!r:.60} looks like a misspelt {meant!r:.60}."
+            yield QualityIssue("warning", "labels", message, where=f"labels.{name}", fix="Rename it.")
         yield from _misspelt_values(view, name, counter)
 
 

@@ -98,18 +98,18 @@ class DatasetView:
     @cached_property
     def places_of_ids(self) -> dict[str, list[int]]:
         """Where each sample id occurs."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, sample in enumerate(self.samples):
-            found.setdefault(sample.sample_id, []).append(place)
-        return found
+            places.setdefault(sample.sample_id, []).append(place)
+        return places
 
     def documents(self) -> Iterator[Document]:
         """Yield each document once: the corpus, then the documents that only samples have."""
-        known = {id(doc) for doc in self.corpus}  # by identity: a copy may have another text
+        in_corpus = {id(doc) for doc in self.corpus}  # by identity: a copy may have another text
         yield from self.corpus
         for sample in self.samples:
             docs = (*(sample.relevant_docs or ()), *(sample.candidate_docs or ()))
-            yield from (doc for doc in docs if id(doc) not in known)
+            yield from (doc for doc in docs if id(doc) not in in_corpus)
 
 
 def view_of(dataset: Mapping[str, Any] | EvaluationDataset) -> DatasetView:
@@ -142,10 +142,10 @@ def _view_of_document(document: Mapping[str, Any]) -> DatasetView:
         )
         if not isinstance(record.get("document_id"), str):
             left_out.append((f"{where}.document_id", "there is no id here."))
-    known = {doc.doc_id: doc for doc in reversed(corpus)}
+    by_id = {doc.doc_id: doc for doc in reversed(corpus)}
     samples, places = [], []
     for where, record in _objects(document, "queries", left_out):
-        samples.append(_sample(record, where, known, left_out))
+        samples.append(_sample(record, where, by_id, left_out))
         places.append(where)
     return DatasetView(
         samples=samples,
@@ -158,7 +158,7 @@ def _view_of_document(document: Mapping[str, Any]) -> DatasetView:
 
 
 def _sample(
-    record: Mapping[str, Any], where: str, known: Mapping[str, Document], left_out: list[tuple[str, str]]
+    record: Mapping[str, Any], where: str, by_id: Mapping[str, Document], left_out: list[tuple[str, str]]
 ) -> EvaluationSample:
     from ..io.datasets.eval_json import OF_THE_SAMPLE
 
@@ -168,7 +168,7 @@ def _sample(
     listed = record.get("relevant_documents")
     for number, doc_id in enumerate(listed if isinstance(listed, list) else ()):
         if isinstance(doc_id, str):
-            gold.append(known.get(doc_id) or Document(doc_id, "", {"text_missing": True}))
+            gold.append(by_id.get(doc_id) or Document(doc_id, "", {"text_missing": True}))
         else:
             left_out.append((f"{where}.relevant_documents[{number}]", "this is not the id of a document."))
     metadata = dict(_mapping(record.get("metadata")))

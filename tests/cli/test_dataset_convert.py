@@ -13,12 +13,10 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.demo.world import demo_dataset
-from auepora_eval.errors import DataError
 from auepora_eval.io.json.documents import read_document, write_document
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.results.tables import load_results_csv
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.quality.conversion import convert
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 from tests.io.test_benchmark_json import BASELINES, RECORD, SUITE
@@ -70,14 +68,6 @@ def test_benchmarks_round_trip(work: Path, document: Any) -> None:
     for before, after in pairwise(steps):
         converted(before, after)
     assert read_document(work / "e.benchmark.json") == document
-
-
-def test_configuration_round_trip(work: Path) -> None:
-    plan = {"dataset": "d.jsonl", "metrics": ["mrr"], "evaluation": {"alpha": 0.05}}
-    write_document(plan, work / "a.config.yaml")
-    converted("a.config.yaml", "b.config.json")
-    converted("b.config.json", "c.config.yml")
-    assert read_document(work / "b.config.json") == read_document(work / "c.config.yml") == plan
 
 
 def test_the_bundled_data(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,8 +141,6 @@ def test_rows_of_a_large_run_are_copied(work: Path) -> None:
     converted("big.results.json", "whole.results.yaml")
     whole = read_document(work / "whole.results.yaml")
     assert (len(rows), whole["query_results"], "queries_file" in whole) == (5, rows, False)
-    with pytest.raises(DataError, match="its rows are in another file"):
-        convert(work / "big.results.json", work / "not.results.csv")
 
 
 @pytest.mark.parametrize(

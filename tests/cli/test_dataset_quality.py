@@ -173,7 +173,7 @@ def test_a_sample_is_seeded(capsys: pytest.CaptureFixture[str]) -> None:
         (["diff", "demo", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
         (["sample", "demo", "--id", "q999"], "demo: there is no sample 'q999'."),
         (["sample", "empty.jsonl"], "empty.jsonl: there are no samples in it."),
-        (["sample", "bare.jsonl", "--suspicious"], "no sample has a reference and gold documents"),
+        (["sample", "bare.jsonl", "--suspicious"], "no sample has a reference and documents"),
         (["check", "list.json"], "list.json"),
     ],
 )

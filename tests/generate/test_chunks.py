@@ -33,9 +33,9 @@ def sentences_of(text: str) -> list[str]:
 
 
 def test_sentences_have_their_headings() -> None:
-    found = outline(TEXT)
-    assert [(each.title, each.level) for each in found.headings] == [("The pier", 1), ("Size", 2)]
-    assert [(TEXT[each.start : each.end], each.section, each.is_item) for each in found.sentences] == [
+    document = outline(TEXT)
+    assert [(each.title, each.level) for each in document.headings] == [("The pier", 1), ("Size", 2)]
+    assert [(TEXT[each.start : each.end], each.section, each.is_item) for each in document.sentences] == [
         ("The pier is long.", "The pier", False),
         ("It was built by Dr. J. Brae in 1911.", "The pier", False),
         ("Nobody knows why.", "The pier", False),
@@ -43,7 +43,7 @@ def test_sentences_have_their_headings() -> None:
         ("3 metres wide", "Size", True),
         ("It has a lamp.", "Size", False),
     ]
-    assert {each.topic for each in found.sentences} == {"The pier"}
+    assert {each.topic for each in document.sentences} == {"The pier"}
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_tidy_restores_a_tokenised_text() -> None:
 
 
 def test_chunk_has_its_source() -> None:
-    found = cut(source(TEXT, title="Piers", page_starts=(0, TEXT.index("## Size"))), tokens=30, overlap=0)
-    first, second = found.chunks
+    document = cut(source(TEXT, title="Piers", page_starts=(0, TEXT.index("## Size"))), tokens=30, overlap=0)
+    first, second = document.chunks
     assert (first.id, first.section, first.page, first.token_start) == ("pier.md#0", "The pier", 1, 0)
     assert (second.id, second.section, second.page, second.title) == ("pier.md#1", "Size", 2, "Piers")
     assert second.text.startswith("## Size")
@@ -110,10 +110,10 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=30).map("".join), st.integers(1, 40), st.integers(0, 39))
 def test_chunks_are_exact_and_cover_the_text(text: str, tokens: int, overlap: int) -> None:
     overlap = min(overlap, tokens - 1)
-    found = cut(source(text), tokens=tokens, overlap=overlap)
+    document = cut(source(text), tokens=tokens, overlap=overlap)
     places = [match.span() for match in TOKEN.finditer(text)]
-    assert covered(found) == set(range(len(places)))
-    for before, chunk in zip([None, *found.chunks], found.chunks, strict=False):
+    assert covered(document) == set(range(len(places)))
+    for before, chunk in zip([None, *document.chunks], document.chunks, strict=False):
         assert chunk.text == text[chunk.start : chunk.end]
         assert (chunk.start, chunk.end) == (places[chunk.token_start][0], places[chunk.token_end - 1][1])
         assert 0 < chunk.token_end - chunk.token_start <= tokens
@@ -121,15 +121,15 @@ def test_chunks_are_exact_and_cover_the_text(text: str, tokens: int, overlap: in
             assert before.token_start < chunk.token_start  # each brings something new
             assert before.token_end - chunk.token_start <= overlap
             assert before.token_end < chunk.token_end
-    assert len({chunk.id for chunk in found.chunks}) == len(found.chunks)
+    assert len({chunk.id for chunk in document.chunks}) == len(document.chunks)
 
 
-def covered(found: CutDocument) -> set[int]:
-    return {place for chunk in found.chunks for place in range(chunk.token_start, chunk.token_end)}
+def covered(document: CutDocument) -> set[int]:
+    return {place for chunk in document.chunks for place in range(chunk.token_start, chunk.token_end)}
 
 
 def test_chunks_with_a_span() -> None:
-    found = cut(source(" ".join(f"Sentence {n} is here." for n in range(20))), tokens=20, overlap=5)
-    shared = found.chunks[0].text.index("Sentence 3")
-    assert [chunk.id for chunk in found.chunks_with(shared, shared + 19)] == ["pier.md#0", "pier.md#1"]
-    assert found.chunks_with(0, 10_000) == []
+    document = cut(source(" ".join(f"Sentence {n} is here." for n in range(20))), tokens=20, overlap=5)
+    shared = document.chunks[0].text.index("Sentence 3")
+    assert [chunk.id for chunk in document.chunks_with(shared, shared + 19)] == ["pier.md#0", "pier.md#1"]
+    assert document.chunks_with(0, 10_000) == []

@@ -25,7 +25,6 @@ from auepora_eval.generate.corpus import SourceDocument
 from auepora_eval.generate.llm.asking import (
     Answer,
     CitationTask,
-    Prices,
     QaTask,
     Quote,
     RejectedError,
@@ -76,9 +75,9 @@ def documents(count: int = 3) -> list[CutDocument]:
 def passages(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the passages of a request, read as a model would: between the fences."""
     text = body["messages"][1]["content"]
-    found = re.search(r"(=== [0-9a-f]{32} ===)\n(.*)\n\1\n", text, re.DOTALL)
-    assert found, text
-    shown: list[dict[str, Any]] = json.loads(found[2])
+    match = re.search(r"(=== [0-9a-f]{32} ===)\n(.*)\n\1\n", text, re.DOTALL)
+    assert match, text
+    shown: list[dict[str, Any]] = json.loads(match[2])
     return shown
 
 
@@ -154,28 +153,33 @@ def test_evidence_with_other_white_space_has_exact_offsets() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        pytest.param({"question": "Tell me of the north pier."}, "no question mark", id="no question"),
         pytest.param(
-            {"question": "When does the text say it was built?"}, "speaks of the text", id="the text"
+            {"question": "Tell me of the north pier."}, "does not end with a question mark", id="no question"
         ),
-        pytest.param({"question": "?" * 7000}, "question length", id="too long"),
-        pytest.param({"question": "Was the\x1b[2J north pier built?"}, "unprintable", id="terminal escapes"),
-        pytest.param({"answer": ""}, "answer length", id="no answer"),
-        pytest.param({"answer": "Yes"}, "answer not checkable", id="yes or no"),
-        pytest.param({"answer": "the north pier"}, "answer in question", id="answer in the question"),
-        pytest.param({"answer": "in 1912"}, "number not in source", id="another number"),
-        pytest.param({"answer": "by the Trinity brothers"}, "not supported", id="from elsewhere"),
-        pytest.param({"evidence": "The north pier was built in 1911."}, "evidence not found", id="shortened"),
-        pytest.param({"evidence": "the north pier was built in 1911"}, "evidence not found", id="other case"),
-        pytest.param({"evidence": ""}, "evidence not found", id="no evidence"),
-        pytest.param({"evidence": "in 1911"}, "evidence too short", id="a scrap"),
-        pytest.param({"question": "Who won the cup?"}, "question off topic", id="off topic"),
+        pytest.param(
+            {"question": "When does the text say it was built?"}, "speaks of the passage", id="the text"
+        ),
+        pytest.param({"question": "?" * 7000}, "too short or too long: the question", id="too long"),
+        pytest.param(
+            {"question": "Was the\x1b[2J north pier built?"}, "control characters", id="terminal escapes"
+        ),
+        pytest.param({"answer": ""}, "too short or too long: the answer", id="no answer"),
+        pytest.param({"answer": "Yes"}, "could be looked up", id="yes or no"),
+        pytest.param({"answer": "the north pier"}, "already says the answer", id="answer in the question"),
+        pytest.param({"answer": "in 1912"}, "a number that its source lacks", id="another number"),
+        pytest.param(
+            {"answer": "by the Trinity brothers"}, "words that its source does not", id="from elsewhere"
+        ),
+        pytest.param({"evidence": "The north pier was built in 1911."}, "letter by letter", id="shortened"),
+        pytest.param({"evidence": "the north pier was built in 1911"}, "letter by letter", id="other case"),
+        pytest.param({"evidence": ""}, "letter by letter", id="no evidence is quoted"),
+        pytest.param({"evidence": "in 1911"}, "shorter than four words", id="a scrap"),
+        pytest.param({"question": "Who won the cup?"}, "no word of the question", id="off topic"),
     ],
 )
 def test_bad_questions_are_rejected(fields: dict[str, str], reason: str) -> None:
-    with pytest.raises(RejectedError) as raised:
+    with pytest.raises(RejectedError, match=reason):
         checked_qa(a_question(**fields), chunks())
-    assert raised.value.reason == reason
 
 
 @pytest.mark.parametrize(
@@ -184,16 +188,18 @@ def test_bad_questions_are_rejected(fields: dict[str, str], reason: str) -> None
         pytest.param("The pier was built in 1911 [1].", [1], None, id="good"),
         pytest.param("The pier was built in 1911. [1]", [1], None, id="mark after the stop"),
         pytest.param("Built in 1911 [1]. Ansel Brae keeps the lamp [2].", [1, 2], None, id="two"),
-        pytest.param("The pier was built in 1911.", [1], "uncited sentence", id="no mark"),
+        pytest.param("The pier was built in 1911.", [1], "a sentence cites nothing", id="no mark"),
         pytest.param(
-            "Built in 1911 [1]. Ansel Brae keeps the lamp.", [1], "uncited sentence", id="one without"
+            "Built in 1911 [1]. Ansel Brae keeps the lamp.", [1], "a sentence cites nothing", id="one without"
         ),
-        pytest.param("The pier was built in 1911 [7].", [1], "mark out of range", id="no such passage"),
-        pytest.param("The pier was built in 1911 [0].", [1], "mark out of range", id="passage 0"),
-        pytest.param("Ansel Brae keeps the lamp [2].", [1], "mark without quote", id="not quoted"),
-        pytest.param("The pier was built in 1911 [2].", [2], "number not in source", id="wrong passage"),
-        pytest.param("The pier was built in 1911 [1, 2].", [1, 2], "mark form", id="two in one"),
-        pytest.param("The pier was built in 1911 [1].", [], "no evidence", id="nothing quoted"),
+        pytest.param("The pier was built in 1911 [7].", [1], "does not exist", id="no such passage"),
+        pytest.param("The pier was built in 1911 [0].", [1], "does not exist", id="passage 0"),
+        pytest.param("Ansel Brae keeps the lamp [2].", [1], "not quoted in evidence", id="not quoted"),
+        pytest.param(
+            "The pier was built in 1911 [2].", [2], "a number that its source lacks", id="wrong passage"
+        ),
+        pytest.param("The pier was built in 1911 [1, 2].", [1, 2], "written one by one", id="two in one"),
+        pytest.param("The pier was built in 1911 [1].", [], "no evidence is quoted", id="nothing quoted"),
     ],
 )
 def test_citations(answer: str, quotes: list[int], reason: str | None) -> None:
@@ -203,21 +209,23 @@ def test_citations(answer: str, quotes: list[int], reason: str | None) -> None:
     if reason is None:
         assert checked_citations(task, chunks()).response.endswith(f"[{quotes[-1]}].")
         return
-    with pytest.raises(RejectedError) as raised:
+    with pytest.raises(RejectedError, match=reason):
         checked_citations(task, chunks())
-    assert raised.value.reason == reason
 
 
 @pytest.mark.parametrize(
     ("summary", "reason"),
     [
         ("The Annet company built the north pier in 1911; three boats moor there in winter.", None),
-        ("The north pier.", "summary length"),
+        ("The north pier.", "too short or too long"),
         (
             "The Trinity brothers raised a lighthouse upon distant rocks against furious storms.",
-            "not supported",
+            "words that its source does not",
         ),
-        ("The Annet company built the north pier in 1944; three boats moor there.", "number not in source"),
+        (
+            "The Annet company built the north pier in 1944; three boats moor there.",
+            "a number that its source lacks",
+        ),
     ],
 )
 def test_summaries(summary: str, reason: str | None) -> None:
@@ -225,9 +233,8 @@ def test_summaries(summary: str, reason: str | None) -> None:
     if reason is None:
         assert checked_summary(task, chunks()).support >= 0.7
         return
-    with pytest.raises(RejectedError) as raised:
+    with pytest.raises(RejectedError, match=reason):
         checked_summary(task, chunks())
-    assert raised.value.reason == reason
 
 
 @given(st.text(" ab.\n(", max_size=30), st.integers(0, 30), st.integers(0, 30))
@@ -258,7 +265,7 @@ def test_calls_are_spread_over_cut_document() -> None:
 
 def test_every_task_type_is_generated_and_journaled(tmp_path: Path) -> None:
     with chat_server(says=good_model) as server:
-        made = generated(server, tmp_path / "tasks.jsonl", wanted=ONE_EACH, prices=Prices(1.0, 10.0))
+        made = generated(server, tmp_path / "tasks.jsonl", wanted=ONE_EACH)
     assert Counter(call.task_type for call, _, _ in made.accepted()) == {
         "qa": 3,
         "summaries": 3,
@@ -266,7 +273,6 @@ def test_every_task_type_is_generated_and_journaled(tmp_path: Path) -> None:
     }
     assert made.rejected == {}
     assert made.tokens == {"prompt": 99, "completion": 45}
-    assert made.cost == pytest.approx((99 * 1.0 + 45 * 10.0) / 1000)
     kept = lines(tmp_path / "tasks.jsonl")
     assert len(kept) == 9
     seed_fields = "document model prompt response parsed run_id selected_chunks status error attempts"
@@ -280,11 +286,6 @@ def test_every_task_type_is_generated_and_journaled(tmp_path: Path) -> None:
     assert text[span.start : span.end].startswith("The quay number 0 was opened")
 
 
-def test_cost_is_none_without_prices(tmp_path: Path) -> None:
-    with chat_server(says=good_model) as server:
-        assert generated(server, tmp_path / "tasks.jsonl").cost is None
-
-
 def test_bad_reply_is_explained_and_asked_again(tmp_path: Path) -> None:
     def stubborn(body: dict[str, Any]) -> Any:
         tries = len(body["messages"]) // 2
@@ -295,7 +296,8 @@ def test_bad_reply_is_explained_and_asked_again(tmp_path: Path) -> None:
 
     with chat_server(says=stubborn) as server:
         made = generated(server, tmp_path / "tasks.jsonl", 1)
-    assert made.rejected == {"not the form asked for": 1, "evidence not found": 1}
+    not_found = "the evidence is not in the passages letter by letter"
+    assert made.rejected == {"not the form asked for": 1, not_found: 1}
     assert len(list(made.accepted())) == 1
     kept = lines(tmp_path / "tasks.jsonl")[0]
     assert (kept["status"], kept["calls"], kept["attempts"]) == ("success", 3, 3)
@@ -307,9 +309,9 @@ def test_bad_reply_is_explained_and_asked_again(tmp_path: Path) -> None:
 def test_rejected_calls_are_skipped_on_resume(tmp_path: Path) -> None:
     with chat_server(says=lambda body: {"tasks": []}) as server:
         first = generated(server, tmp_path / "tasks.jsonl", 2)
-        asked = len(server.requests)
+        first_requests = len(server.requests)
         again = generated(server, tmp_path / "tasks.jsonl", 2, resume=True)
-        assert len(server.requests) == asked == 2 * 3
+        assert len(server.requests) == first_requests == 2 * 3
     assert list(first.accepted()) == list(again.accepted()) == []
     assert {line["status"] for line in lines(tmp_path / "tasks.jsonl")} == {"skipped"}
 
@@ -523,24 +525,24 @@ def test_interrupt_keeps_calls_in_progress(tmp_path: Path) -> None:
 
 def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
     with chat_server(says=good_model) as server:
-        made = generated(server, tmp_path / "tasks.jsonl", wanted=ONE_EACH, prices=Prices(1.0, 10.0))
+        made = generated(server, tmp_path / "tasks.jsonl", wanted=ONE_EACH)
     records = ModelRecords(made, documents())
-    found = list(records)
-    assert found == list(records)
+    listed = list(records)
+    assert listed == list(records)
     assert records.report()["tasks"] == {"qa": 3, "summaries": 3, "citations": 3}
-    assert len({record["task_id"] for record in found}) == 9
-    for record in found:
+    assert len({record["task_id"] for record in listed}) == 9
+    for record in listed:
         assert list(record) == "task_id task_type instruction expected_response rag metadata".split()
         rag, about = record["rag"], record["metadata"]
         assert list(rag) == "prompt contexts sources scores citations retrieved".split()
         assert len(rag["contexts"]) == len(rag["sources"]) == len(rag["citations"]) == len(rag["retrieved"])
         assert all(text.startswith(f"[{number}] ") for number, text in enumerate(rag["contexts"], start=1))
-        assert (about["generator_model"], about["generator_metadata"]["cost"]) == ("fake-1", 0.061)
+        assert (about["generator_model"], about["generator_metadata"]["calls"]) == ("fake-1", 1)
         assert set(about["selected_chunk_ids"]) <= {hit["id"] for hit in rag["retrieved"]}
         text = documents()[about["document_index"]].source.text
         span = about["evidence_spans"][0]
         assert text[span["start"] : span["end"]].startswith("The quay number")
-    assert found[0]["metadata"]["answer_span"]["start"] == 0
+    assert listed[0]["metadata"]["answer_span"]["start"] == 0
 
 
 def test_duplicate_question_is_left_out(tmp_path: Path) -> None:
@@ -557,7 +559,7 @@ def test_huge_reply_does_not_fill_the_journal(tmp_path: Path) -> None:
     task = {"question": "q" * 3000, "answer": "\x00" * 300, "passage": 10**9, "evidence": "[1]. " * 500}
     with chat_server(says=lambda body: {"tasks": [task] * 400}) as server:
         made = generated(server, tmp_path / "tasks.jsonl", 1)
-    assert made.rejected == {"unprintable": 21 * 3}
+    assert made.rejected == {"control characters": 21 * 3}
     assert (tmp_path / "tasks.jsonl").stat().st_size < 1_000_000
     assert len(json.dumps(server.requests[-1])) < 100_000
 

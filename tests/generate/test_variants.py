@@ -47,12 +47,12 @@ def records() -> list[dict[str, Any]]:
 
 
 def of_scenario(records: list[dict[str, Any]], scenario: str) -> list[dict[str, Any]]:
-    found = [each for each in records if each["metadata"]["labels"]["scenario"] == scenario]
-    assert found, f"no {scenario}"
-    return found
+    chosen = [each for each in records if each["metadata"]["labels"]["scenario"] == scenario]
+    assert chosen, f"no {scenario}"
+    return chosen
 
 
-def shown(record: dict[str, Any]) -> list[str]:
+def texts_of(record: dict[str, Any]) -> list[str]:
     return [each["text"] for each in record["rag"]["retrieved"]]
 
 
@@ -105,7 +105,7 @@ def test_unanswerable_questions_have_no_answer(records: list[dict[str, Any]]) ->
         if labels["unanswerable"] == "fact_removed":
             assert record["instruction"] == base["instruction"]
             assert record["metadata"]["closed_context"] is True
-            assert not holds_answer("\n".join(shown(record)), spellings(base["expected_response"]))
+            assert not holds_answer("\n".join(texts_of(record)), spellings(base["expected_response"]))
         else:
             assert record["instruction"] != base["instruction"]
             assert "closed_context" not in record["metadata"]
@@ -115,7 +115,7 @@ def test_unanswerable_questions_have_no_answer(records: list[dict[str, Any]]) ->
 def test_counterfactual_variant_shows_only_the_edited_fact(records: list[dict[str, Any]]) -> None:
     for record in of_scenario(records, "counterfactual"):
         labels = record["metadata"]["labels"]
-        everything = "\n".join(shown(record))
+        everything = "\n".join(texts_of(record))
         edited = [each for each in record["rag"]["retrieved"] if "~edited-" in each["id"]]
         assert len(edited) == 1
         assert edited[0]["counterfactual_of"] in record["metadata"]["selected_chunk_ids"]

@@ -1,17 +1,13 @@
-"""A new version against an earlier one, and records to read."""
+"""A new version against an earlier one."""
 
 from __future__ import annotations
 
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auepora_eval.builder.build import BuildPlan, build_dataset
 from auepora_eval.io.builds.manifest import Coverage, FileFacts, Manifest
-from auepora_eval.quality.coverage import drops, not_compared, spot_checks
-from tests.raw_tasks import a_flat_task, write_tasks
+from auepora_eval.quality.coverage import drops, not_compared
 
 
 def a_manifest(qa: int, **coverage: Any) -> Manifest:
@@ -76,52 +72,3 @@ def test_what_is_not_counted_is_no_loss(
 def test_the_share_can_be_set() -> None:
     assert drops(a_manifest(100), a_manifest(60), 0.5) == []
     assert len(drops(a_manifest(100), a_manifest(99), 0.001)) == 1
-
-
-@pytest.fixture
-def split(tmp_path: Path) -> Path:
-    """Of twenty records four are wrong, and two twins are unsupported by intent."""
-
-    def task(number: int, answer: str, **labels: Any) -> dict[str, Any]:
-        contexts = ["The harbour has three blue boats."]
-        return a_flat_task(
-            f"t{number:02}", answer=answer, contexts=contexts, sources=["a"], metadata={"labels": labels}
-        )
-
-    tasks = [
-        task(n, "Three blue boats lie in the harbour." if n % 5 else "Seven green submarines.")
-        for n in range(18)
-    ]
-    tasks += [
-        task(18, "Nine purple zeppelins.", scenario="counterfactual"),
-        task(19, "The documents do not say.", answerable=False),
-    ]
-    write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
-    build_dataset(BuildPlan.in_folder(tmp_path))
-    return tmp_path / "qa_pairs.jsonl"
-
-
-def test_the_least_supported_come_first_whatever_chance_says(split: Path) -> None:
-    for seed in range(5):
-        found = spot_checks(split, 4, seed=seed)
-        assert [check.task_id for check in found[:4]] == ["t00", "t05", "t10", "t15"]
-        assert [check.suspicious for check in found] == [True] * 4 + [False] * (len(found) - 4)
-        assert found[0].support == 0.0
-        assert found[0].missing
-    every = spot_checks(split, 20)
-    assert len(every) == len({check.task_id for check in every}) == 20
-    assert {check.task_id for check in every if not check.suspicious} >= {"t18", "t19"}
-    assert every[0].contexts == ("[1] The harbour has three blue boats.",)
-
-
-def test_chance_is_seeded_and_prefers_no_record(split: Path) -> None:
-    def looked_at(seed: int) -> list[str]:
-        return [check.task_id for check in spot_checks(split, 8, seed=seed, among=8)]
-
-    assert looked_at(1) == looked_at(1)
-    chosen = Counter(name for seed in range(200) for name in looked_at(seed))
-    assert chosen.total() == 200 * 8
-    # Eight of twenty, 200 times: 80 each, with a standard deviation of 7.
-    assert min(chosen.values()) > 55
-    assert max(chosen.values()) < 105
-    assert len(chosen) == 20

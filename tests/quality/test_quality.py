@@ -80,7 +80,7 @@ EXAMPLE: dict[str, Any] = {
 TEXT = "The Annet sails to Sallow every morning. The Dunlin is a workboat of Northmoss Station."
 
 
-def found(dataset: Any, check: str = "") -> list[QualityIssue]:
+def issues_of(dataset: Any, check: str = "") -> list[QualityIssue]:
     return [issue for issue in DataQualityChecker().issues(dataset) if check in issue.check]
 
 
@@ -102,7 +102,7 @@ def cited(start: Any = 4, end: Any = 9, file_name: Any = "boats.pdf", **fields: 
 
 
 def test_the_seed_s_sample_dataset_has_the_faults_that_it_has() -> None:
-    assert [(issue.severity, issue.check, issue.where) for issue in found(SAMPLE)] == [
+    assert [(issue.severity, issue.check, issue.where) for issue in issues_of(SAMPLE)] == [
         ("error", "citation_validity", "$.queries[0].citations[0]"),  # ml_guide.pdf is no document
         ("warning", "declared", "$.metadata.size"),  # 2, but there is one
         ("note", "ground_truth_consistency", "$.queries[0]"),  # doc_ml_intro is relevant, not cited
@@ -117,7 +117,7 @@ def test_the_seed_s_sample_dataset_has_the_faults_that_it_has() -> None:
 
 
 def test_the_seed_s_printed_example() -> None:
-    assert [(issue.severity, issue.check) for issue in found(EXAMPLE)] == [
+    assert [(issue.severity, issue.check) for issue in issues_of(EXAMPLE)] == [
         ("error", "document_references"),  # doc_002
         ("error", "citation_validity"),  # project_tool_guide.pdf
         ("warning", "declared"),  # size 500
@@ -157,11 +157,11 @@ def test_checks_of_one_s_own_and_their_bugs() -> None:
 
 
 def test_an_issue_is_its_text_and_its_parts() -> None:
-    issue = found(SAMPLE)[0]
+    issue = issues_of(SAMPLE)[0]
     assert issue.startswith("$.queries[0].citations[0] (sample_query_001): the file 'ml_guide.pdf' is none")
     assert set(issue.as_record()) == {"severity", "check", "sample_id", "where", "message", "fix"}
     assert at_least(issue, "warning")
-    assert not at_least(found(SAMPLE)[-1], "warning")
+    assert not at_least(issues_of(SAMPLE)[-1], "warning")
     assert SEVERITIES == ("error", "warning", "note")
 
 
@@ -184,7 +184,7 @@ def test_an_issue_is_its_text_and_its_parts() -> None:
     ],
 )
 def test_faults_of_citations(citation: dict[str, Any], said: str) -> None:
-    (text,) = found(a_document_dataset(citation), "citation_validity")
+    (text,) = issues_of(a_document_dataset(citation), "citation_validity")
     assert said in text
     assert text.sample_id == "q0"
 
@@ -205,32 +205,32 @@ def test_faults_of_citations(citation: dict[str, Any], said: str) -> None:
     ],
 )
 def test_citations_that_are_right(citation: dict[str, Any]) -> None:
-    assert found(a_document_dataset(citation), "citation") == []
-    assert found(a_document_dataset(citation, text=None), "citation_validity") == []
+    assert issues_of(a_document_dataset(citation), "citation") == []
+    assert issues_of(a_document_dataset(citation, text=None), "citation_validity") == []
 
 
 def test_consistency_is_told_both_ways() -> None:
     cites_other = {"relevant_documents": ["doc-2"], **cited(file_name="doc-1.pdf")}
-    issues = found(a_document_dataset(cites_other), "ground_truth_consistency")
+    issues = issues_of(a_document_dataset(cites_other), "ground_truth_consistency")
     assert [(issue.severity, issue.message) for issue in issues] == [
         ("warning", "document 'doc-1' is cited but not relevant."),
         ("note", "document 'doc-2' is relevant but not cited."),
     ]
     # Without a corpus the stem of a file name is taken for the id, which is a guess.
-    guessed = found(a_document_dataset(cites_other, text=None), "ground_truth_consistency")
+    guessed = issues_of(a_document_dataset(cites_other, text=None), "ground_truth_consistency")
     assert [issue.severity for issue in guessed] == ["note", "note"]
-    assert found(a_document_dataset({"relevant_documents": ["doc-1"]}), "consistency") == []
+    assert issues_of(a_document_dataset({"relevant_documents": ["doc-1"]}), "consistency") == []
 
 
 def test_references_to_documents() -> None:
     missing = a_document_dataset({"relevant_documents": ["doc-1", "doc-9"]})
-    assert [issue.message for issue in found(missing, "document_references")] == [
+    assert [issue.message for issue in issues_of(missing, "document_references")] == [
         "references missing document: 'doc-9' is not in the corpus."
     ]
-    assert found(a_document_dataset({"relevant_documents": ["doc-9"]}, text=None)) == []
+    assert issues_of(a_document_dataset({"relevant_documents": ["doc-9"]}, text=None)) == []
     sample = a_sample(relevant="ab")
     in_memory = InMemoryDataset("d", [sample], documents=[Document("a", "text of a")])
-    assert [issue.where for issue in found(in_memory, "document_references")] == ["sample 1"]
+    assert [issue.where for issue in issues_of(in_memory, "document_references")] == ["sample 1"]
 
 
 def test_documents() -> None:
@@ -240,7 +240,7 @@ def test_documents() -> None:
         Document("c", "other"),
         Document("d", " "),
     ]
-    issues = found(InMemoryDataset("d", [], documents=[*corpus, corpus[2]]))
+    issues = issues_of(InMemoryDataset("d", [], documents=[*corpus, corpus[2]]))
     assert [(issue.severity, issue.check) for issue in issues] == [
         ("error", "document_ids"),
         ("warning", "empty_documents"),
@@ -249,7 +249,7 @@ def test_documents() -> None:
     assert "'a', 'b' have the same text" in issues[2]
     sample = a_sample()
     sample.relevant_docs, sample.candidate_docs = [Document("a", "first")], [Document("a", "second")]
-    assert [issue.check for issue in found(a_dataset(sample))] == ["document_texts"]
+    assert [issue.check for issue in issues_of(a_dataset(sample))] == ["document_texts"]
 
 
 @pytest.mark.parametrize(
@@ -273,15 +273,15 @@ def test_documents() -> None:
 )
 def test_declared(declared: dict[str, Any], said: list[str]) -> None:
     document = a_document_dataset({}, {}, metadata=declared)
-    assert [issue.message for issue in found(document, "declared")] == said
+    assert [issue.message for issue in issues_of(document, "declared")] == said
     samples = [a_sample(f"{n}", f"question number {n}?") for n in range(2)]
     in_memory = InMemoryDataset("d", samples, info={"metadata": declared})
-    assert [issue.message for issue in found(in_memory, "declared")] == said
+    assert [issue.message for issue in issues_of(in_memory, "declared")] == said
 
 
 def test_what_the_format_keeps_for_us_is_read() -> None:
     own = {"metadata": {"auepora": {"labels": {"variant_of": "nobody"}}}}
-    assert [issue.check for issue in found(a_document_dataset(own))] == ["label_values"]
+    assert [issue.check for issue in issues_of(a_document_dataset(own))] == ["label_values"]
 
 
 def test_nothing_is_wrong_with_the_demo() -> None:
@@ -295,7 +295,7 @@ def test_what_has_no_meaning_is_listed() -> None:
         "queries": [5, {"query_id": 7, "relevant_documents": [1], "citations": ["x"]}],
         "documents": "x",
     }
-    listed = {issue.where for issue in found(broken, "form")}
+    listed = {issue.where for issue in issues_of(broken, "form")}
     assert listed == {
         "$.queries[0]",
         "$.queries[1].query_id",

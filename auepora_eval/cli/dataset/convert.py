@@ -37,14 +37,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ...quality.conversion import Wanted, convert, write_dataset
-    from ...runs.store.storage import query_rows
 
     wanted = Wanted(
         from_format=args.from_format,
         to_format=args.to_format,
         lenient=args.lenient,
         force=args.force,
-        rows_of=lambda results, path: query_rows(results, path).rows(),
     )
     # The demo is not a file, so it has no format to detect.
     if args.source == "demo":

@@ -45,12 +45,8 @@ def run(args: Namespace) -> int:
 def _say(difference: DatasetDifference, limit: int | None) -> None:
     if difference.same:
         echo.say(f"the same: {difference.samples.unchanged} samples")
-    for change in difference.description:
-        echo.say(f"description: {_shown(change)}")
     _say_group("sample", difference.samples, limit)
     _say_group("document", difference.documents, limit)
-    if difference.reordered:
-        echo.note("note: the samples are in another order, which is not counted as a difference.")
     for what in difference.not_compared:
         echo.note(f"note: not compared: {what}.")
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from .. import echo
 from ..common import add_json
-from ..flags import at_least, covered, price, seconds
+from ..flags import at_least, covered, seconds
 
 if TYPE_CHECKING:
     from ...generate.corpus import Corpus
@@ -112,8 +112,6 @@ def _add_model_flags(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="the environment variable that holds the key; not the key itself",
     )
-    group.add_argument("--price-input", type=price, metavar="USD", help="price of 1,000 tokens sent")
-    group.add_argument("--price-output", type=price, metavar="USD", help="price of 1,000 tokens received")
     group.add_argument(
         "--resume",
         action="store_true",
@@ -188,15 +186,13 @@ def _check_arguments(args: Namespace, folder: Path, out: Path, corpus_out: Path)
             )
     if args.overlap >= args.chunk_tokens:
         raise PlanError(f"--overlap {args.overlap} must be less than --chunk-tokens {args.chunk_tokens}.")
-    model_only = ("resume", "api_key_env", "budget_calls", "price_input", "price_output")
+    model_only = ("resume", "api_key_env", "budget_calls")
     for name in () if args.llm else model_only:
         if getattr(args, name) not in (None, False):
             flag = f"--{name.replace('_', '-')}"
             raise PlanError(
                 f"{flag} is for a language model: name one with --llm URL#MODEL, or leave it out."
             )
-    if (args.price_input is None) != (args.price_output is None):
-        raise PlanError("--price-input and --price-output go together: give both, or neither.")
 
 
 def _write_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -> Record:
@@ -214,9 +210,7 @@ def _write_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -
     )
     generation = Generation(corpus, settings)
     no_task = ("the documents", "gave no task.", "The rules read English prose. Check the documents.")
-    with _progress("documents") as advance:
-        records = generation.records(lambda done: advance(done, len(generation.documents), ""))
-        _save(records, generation.corpus_records(), out, corpus_out, no_task, force=args.force)
+    _save(generation.records(), generation.corpus_records(), out, corpus_out, no_task, force=args.force)
     return generation.report()
 
 
@@ -248,75 +242,47 @@ def _save(
             raise DataError(where, what, fix=fix)
 
 
+# What the table shows of a report, in this order; --json has the rest.
+_LABELS = {
+    "documents": "documents",
+    "passages": "passages",
+    "documents_without_questions": "documents without questions",
+    "candidates": "candidates for questions",
+    "questions": "questions accepted",
+    "accepted_share": "accepted, share of those judged",
+    "gold_first_share": "gold passage ranked first by BM25 (easy)",
+    "gold_never_share": "gold passage not found by BM25 (broken)",
+    "tasks": "TASKS",
+    "scenarios": "BY SCENARIO",
+    "families": "KINDS OF QUESTION",
+    "calls": "CALLS",
+    "failed_calls": "FAILED CALLS",
+    "tokens": "TOKENS",
+    "rejected": "REJECTED",
+    "not_made": "COULD NOT BE MADE",
+}
+
+
 def _say_report(report: Record) -> None:
-    rows: list[list[str]] = [
-        ["documents", str(report["documents"])],
-        ["passages", str(report["passages"])],
-        *_counted("TASKS", report["tasks"]),
-        *_counted("BY SCENARIO", report["scenarios"]),
-    ]
-    if "calls" in report:
-        rows += _about_calls(report)
-    elif report["candidates"]:
-        rows += _about_questions(report)
-        rows += _counted("KINDS OF QUESTION", report["families"])
-    if report["questions"]:
-        rows += [
-            ["gold passage ranked first by BM25 (easy)", _percent(report["gold_first_share"])],
-            [
-                f"gold passage not in its first {report['search_depth']} (broken)",
-                _percent(report["gold_never_share"]),
-            ],
-        ]
-    rows += _counted("REJECTED", report["rejected"])
-    rows += _counted("COULD NOT BE MADE", report["not_made"])
+    rows: list[list[str]] = []
+    for name, label in _LABELS.items():
+        value = report.get(name)
+        if isinstance(value, dict):
+            counts = [[what, _figure(count)] for what, count in value.items()]
+            rows += [[label], *counts] if counts else []
+        elif name in report:
+            rows.append([label, _figure(value)])
     echo.say_table(("What", "How many"), rows, numeric=(1,))
     for note in report.get("notes", ()):
         echo.note(f"note: {note}")
-
-
-def _about_questions(report: Record) -> list[list[str]]:
-    per_document = report["questions_per_document"]
-    return [
-        ["QUESTIONS"],
-        ["candidates", str(report["candidates"])],
-        ["accepted", str(report["questions"])],
-        ["accepted, share of those judged", _percent(report["accepted_share"])],
-        ["per document, mean", f"{per_document['mean']:.2f}"],
-        ["per document, most", str(per_document["most"])],
-        ["documents without any", str(per_document["documents_without"])],
-    ]
-
-
-def _about_calls(report: Record) -> list[list[str]]:
-    calls, tokens = report["calls"], report["tokens"]
-    if calls["failed"] or calls["left"]:
+    if report.get("failed_calls") or report.get("calls", {}).get("left"):
         echo.note("note: calls are missing; the same command with --resume makes them")
-    return [
-        ["CALLS"],
-        ["planned", str(calls["planned"])],
-        ["answered", str(calls["answered"])],
-        ["answered in an earlier session", str(calls["reused"])],
-        *([f"failed: {kind}", str(count)] for kind, count in calls["failed"].items()),
-        ["tokens sent", _known(tokens["prompt"])],
-        ["tokens received", _known(tokens["completion"])],
-        ["cost in US dollars", _known(report["cost_usd"])],
-        ["accepted tasks, share of those judged", _percent(report["accepted_share"])],
-    ]
 
 
-def _counted(heading: str, counts: Mapping[str, int]) -> list[list[str]]:
-    return [[heading], *([name, str(count)] for name, count in counts.items())] if counts else []
-
-
-def _percent(share: float | None) -> str:
-    return "n/a" if share is None else f"{share:.1%}"
-
-
-def _known(value: float | None) -> str:
+def _figure(value: float | None) -> str:
     if value is None:
         return "not known"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.1%}"
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -383,7 +349,7 @@ def _journal_path(out: Path) -> Path:
 
 
 def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path) -> Made:
-    from ...generate.llm.asking import Answer, Prices, Wanted
+    from ...generate.llm.asking import Answer, Wanted
     from ...generate.llm.tasks import generate_tasks
 
     counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
@@ -402,7 +368,6 @@ def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path)
                 model,
                 journal,
                 wanted=wanted,
-                prices=None if args.price_input is None else Prices(args.price_input, args.price_output),
                 resume=args.resume,
                 force=args.force,
                 concurrency=args.concurrency,

@@ -1,6 +1,7 @@
 """Print a few samples of a dataset.
 
-Support is the share of the reference's words that are in its gold documents.
+Support is the share of the reference's words that are in its gold documents, or in its candidates if it has
+no gold ones.
 
 Example:
 
@@ -12,6 +13,7 @@ Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import echo
@@ -21,6 +23,7 @@ from ..flags import at_least
 if TYPE_CHECKING:
     from ...core.dataset import EvaluationDataset
     from ...core.types import Document, EvaluationSample
+    from ...quality.answers import Support
 
 _MAX_LENGTH = 1500  # characters of a text
 
@@ -34,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument("--id", metavar="ID", help="show this sample")
     parser.add_argument(
-        "--suspicious", action="store_true", help="show those whose gold documents support them least"
+        "--suspicious", action="store_true", help="show those whose documents support them least"
     )
     add_json(parser)
 
@@ -56,7 +59,6 @@ def _chosen(dataset: EvaluationDataset, args: Namespace) -> list[EvaluationSampl
     import random
 
     from ...errors import DataError
-    from ...quality.answers import reference_support
 
     samples = list(dataset)
     check_has_samples(args.file, len(samples))
@@ -66,32 +68,38 @@ def _chosen(dataset: EvaluationDataset, args: Namespace) -> list[EvaluationSampl
             raise DataError(args.file, f"there is no sample {args.id!r:.80}.")
         return matching
     if args.suspicious:
-        # One word is enough here: a short reference is shown, not judged.
-        judged = [(support.share, n) for n, s in enumerate(samples) if (support := reference_support(s, 1))]
+        judged = [(support.share, n) for n, s in enumerate(samples) if (support := _support(s))]
         if not judged:
-            raise DataError(args.file, "no sample has a reference and gold documents to judge it by.")
+            raise DataError(args.file, "no sample has a reference and documents to judge it by.")
         return [samples[n] for _, n in sorted(judged)[: args.n]]
     return random.Random(args.seed).sample(samples, min(args.n, len(samples)))  # noqa: S311 - a spot check
 
 
-def _say(sample: EvaluationSample) -> None:
+def _support(sample: EvaluationSample) -> Support | None:
+    """Return how far its documents support the reference: the gold ones, or else those of its context."""
     from ...quality.answers import reference_support
 
+    judged = sample if sample.relevant_docs else replace(sample, relevant_docs=sample.candidate_docs)
+    return reference_support(judged, 1)  # one word is enough: a short reference is shown, not judged
+
+
+def _say(sample: EvaluationSample) -> None:
     echo.say(f"{echo.one_line(sample.sample_id, 120)}: {echo.one_line(sample.query, _MAX_LENGTH)}")
     reference = sample.reference_answer
     echo.say(f"  reference: {'-' if reference is None else echo.one_line(reference.text, _MAX_LENGTH)}")
     alternatives = reference.metadata.get("alternatives") if reference else None
     if alternatives:
         echo.say(f"  also right: {echo.one_line('; '.join(map(str, alternatives)), 300)}")
-    support = reference_support(sample, 1)
+    kind = "gold" if sample.relevant_docs else "candidate"
+    support = _support(sample)
     if support is not None:
         missing = f"; not there: {', '.join(support.missing)}" if support.missing else ""
-        echo.say(f"  support:   {support.share:.0%} of its words are in the gold documents{missing}")
+        echo.say(f"  support:   {support.share:.0%} of its words are in the {kind} documents{missing}")
     labels = ", ".join(f"{name}={value}" for name, value in sample.labels.items())
     echo.say(f"  labels:    {echo.one_line(labels, 500) or '-'}")
-    for doc in sample.relevant_docs or ():
-        _say_document(doc)
-    if sample.candidate_docs:
+    for doc in sample.relevant_docs or sample.candidate_docs or ():
+        _say_document(kind, doc)
+    if sample.relevant_docs and sample.candidate_docs:
         ids = ", ".join(doc.doc_id for doc in sample.candidate_docs)
         echo.say(f"  candidates: {echo.one_line(ids, 300)}")
     citations = sample.metadata.get("citations")
@@ -104,17 +112,16 @@ def _say(sample: EvaluationSample) -> None:
             echo.say(f"  cites {echo.one_line(cited, 400)}")
 
 
-def _say_document(doc: Document) -> None:
+def _say_document(kind: str, doc: Document) -> None:
     title = doc.metadata.get("title")
     named = f" ({echo.one_line(title, 120)})" if title else ""
     text = echo.one_line(doc.text, _MAX_LENGTH) if doc.text.strip() else "no text"
-    echo.say(f"  gold {echo.one_line(doc.doc_id, 120)}{named}: {text}")
+    echo.say(f"  {kind} {echo.one_line(doc.doc_id, 120)}{named}: {text}")
 
 
 def _record(sample: EvaluationSample) -> dict[str, object]:
     from ...io.json.records import sample_record
-    from ...quality.answers import reference_support
 
-    support = reference_support(sample, 1)
+    support = _support(sample)
     judged = None if support is None else {"share": support.share, "missing": list(support.missing)}
     return {**sample_record(sample), "support": judged}

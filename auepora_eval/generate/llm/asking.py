@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -71,12 +72,11 @@ class CitationTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     evidence: list[Quote]
 
 
-class RejectedError(ValueError):
-    """A rejected task: the reason for the report, and the message to the model."""
+AnyTask = TypeVar("AnyTask", QaTask, SummaryTask, CitationTask)
 
-    def __init__(self, reason: str, what: str) -> None:
-        self.reason = reason
-        super().__init__(what)
+
+class RejectedError(ValueError):
+    """A rejected task. The message goes to the model; up to its colon it is the reason in the report."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -134,7 +134,6 @@ class Answer(msgspec.Struct, frozen=True):
     attempts: int
     validation_warnings: list[str]
     tokens: dict[str, float | None]
-    cost: float | None
     seconds: float
     key: str
     made_with: dict[str, object]
@@ -145,26 +144,22 @@ def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
     _check_text("question", task.question, least=8)
     _check_text("answer", task.answer, least=1)
     if not task.question.rstrip().endswith(("?", "？")):
-        raise RejectedError("no question mark", "the question does not end with a question mark")
+        raise RejectedError("the question does not end with a question mark")
     if _SPEAKS_OF_THE_TEXT.search(task.question):
-        raise RejectedError(
-            "speaks of the text", "the question speaks of the passage or text instead of its subject"
-        )
-    asked = set(content_words(task.question, stemmed=True))
-    answered = set(content_words(task.answer, stemmed=True))
-    if not answered:
-        raise RejectedError(
-            "answer not checkable", "the answer has no word or number that could be looked up"
-        )
-    if answered <= asked:
-        raise RejectedError("answer in question", "the question already says the answer")
+        raise RejectedError("the question speaks of the passage or text instead of its subject")
+    question_words = set(content_words(task.question, stemmed=True))
+    answer_words = set(content_words(task.answer, stemmed=True))
+    if not answer_words:
+        raise RejectedError("the answer has no word or number that could be looked up")
+    if answer_words <= question_words:
+        raise RejectedError("the question already says the answer")
     evidence, warnings = _locate_quotes([Quote(task.passage, task.evidence)], chunks)
     if len(words(task.evidence)) < 4:
-        raise RejectedError("evidence too short", "the evidence is shorter than four words")
+        raise RejectedError("the evidence is shorter than four words")
     chunk = chunks[evidence[0].passage - 1]
     around = f"{chunk.title} {chunk.section} {chunk.text}"
-    if asked and not asked & set(words(around, stemmed=True)):
-        raise RejectedError("question off topic", "no word of the question is in the passage")
+    if question_words and not question_words & set(words(around, stemmed=True)):
+        raise RejectedError("no word of the question is in the passage")
     share = _check_support("qa", "answer", task.answer, f"{chunk.title} {chunk.section} {task.evidence}")
     return AcceptedTask(task.question.strip(), task.answer.strip(), share, evidence, warnings)
 
@@ -176,7 +171,7 @@ def checked_summary(task: SummaryTask, chunks: Sequence[Chunk]) -> AcceptedTask:
     source = " ".join(chunk.text for chunk in chunks)
     length, whole = len(words(task.summary)), len(words(source))
     if length < 8 or length > max(40, whole // 2):
-        raise RejectedError("summary length", f"the summary has {length} words, the passages have {whole}")
+        raise RejectedError(f"too short or too long: the summary has {length} words, the passages {whole}")
     evidence, warnings = _locate_quotes(task.evidence, chunks)
     share = _check_support("summaries", "summary", task.summary, source)
     return AcceptedTask(task.instruction.strip(), task.summary.strip(), share, evidence, warnings)
@@ -187,9 +182,7 @@ def checked_citations(task: CitationTask, chunks: Sequence[Chunk]) -> AcceptedTa
     _check_text("instruction", task.instruction, least=8)
     _check_text("answer", task.answer, least=8)
     if _OTHER_MARK.search(task.answer):
-        raise RejectedError(
-            "mark form", "citations are written one by one, as [1][2], not as [1, 2] or [1-2]"
-        )
+        raise RejectedError("citations are written one by one, as [1][2], not as [1, 2] or [1-2]")
     answer = _MARK_AFTER_STOP.sub(
         lambda match: f" {''.join(match[2].split())}{match[1]}", task.answer
     ).strip()
@@ -199,35 +192,28 @@ def checked_citations(task: CitationTask, chunks: Sequence[Chunk]) -> AcceptedTa
     for sentence in sentences(answer):
         cited = [int(number) for number in _MARK.findall(sentence)]
         if not cited:
-            raise RejectedError("uncited sentence", f"a sentence cites nothing: {sentence[:80]!r}")
+            raise RejectedError(f"a sentence cites nothing: {sentence[:80]!r}")
         for number in cited:
             if not 1 <= number <= len(chunks):
-                raise RejectedError("mark out of range", f"there is no passage [{number}]")
+                raise RejectedError(f"a cited passage does not exist: [{number}]")
             if number not in quoted:
-                raise RejectedError(
-                    "mark without quote", f"passage {number} is cited but not quoted in evidence"
-                )
+                raise RejectedError(f"a passage is cited but not quoted in evidence: [{number}]")
         source = " ".join(chunks[number - 1].text for number in cited)
         shares.append(_check_support("citations", "answer", without_marks(sentence), source))
     return AcceptedTask(task.instruction.strip(), answer, min(shares), evidence, warnings)
 
 
-@dataclass(frozen=True)
-class TaskKind:
-    """A type of task: the form of its replies, and the check of each. Its prompt is generate_NAME.md."""
+class Tasks(msgspec.Struct, Generic[AnyTask], forbid_unknown_fields=True):
+    """A reply: several tasks of one type."""
 
-    reply: type[msgspec.Struct]
-    check: Callable[..., AcceptedTask]
+    tasks: list[AnyTask]
 
 
-def _reply_of(name: str, task: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    return msgspec.defstruct(name, [("tasks", list[task])], forbid_unknown_fields=True)  # type: ignore[valid-type]
-
-
-KINDS: dict[str, TaskKind] = {
-    "qa": TaskKind(_reply_of("QaReply", QaTask), checked_qa),
-    "summaries": TaskKind(_reply_of("SummaryReply", SummaryTask), checked_summary),
-    "citations": TaskKind(_reply_of("CitationReply", CitationTask), checked_citations),
+# The form of a reply and the check of each task in it, by the type of the tasks. Prompts: generate_NAME.md.
+KINDS: dict[str, tuple[Any, Callable[..., AcceptedTask]]] = {
+    "qa": (Tasks[QaTask], checked_qa),
+    "summaries": (Tasks[SummaryTask], checked_summary),
+    "citations": (Tasks[CitationTask], checked_citations),
 }
 
 
@@ -254,15 +240,12 @@ def _locate_quotes(quotes: Iterable[Quote], chunks: Sequence[Chunk]) -> tuple[li
         spans = ((number, chunk, find_quote(quote.quote, chunk.text)) for number, chunk in numbered)
         number, chunk, span = next((place for place in spans if place[2]), (0, None, None))
         if chunk is None or span is None:
-            raise RejectedError(
-                "evidence not found",
-                f"the evidence is not in the passages letter by letter: {quote.quote[:80]!r}",
-            )
+            raise RejectedError(f"the evidence is not in the passages letter by letter: {quote.quote[:80]!r}")
         evidence.append(Evidence(number, chunk.id, chunk.start + span[0], chunk.start + span[1]))
         if number != quote.passage:
             warnings.append(f"the evidence is in passage {number}, not {quote.passage}")
     if not evidence:
-        raise RejectedError("no evidence", "no evidence is quoted")
+        raise RejectedError("no evidence is quoted")
     return evidence, warnings
 
 
@@ -270,26 +253,21 @@ def _check_support(task_type: str, what: str, claim: str, source: str) -> float:
     """Return the share of a claim's content words in the source; reject too few, or another number."""
     foreign = [number for number in numbers(claim) if number not in set(numbers(source))]
     if foreign:
-        raise RejectedError(
-            "number not in source", f"the {what} has a number that its source lacks: {foreign[0]}"
-        )
+        raise RejectedError(f"the {what} has a number that its source lacks: {foreign[0]}")
     said = content_words(claim, stemmed=True)
-    known = set(words(source, stemmed=True))
-    share = sum(word in known for word in said) / len(said) if said else 0.0
+    source_words = set(words(source, stemmed=True))
+    share = sum(word in source_words for word in said) / len(said) if said else 0.0
     if share < LEAST_SUPPORT[task_type]:
-        missing = [word for word in said if word not in known][:5]
-        raise RejectedError(
-            "not supported",
-            f"the {what} uses words that its source does not: {', '.join(missing) or 'all of them'}",
-        )
+        missing = [word for word in said if word not in source_words][:5]
+        raise RejectedError(f"the {what} uses words that its source does not: {', '.join(missing)}")
     return round(share, 3)
 
 
 def _check_text(what: str, text: str, *, least: int) -> None:
     if not least <= len(text.strip()) <= _LONGEST:
-        raise RejectedError(f"{what} length", f"the {what} is too short or too long")
+        raise RejectedError(f"too short or too long: the {what}")
     if not text.replace("\n", " ").replace("\t", " ").isprintable():
-        raise RejectedError("unprintable", f"the {what} holds control characters")
+        raise RejectedError(f"control characters: in the {what}")
 
 
 # Calls.
@@ -298,21 +276,6 @@ def _check_text(what: str, text: str, *, least: int) -> None:
 _MORE_TASKS = 20
 # Characters of a reply that are sent back and kept: it may be megabytes long.
 _LONGEST_ECHO, _LONGEST_KEPT = 8_000, 200_000
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Prices in US dollars per 1,000 tokens."""
-
-    input: float
-    output: float
-
-    def cost(self, tokens: dict[str, float | None]) -> float | None:
-        """Return the US dollars for these tokens, None if a count is unknown."""
-        prompt, completion = tokens["prompt"], tokens["completion"]
-        if prompt is None or completion is None:
-            return None
-        return float(prompt * self.input + completion * self.output) / 1000
 
 
 class Budget:
@@ -342,12 +305,11 @@ class Asking:
         self,
         model: ChatModel,
         wanted: Wanted,
-        prices: Prices | None,
         budget: Budget,
         policy: CallPolicy,
         documents: Sequence[CutDocument],
     ) -> None:
-        self.model, self.wanted, self.prices = model, wanted, prices
+        self.model, self.wanted = model, wanted
         self.budget, self.policy = budget, policy
         self.prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
         self.made_with = self._made_with(documents)
@@ -373,7 +335,7 @@ class Asking:
         """Ask until enough tasks are accepted. Return None if the budget is spent before a result."""
         prompt = self.prompts[call.task_type]
         messages = _messages(prompt, call)
-        schema = msgspec.json.schema(KINDS[call.task_type].reply)
+        schema = msgspec.json.schema(KINDS[call.task_type][0])
         talk = _Conversation(call, list(messages))
         try:
             while len(talk.replies) <= self.wanted.parse_retries and talk.missing and self.budget.take():
@@ -418,7 +380,6 @@ class Asking:
             attempts=talk.attempts,
             validation_warnings=[text for task in talk.accepted for text in task.warnings],
             tokens=tokens,
-            cost=self.prices.cost(tokens) if self.prices else None,
             seconds=round(sum(reply.seconds for reply in talk.replies), 3),
             key=call.key,
             made_with=self.made_with,
@@ -447,15 +408,15 @@ class _Conversation:
         before = len(self.rejects)
         tasks = []
         try:
-            tasks = parse_strictly(reply.text, KINDS[self.call.task_type].reply).tasks  # type: ignore[attr-defined]
+            tasks = parse_strictly(reply.text, KINDS[self.call.task_type][0]).tasks
         except BadReplyError as error:
             cut = " (it was cut off: be shorter)" if reply.finish_reason == "length" else ""
-            self._reject("not the form asked for", f"{error}{cut}", reply.text)
+            self._reject(f"not the form asked for: {error}{cut}", reply.text)
         for task in tasks[: self.call.count + _MORE_TASKS]:
             try:
                 self.accepted.append(self._checked(task))
             except RejectedError as error:
-                self._reject(error.reason, str(error), msgspec.json.encode(task).decode())
+                self._reject(str(error), msgspec.json.encode(task).decode())
         problems = [f"- {reject.what}" for reject in self.rejects[before:]] or ["- there were too few tasks"]
         again = "Not all of that can be used:\n" + "\n".join(problems)
         self.messages += [
@@ -468,14 +429,14 @@ class _Conversation:
 
     def _checked(self, task: QaTask | SummaryTask | CitationTask) -> AcceptedTask:
         if not self.missing:
-            raise RejectedError("more than asked for", "there were more tasks than asked for")
-        passed = KINDS[self.call.task_type].check(task, self.call.chunks)
+            raise RejectedError("there were more tasks than asked for")
+        passed = KINDS[self.call.task_type][1](task, self.call.chunks)
         if any(passed.instruction == other.instruction for other in self.accepted):
-            raise RejectedError("repeated", "a task was there already")
+            raise RejectedError("a task was there already")
         return passed
 
-    def _reject(self, reason: str, what: str, task: str) -> None:
-        self.rejects.append(RejectedTask(reason, what[:300], task[:2000]))
+    def _reject(self, what: str, task: str) -> None:
+        self.rejects.append(RejectedTask(what.partition(":")[0], what[:300], task[:2000]))
 
 
 def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:

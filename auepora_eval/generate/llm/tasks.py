@@ -27,7 +27,7 @@ from ...errors import CallError, DataError, StorageError
 from ...execution.local import ThreadExecutor
 from ...io.jsonl import MAX_LINE_BYTES, encode, parse_line
 from ...models.chat import ChatModel
-from ..checks import Candidate, key_terms
+from ..checks import Candidate, is_near, key_terms
 from ..english import DATE, NUMBER
 from ..passages import CutDocument
 from ..tasks import Record, Shown, Task, TaskBuilder, raw_record
@@ -39,7 +39,6 @@ from .asking import (
     Call,
     Evidence,
     Failure,
-    Prices,
     Wanted,
     find_quote,
     known_sum,
@@ -216,11 +215,6 @@ class Made:
             for name in ("prompt", "completion")
         }
 
-    @property
-    def cost(self) -> float | None:
-        """Return the US dollars for all answered calls, None without prices or token counts."""
-        return known_sum(answer.cost for answer in self.answered)
-
     def accepted(self) -> Iterable[tuple[Call, Answer, AcceptedTask]]:
         """Yield (call, its answer, one of its tasks) for every accepted task."""
         for call, answer in zip(self.calls, self.answers, strict=True):
@@ -234,7 +228,6 @@ def generate_tasks(
     journal: Path,
     *,
     wanted: Wanted | None = None,
-    prices: Prices | None = None,
     resume: bool = False,
     force: bool = False,
     concurrency: int = 4,
@@ -250,7 +243,7 @@ def generate_tasks(
     """
     wanted = wanted or Wanted()
     calls = planned_calls(documents, wanted)
-    asking = Asking(model, wanted, prices, Budget(budget_calls), policy or CallPolicy(retries=4), documents)
+    asking = Asking(model, wanted, Budget(budget_calls), policy or CallPolicy(retries=4), documents)
     with TaskJournal(journal, asking.made_with, resume=resume, force=force) as kept:
         made = Made(calls, [kept.finished.get(call.key) for call in calls])
         if kept.damaged:
@@ -326,8 +319,6 @@ def _stop_if_hopeless(error: Failure, in_a_row: int, journal: Path) -> None:
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.
 
-# Two questions with this share of common key terms are duplicates.
-_NEAR = 0.8
 _QUERY_TYPES = {"qa": "factual", "summaries": "summary", "citations": "citation"}
 
 
@@ -361,7 +352,7 @@ class ModelRecords:
             terms, others = key_terms(task.instruction), terms_by_document[call.document_index]
             flat = (call.task_type, " ".join(task.instruction.lower().split()))
             is_question = call.task_type == "qa"
-            if flat in instructions or (is_question and _is_near(terms, others)):
+            if flat in instructions or (is_question and is_near(terms, others)):
                 self.near_duplicates += 1
                 continue
             instructions.add(flat)
@@ -436,25 +427,20 @@ class ModelRecords:
             "answered": len(made.answered),
             "reused": made.reused,
             "left": made.left,
-            "failed": dict(made.failed),
         }
         return {
             **counts,
             "calls": calls,
+            "failed_calls": dict(made.failed),
             "accepted_share": accepted / judged if judged else None,
             "rejected": dict(rejected.most_common()),
             "tokens": made.tokens,
-            "cost_usd": made.cost,
             "notes": made.notes,
         }
 
 
-def _is_near(terms: set[str], others: Sequence[set[str]]) -> bool:
-    return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
-
-
 def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:
-    """Return the metadata about the model and the cost."""
+    """Return the metadata about the model and its calls."""
     return {
         "generator_model": answer.model,
         "evidence_spans": [
@@ -465,7 +451,6 @@ def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:
             "calls": answer.calls,
             "attempts": answer.attempts,
             "tokens": answer.tokens,
-            "cost": answer.cost,
             "warnings": task.warnings,
         },
     }

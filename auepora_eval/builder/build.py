@@ -12,10 +12,9 @@ from __future__ import annotations
 import hashlib
 import os
 from base64 import b64encode
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -38,18 +37,12 @@ from ..io.builds.manifest import (
     relative_path,
 )
 from ..io.builds.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
-from ..io.files.atomic import FilesTogether, check_absent, start_writeback, written_together
-from ..io.json.text import may_be_huge
-from ..io.jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
+from ..io.files.atomic import FilesTogether, check_absent, written_together
+from ..io.jsonl import placed_lines
 
 # The names that seed 000 gives the files.
 FILE_NAMES = {"qa": "qa_pairs.jsonl", "summaries": "summaries.jsonl", "citations": "citations.jsonl"}
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
-# Bytes that the second thread hashes or writes at a time. It waits milliseconds for its turn in Python, so
-# the portions are few and large.
-PORTION = 4_000_000
-_MAX_WAITING = 4  # portions of one file that wait to be written
-_BLOCK = 256_000  # bytes that are read at once: they stay in a core's own cache
 _MAX_NAMED = 10  # skipped records that a result names
 
 
@@ -65,7 +58,6 @@ class BuildPlan:
     rejects: Path | None = None
     force: bool = False
     strict: bool = False
-    sync: bool = False
 
     @classmethod
     def in_folder(cls, folder: str | Path, **settings: Any) -> BuildPlan:
@@ -112,7 +104,7 @@ def build_dataset(
     if plan.rejects is not None and not same_version:
         check_absent([plan.rejects], force=plan.force)
     build = _Build(plan, on_skipped)
-    with written_together(plan.files, force=plan.force or same_version, sync=plan.sync) as together:
+    with written_together(plan.files, force=plan.force or same_version) as together:
         splits, source = build.run(together)
         manifest = _manifest(plan, build.counts, splits, source, built_at)
         if before is not None and same_version and not plan.force:
@@ -128,9 +120,6 @@ def build_dataset(
     )
 
 
-_encode_into = msgspec.json.Encoder().encode_into
-
-
 class _Build:
     """One pass over the source."""
 
@@ -139,50 +128,45 @@ class _Build:
         self.counts = BuildCounts()
         self.first_skipped: list[str] = []
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
-        self.line = bytearray()  # used again for each record: new memory costs more than a copy
         self.rejects: Sink | None = None
         self.rejects_sha256 = ""
 
     def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and return the facts about them and about the source."""
         plan = self.plan
-        # One thread beside this one: with two cores a third would only take turns with it.
-        with ThreadPoolExecutor(1) as beside, closing(Source(plan.source, beside)) as source:
-            self.sinks = {name: Sink(together[path], path, beside) for name, path in plan.outputs.items()}
-            if plan.rejects is not None:
-                self.rejects = Sink(together[plan.rejects], plan.rejects, beside)
-            self._read(source)
-            splits = {
-                name: FileFacts(
-                    relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
-                )
-                for name, sink in self.sinks.items()
-            }
-            if self.rejects is not None:
-                self.rejects_sha256 = self.rejects.sha256()
-            self._check_usable()
-            name = relative_path(plan.source, plan.manifest)
-            return splits, FileFacts(name, self.counts.records, source.sha256(), source.size)
+        before = _state(plan.source)
+        self.sinks = {name: Sink(together[path], path) for name, path in plan.outputs.items()}
+        if plan.rejects is not None:
+            self.rejects = Sink(together[plan.rejects], plan.rejects)
+        self._read()
+        splits = {
+            name: FileFacts(
+                relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
+            )
+            for name, sink in self.sinks.items()
+        }
+        if self.rejects is not None:
+            self.rejects_sha256 = self.rejects.sha256()
+        self._check_usable()
+        name, sha256 = relative_path(plan.source, plan.manifest), file_sha256(plan.source)
+        if _state(plan.source) != before:
+            fix = "Build when nothing writes to it any more."
+            raise DataError(str(plan.source), "the file changed while it was read.", fix=fix)
+        return splits, FileFacts(name, self.counts.records, sha256, before[0])
 
-    def _read(self, source: Source) -> None:
-        name, limit = source.path.name, self.plan.limit
-        for first, lines in source.lines():
-            for number, line in enumerate(lines, start=first):
-                if _is_blank(line):
-                    continue
-                if self.counts.records == limit:
-                    return
-                self.counts.records += 1
-                try:
-                    self._add(line, name, source.may_hold_huge)
-                except TaskError as error:
-                    self._skip(line, f"{name}:{number}", error)
+    def _read(self) -> None:
+        for where, line in placed_lines(self.plan.source):
+            if self.counts.records == self.plan.limit:
+                return
+            self.counts.records += 1
+            try:
+                self._add(line, where)
+            except TaskError as error:
+                self._skip(line, where, error)
 
-    def _add(self, line: Line, where: str, may_hold_huge: bool) -> None:
+    def _add(self, line: bytes, where: str) -> None:
         """Write a task to its split, or count it as excluded; TaskError if it cannot be used."""
-        if isinstance(line, TooLong):
-            raise TaskError("line_too_long", "the line is too long. Write one task per line.")
-        task = read_task(line, where, may_hold_huge=may_hold_huge)
+        task = read_task(line, where)
         kind = task.kind
         if kind not in self.sinks:
             self.counts.exclude(kind)
@@ -191,12 +175,11 @@ class _Build:
         if record.task_id in ids:
             what = f"$.task_id: {record.task_id!r:.80} was used already. Give each task an id of its own."
             raise TaskError("duplicate_task_id", what)
-        _encode_into(record, self.line)
-        self.sinks[kind].add(self.line)
+        self.sinks[kind].add(record)
         ids.add(record.task_id)
         self.counts.build(record.metadata, record.sources)
 
-    def _skip(self, line: Line, where: str, error: TaskError) -> None:
+    def _skip(self, line: bytes, where: str, error: TaskError) -> None:
         if self.plan.strict:
             raise DataError(where, error.what, fix="Nothing was written.") from error
         self.counts.skipped[error.reason] += 1
@@ -205,7 +188,7 @@ class _Build:
         if self.on_skipped is not None:
             self.on_skipped(where, error.reason, error.what)
         if self.rejects is not None:
-            self.rejects.add(msgspec.json.encode(_rejected(line, where, error)))
+            self.rejects.add(_rejected(line, where, error))
 
     def _check_usable(self) -> None:
         name, counts = self.plan.source.name, self.counts
@@ -226,15 +209,14 @@ class _Build:
             )
 
 
-def _rejected(line: Line, where: str, error: TaskError) -> dict[str, object]:
+def _rejected(line: bytes, where: str, error: TaskError) -> dict[str, object]:
     """Return the record of a line that was left out: the line as JSON, as text, or as bytes in base64."""
     kept: dict[str, object] = {"where": where, "reason": error.reason, "what": error.what}
-    if isinstance(line, TooLong):  # it stays in the source
-        return kept | {"offset": line.offset, "length": line.length}
+    line = line.strip()
     if error.reason != "invalid_json":
-        return kept | {"record": msgspec.Raw(bytes(line).strip())}
+        return kept | {"record": msgspec.Raw(line)}
     try:
-        return kept | {"line": bytes(line).decode("utf-8")}
+        return kept | {"line": line.decode("utf-8")}
     except UnicodeDecodeError:
         return kept | {"line_base64": b64encode(line).decode("ascii")}
 
@@ -322,68 +304,28 @@ def _check_same_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -
         )
 
 
-# The files of a build. A second thread hashes the source and writes the splits.
-
-_END, _BRACE = ord("\n"), ord("{")
-
-
 class Sink:
-    """A file that grows by lines; its size and sha256 are known at the end.
+    """A file that grows by lines; its size and sha256 are known at the end."""
 
-    Lines are copied into a few buffers that are used again and again: new memory costs more than the copy.
-    """
-
-    def __init__(self, file: BinaryIO, path: Path, writing: Executor) -> None:
+    def __init__(self, file: BinaryIO, path: Path) -> None:
         self.count = self.size = 0
-        self._buffer, self._used = memoryview(bytearray(PORTION)), 0
-        self._buffers = [memoryview(bytearray(PORTION)) for _ in range(_MAX_WAITING)]
-        self._file, self._path, self._writing = file, path, writing
+        self._file, self._path = file, path
         self._digest = hashlib.sha256()
-        self._written: deque[Future[memoryview]] = deque()
 
-    def add(self, line: bytes | bytearray) -> None:
-        """One more line, given without its end; it is copied."""
+    def add(self, record: object) -> None:
+        """Write a record as one more line."""
+        line = msgspec.json.encode(record) + b"\n"
         self.count += 1
-        end = self._used + len(line)
-        if end >= len(self._buffer):
-            self._hand_over()
-            end = len(line)
-            if end >= len(self._buffer):
-                self._buffer = memoryview(bytearray(end + 1))
-        self._buffer[self._used : end] = line
-        self._buffer[end] = _END
-        self._used = end + 1
+        self.size += len(line)
+        self._digest.update(line)
+        with _named(self._path):
+            self._file.write(line)
 
     def sha256(self) -> str:
         """Write what is left, and return the hash of everything."""
-        self._hand_over()
-        for portion in self._written:
-            portion.result()
         with _named(self._path):
             self._file.flush()
-            size = os.fstat(self._file.fileno()).st_size
-        if size != self.size:
-            raise StorageError(f"{self._path} is not what was written to it. Is the disk all right?")
         return self._digest.hexdigest()
-
-    def _hand_over(self) -> None:
-        self._written.append(self._writing.submit(self._write, self._buffer, self._used, self.size))
-        self.size += self._used
-        self._used = 0
-        if self._buffers and not self._written[0].done():
-            self._buffer = self._buffers.pop()
-        else:  # the fewer buffers are used, the more of them is in the cache
-            self._buffer = self._written.popleft().result()
-
-    def _write(self, room: memoryview, size: int, start: int) -> memoryview:
-        """Write a buffer and return it: it can be used again."""
-        portion = room[:size]
-        self._digest.update(portion)
-        with _named(self._path):
-            self._file.write(portion)
-            self._file.flush()
-        start_writeback(self._file.fileno(), start, size)
-        return room
 
 
 @contextmanager
@@ -393,104 +335,6 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-@dataclass(frozen=True)
-class TooLong:
-    """A line that is too long to be read: its place in the (unpacked) source, in bytes."""
-
-    offset: int
-    length: int
-
-
-Line = memoryview | TooLong
-
-
-def _is_blank(line: Line) -> bool:
-    # Most lines start with a brace; the others are few enough to be copied.
-    return isinstance(line, memoryview) and (not line or line[0] != _BRACE) and not bytes(line).strip()
-
-
-class Source:
-    """A file that is read by lines. The portions that were read are hashed by the other thread."""
-
-    def __init__(self, path: Path, beside: Executor) -> None:
-        self.path, self._beside = path, beside
-        self._state = _state(path)
-        self._file = path.open("rb", buffering=0)
-        self._digest, self._portion = hashlib.sha256(), memoryview(bytearray(PORTION))
-        self._hashed: list[Future[int]] = []
-        self.may_hold_huge = True  # whether the last lines may hold a number that no float can hold
-
-    @property
-    def size(self) -> int:
-        """The size of the file on the disk, in bytes."""
-        return self._state[0]
-
-    def lines(
-        self, *, max_line_bytes: int = MAX_LINE_BYTES, block: int = _BLOCK
-    ) -> Iterator[tuple[int, list[Line]]]:
-        """Yield (number of the first line, lines) block by block, without the line ends; gzip is unpacked.
-
-        The lines are views of a buffer that the next block is read into: copy what is to be kept.
-        """
-        room = bytearray(max_line_bytes + block)  # for the start of a line and the block that may end it
-        view = memoryview(room)
-        number, offset, held = 1, 0, 0  # of the next line, of its first byte; bytes of it in the buffer
-        dropped = unhashed = 0  # dropped: bytes of a line that is too long
-        with opened(self.path) as file:
-            while size := file.readinto(view[held : held + block]):  # type: ignore[attr-defined]  # both have it
-                lines: list[Line] = []
-                start, end = 0, held + size
-                stop = room.find(b"\n", held, end)
-                while stop >= 0:
-                    length = dropped + stop - start
-                    lines.append(_checked(view[start:stop], offset, length, max_line_bytes))
-                    offset, dropped, start = offset + length + 1, 0, stop + 1
-                    stop = room.find(b"\n", start, end)
-                self.may_hold_huge = may_be_huge(room, end)
-                yield number, lines
-                number += len(lines)
-                held = end - start
-                if dropped + held > max_line_bytes:
-                    dropped, held = dropped + held, 0
-                room[:held] = room[start : start + held]
-                unhashed += size
-                if unhashed >= PORTION:
-                    unhashed -= PORTION
-                    self._hashed.append(self._beside.submit(self._hash_portion))
-        if held or dropped:
-            self.may_hold_huge = True
-            yield number, [_checked(view[:held], offset, dropped + held, max_line_bytes)]
-
-    def sha256(self) -> str:
-        """Return the hash of the file; DataError if it changed since it was opened."""
-        for portion in self._hashed:
-            portion.result()
-        while self._hash_portion():
-            pass
-        if _state(self.path) != self._state:
-            raise DataError(
-                str(self.path),
-                "the file changed while it was read.",
-                fix="Build when nothing writes to it any more.",
-            )
-        return self._digest.hexdigest()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _hash_portion(self) -> int:
-        size = self._file.readinto(self._portion) or 0
-        self._digest.update(self._portion[:size])
-        return size
-
-
-def _checked(line: memoryview, offset: int, length: int, max_line_bytes: int) -> Line:
-    if length > max_line_bytes:
-        return TooLong(offset, length)
-    return line[3:] if offset == 0 and bytes(line[:3]) == BYTE_ORDER_MARK else line
 
 
 def _state(path: Path) -> tuple[int, int, int]:

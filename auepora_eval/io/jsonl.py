@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,15 +23,8 @@ from ..core.dataset import EvaluationDataset, InMemoryDataset, plain
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
 from .files.atomic import stem, written
-from .json.records import (
-    document_record,
-    may_repeat_a_key,
-    quick_sample,
-    read_document_record,
-    read_sample,
-    sample_record,
-)
-from .json.text import check_unique_keys, kind_of, parse_json
+from .json.records import document_record, read_document_record, read_sample, sample_record
+from .json.text import kind_of, parse_json
 
 # A line is held in memory several times while it is read.
 MAX_LINE_BYTES = 8_000_000
@@ -93,14 +86,11 @@ def read_samples(
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
     seen: set[str] = set()
     head = head or Head()
-    for where, line in _placed_lines(path, max_line_bytes):
-        sample = quick_sample(line, where, head.documents)
-        if sample is None:
-            record = parse_line(line, where)
-            if head.take(record, where):
-                continue
-            sample = read_sample(record, where, head.documents)
-        head.is_over = True
+    for where, line in placed_lines(path, max_line_bytes):
+        record = parse_line(line, where)
+        if head.take(record, where):
+            continue
+        sample = read_sample(record, where, head.documents)
         if sample.sample_id in seen:
             raise _used_before(path, sample.sample_id, where, max_line_bytes)
         seen.add(sample.sample_id)
@@ -196,12 +186,12 @@ def read_records(
 
     A byte order mark and CRLF line ends are accepted, and so is gzip, whatever the file is called.
     """
-    for where, line in _placed_lines(Path(path), max_line_bytes):
+    for where, line in placed_lines(Path(path), max_line_bytes):
         yield where, parse_line(line, where)
 
 
-def _placed_lines(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
-    """("file.jsonl:17", line) for each line that is not blank."""
+def placed_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[str, bytes]]:
+    """Yield ("file.jsonl:17", line) for each line that is not blank, without a byte order mark."""
     name = path.name
     for number, line in enumerate(read_lines(path, limit), start=1):
         if number == 1:
@@ -215,9 +205,18 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     record = parse_json(line, where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
-    if may_repeat_a_key(line):
-        check_unique_keys(line, where)
     return record
+
+
+def record_errors(path: Path, read: Callable[[dict[str, Any], str], object]) -> Iterator[DataError | None]:
+    """Yield the error of each record, None if it can be read: a bad line does not hide the next."""
+    for where, line in placed_lines(path):
+        try:
+            read(parse_line(line, where), where)
+        except DataError as error:
+            yield error
+        else:
+            yield None
 
 
 # The fix of every line that is not an object.

@@ -14,7 +14,6 @@ from typing import Any
 from ..core.dataset import EvaluationDataset
 from ..errors import DataError, UnknownNameError
 from ..io.datasets.eval_csv import DroppedWarning
-from ..io.datasets.eval_json import load_eval_json
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 from ..io.results.document import Row
@@ -30,7 +29,6 @@ class Wanted:
 
     from_format: str | None = None
     to_format: str | None = None
-    lenient: bool = False
     force: bool = False
     rows_of: RowsOf | None = None  # where a large run's results file has its rows
 
@@ -54,9 +52,7 @@ def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None
         raise DataError(str(target), "is the file that is read.", fix="Name another one to write.")
     _check_same_kind(kind, target, wanted.to_format)
     if kind == DATASET:
-        is_lenient = wanted.lenient and name == "eval_json"
-        dataset = load_eval_json(source, lenient=True) if is_lenient else open_dataset(source, name)
-        return write_dataset(dataset, target, wanted)
+        return write_dataset(open_dataset(source, name), target, wanted)
     _check_ending(kind, target)
     counts = _OTHERS[kind].convert(source, target, wanted)
     return Converted(target, kind, counts, target.stat().st_size)
@@ -75,7 +71,7 @@ def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
     from ..io.json.documents import read_document, write_document
 
     document = read_document(source)
-    check_annotations(document, source.name, lenient=wanted.lenient)
+    check_annotations(document, source.name)
     write_document(document, target, force=wanted.force)
     return {"annotations": len(annotations_in(document))}
 
@@ -83,7 +79,7 @@ def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
 def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
     from ..io.results.tables import is_csv, load_results, save_results
 
-    results = load_results(source, lenient=wanted.lenient)
+    results = load_results(source)
     if results.get("queries_file") is not None:
         if wanted.rows_of is None:
             raise DataError(source.name, "its rows are in another file.", fix="Give rows_of to read them.")

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 from collections import Counter
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.builder.build import BuildPlan, BuildResult, Sink, Source, TooLong, build_dataset
+from auepora_eval.builder.build import BuildPlan, BuildResult, build_dataset
 from auepora_eval.errors import DataError, StorageError
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
 
@@ -192,18 +191,13 @@ def test_rejects_can_be_had_of_an_unchanged_build(folder: Path) -> None:
     assert not (folder / "new").exists()
 
 
-def test_no_record_is_lost_among_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    defaults = {**(Source.lines.__kwdefaults__ or {}), "max_line_bytes": 600_000}
-    monkeypatch.setattr(Source.lines, "__kwdefaults__", defaults)
+def test_no_record_is_lost_among_the_rejects(tmp_path: Path) -> None:
     good = json.dumps(a_raw_task("1")).encode()
-    long = b"x" * 900_000
     source = tmp_path / "offline_dataset.jsonl"
-    source.write_bytes(good + b'\n{"task_id": "\xff"}\n' + long + b"\n" + good.replace(b'"1"', b'"2"', 1))
+    source.write_bytes(good + b'\n{"task_id": "\xff"}\n' + good.replace(b'"1"', b'"2"', 1))
     assert build(tmp_path, rejects=tmp_path / "rejects.jsonl").manifest.splits["qa"].count == 2
-    bad, too_long = records(tmp_path / "rejects.jsonl")
+    (bad,) = records(tmp_path / "rejects.jsonl")
     assert base64.b64decode(bad["line_base64"]) == b'{"task_id": "\xff"}'
-    assert too_long["reason"] == "line_too_long"
-    assert source.read_bytes()[too_long["offset"] :][: too_long["length"]] == long
 
 
 LINES = st.one_of(
@@ -243,20 +237,6 @@ def test_counts_add_up_on_any_input(lines: list[str], limit: int | None, ended: 
         assert counted + sum(stored["excluded_task_types"].values()) + skipped.total() == len(read)
 
 
-def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(tmp_path: Path) -> None:
-    source = tmp_path / "raw.jsonl"
-    source.write_bytes(b"a\n" + b"b" * 700_000 + b"\nc\n" + b"d" * 700_000)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as beside, closing(Source(source, beside)) as opened:
-        read = [
-            (number, line if isinstance(line, TooLong) else bytes(line))
-            for first, lines in opened.lines(max_line_bytes=1000)
-            for number, line in enumerate(lines, start=first)
-        ]
-    assert read == [(1, b"a"), (2, TooLong(2, 700_000)), (3, b"c"), (4, TooLong(700_005, 700_000))]
-
-
 def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     filler = "x" * 20_000
     tasks = [
@@ -281,34 +261,6 @@ def test_a_version_is_one_source_too(folder: Path) -> None:
     source.write_bytes(source.read_bytes() + b"\n")
     with pytest.raises(StorageError, match="is of v1 already, with other content"):
         build(folder)
-
-
-def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    path = tmp_path / "split.jsonl"
-    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
-        sink = Sink(file, path, writing)
-        sink.add(b"one line")
-        sink.size += 3  # as if bytes had got lost on the way
-        with pytest.raises(StorageError, match=r"split.jsonl is not what was written to it"):
-            sink.sha256()
-
-
-@pytest.mark.parametrize("length", [0, 10, 1_999_998, 1_999_999, 2_000_000, 4_500_000])
-def test_lines_of_any_length_are_written_as_they_are(tmp_path: Path, length: int) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    path = tmp_path / "split.jsonl"
-    lines = [b"first", b"x" * length, b"", b"y" * 700_000, b"z" * length, b"last"] * 4
-    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
-        sink = Sink(file, path, writing)
-        for line in lines:
-            sink.add(line)
-        found = sink.sha256()
-    content = b"".join(line + b"\n" for line in lines)
-    assert path.read_bytes() == content
-    assert (found, sink.size, sink.count) == (hashlib.sha256(content).hexdigest(), len(content), 24)
 
 
 def test_a_split_that_is_no_longer_built_is_named(folder: Path) -> None:

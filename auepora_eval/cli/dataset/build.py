@@ -42,9 +42,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=count, metavar="N", help="only the first N records")
     parser.add_argument("--rejects", metavar="FILE", help="write the records that are left out, with reasons")
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record, write nothing")
-    parser.add_argument(
-        "--sync", action="store_true", help="wait until the disk has it: against a loss of power"
-    )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     add_json(parser)
 
@@ -95,7 +92,6 @@ def _plan(args: Namespace) -> BuildPlan:
         rejects=Path(args.rejects) if args.rejects else None,
         force=args.force,
         strict=args.strict,
-        sync=args.sync,
     )
 
 

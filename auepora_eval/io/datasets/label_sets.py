@@ -21,7 +21,7 @@ from ...text.label_terms import CONTRADICTION, LABELS, PREDICTED_LABEL, label_of
 from ..files.atomic import stem
 from ..json.documents import read_content, read_document
 from ..json.text import parse_document
-from ..jsonl import BYTE_ORDER_MARK, read_lines, read_records
+from ..jsonl import placed_lines, read_records
 from ..schema.checker import checker
 from ..schema.validate import check_no_errors
 
@@ -263,7 +263,7 @@ def _is_lines(path: Path) -> bool:
     """Return whether a file has one object per line: by its name or its first line."""
     if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
         return True
-    first = next((line for line in read_lines(path) if line.strip()), b"").removeprefix(BYTE_ORDER_MARK)
+    _, first = next(placed_lines(path), ("", b""))
     try:
         record = msgspec.json.decode(first)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

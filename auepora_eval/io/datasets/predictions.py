@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ...errors import DataError
-from ..json.records import quick_prediction, read_prediction
+from ..json.records import read_prediction
 from ..jsonl import (
     BYTE_ORDER_MARK,
     MAX_LINE_BYTES,
@@ -81,7 +81,7 @@ class PredictionFile:
             file.seek(start)
         line = file.readline().removeprefix(BYTE_ORDER_MARK)
         where = f"{self.path.name}:{number}"
-        stored_id, output = quick_prediction(line, where) or read_prediction(parse_line(line, where), where)
+        stored_id, output = read_prediction(parse_line(line, where), where)
         if stored_id != sample_id:
             raise DataError(where, "the file changed while it was read.", fix="Score it again.")
         return output
@@ -103,18 +103,12 @@ class PredictionFile:
             if not line.strip():
                 continue
             try:
-                # msgspec takes the last of two equal keys; the careful reader rejects them.
-                twice = line.count(b'"sample_id":') > 1
-                head = self._carefully(line, number) if twice else decode(line)
+                head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                # The careful reader knows what is wrong, and says it.
-                head = self._carefully(line, number)
+                where = f"{self.path.name}:{number}"
+                read_prediction(parse_line(line, where), where)  # its error says what is wrong
+                raise
             yield number, place, head
-
-    def _carefully(self, line: bytes, number: int) -> _Head:
-        where = f"{self.path.name}:{number}"
-        sample_id, output = read_prediction(parse_line(line, where), where)
-        return _Head(sample_id, [msgspec.Raw()] * len(output.retrieved))
 
 
 class _Head(msgspec.Struct):

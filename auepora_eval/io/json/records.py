@@ -6,8 +6,9 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,9 +26,11 @@ from ...core.types import (
     split_timings,
 )
 from ...errors import DataError, did_you_mean
-from .text import may_be_extreme
 
 Record = dict[str, Any]
+
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,15 +84,11 @@ class RawPrediction(_Strict):
 
 
 def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
-    """An EvaluationSample from a record; null and missing are the same, so are a text and {"text": it}.
+    """Return the sample of a record; null and missing are the same, so are a text and {"text": it}.
 
     A document that is only named by its id is looked up in the corpus.
     """
-    return sample_of(_converted(record, RawSample, where), where, corpus)
-
-
-def sample_of(raw: RawSample, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
-    """Return the sample of a record that was converted already."""
+    raw = _converted(record, RawSample, where)
     _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
     reference = raw.reference_answer
     if isinstance(reference, RawResponse) and reference.text is None:
@@ -153,12 +152,8 @@ def _response_record(response: Response) -> Record:
 
 
 def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
-    """(sample_id, output) from a prediction; "answer": "..." and a list of ids are accepted short forms."""
-    return prediction_of(_converted(record, RawPrediction, where), where)
-
-
-def prediction_of(raw: RawPrediction, where: str) -> tuple[str, SystemOutputs]:
-    """Return (sample_id, output) of a record that was converted already."""
+    """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
+    raw = _converted(record, RawPrediction, where)
     _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
     answer = raw.response if raw.response is not None else raw.answer
     if answer is None and raw.retrieved is None and raw.error is None:
@@ -225,7 +220,9 @@ _PARTS: dict[str, type[msgspec.Struct]] = {
 }
 
 
-def _converted(record: Record, kind: type[Any], where: str) -> Any:
+def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
+    with suppress(msgspec.ValidationError):  # a record with an unknown field has a warning, and is read
+        return msgspec.convert(record, kind)
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
     except msgspec.ValidationError as error:
@@ -315,69 +312,6 @@ def _hits(raw: list[RawHit | str], where: str) -> list[RetrievedDocument]:
             f"{where}: $.retrieved", f"two documents have the same rank: {ranks[:10]}.", fix="Use 1..n."
         )
     return sorted(hits, key=lambda hit: hit.rank)
-
-
-# JSON text straight to samples and outputs, for records that hold nothing unusual: several times as fast.
-#
-# Whatever is unusual (an unknown field, a wrong type, a key that may be there twice, a number that may be too
-# large) is left to the careful path (`jsonl.parse_line` and above), which warns or raises. So both paths give
-# the same, and this one returns None where it would have to report something.
-
-
-class _JournalLine(msgspec.Struct):
-    output: RawPrediction
-
-
-_sample = msgspec.json.Decoder(RawSample).decode
-_prediction = msgspec.json.Decoder(RawPrediction).decode
-_journal_line = msgspec.json.Decoder(_JournalLine).decode
-_UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def may_repeat_a_key(line: bytes) -> bool:
-    """Whether a record may have one of its own keys twice; a text may hold one too, so it is a suspicion.
-
-    A look for any repeated key costs as much as parsing; these five are looked for on every line.
-    """
-    count = line.count
-    return (
-        count(b'"sample_id":') > 1
-        or count(b'"query":') > 1
-        or count(b'"relevant_docs":') > 1
-        or count(b'"reference_answer":') > 1
-        or count(b'"task_id":') > 1
-    )
-
-
-def quick_sample(line: bytes, where: str, corpus: Mapping[str, Document]) -> EvaluationSample | None:
-    """The sample on a line of a dataset; None if it is for the careful way."""
-    if may_repeat_a_key(line) or may_be_extreme(line):
-        return None
-    try:
-        raw = _sample(line)
-    except _UNUSUAL:
-        return None
-    return sample_of(raw, where, corpus)
-
-
-def quick_prediction(line: bytes, where: str) -> tuple[str, SystemOutputs] | None:
-    """(sample_id, output) on a line of predictions; None if it is for the careful way."""
-    if may_be_extreme(line):
-        return None
-    try:
-        raw = _prediction(line)
-    except _UNUSUAL:
-        return None
-    return prediction_of(raw, where)
-
-
-def quick_journaled(text: bytes, where: str) -> tuple[str, SystemOutputs] | None:
-    """(sample_id, output) of a record of a run's journal, which we wrote ourselves; None as above."""
-    try:
-        raw = _journal_line(text)
-    except _UNUSUAL:
-        return None
-    return prediction_of(raw.output, where)
 
 
 # The errors of msgspec in the words of our schemas.

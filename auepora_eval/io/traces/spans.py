@@ -6,7 +6,6 @@
 - One span per line (or a JSON list, or a Parquet file), as Phoenix and OpenTelemetry's SDK write them:
   `context.trace_id` or `{"context": {"trace_id": ...}}`, attributes nested or as columns
   (`attributes.input.value`).
-- Indented spans one after the other, as the SDK's ConsoleSpanExporter prints them.
 
 Attributes come out flat, whatever form they had: `retrieval.documents.0.document.id`.
 """
@@ -14,7 +13,6 @@ Attributes come out flat, whatever form they had: `retrieval.documents.0.documen
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ..json.documents import read_content
-from ..json.text import parse_document
-from ..jsonl import BYTE_ORDER_MARK, encode, opened, parse_line, read_lines
+from ..json.documents import read_document
+from ..jsonl import BYTE_ORDER_MARK, encode, opened, parse_line, placed_lines
 from ..parquet import parquet_rows
 
 Attributes = dict[str, Any]  # by their flat names; values are texts, numbers, booleans and lists of them
@@ -124,8 +121,7 @@ def is_otlp(record: Record) -> bool:
 def otlp_spans(document: Record) -> Iterator[tuple[str, Record]]:
     """Yield (place, span) of a document, with plain `attributes`; what is not an object is skipped."""
     for n, resource in _objects(document.get("resourceSpans")):
-        # Documents of before 2022 have another name for the scope.
-        for m, scoped in _objects(resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans")):
+        for m, scoped in _objects(resource.get("scopeSpans")):
             for k, span in _objects(scoped.get("spans")):
                 place = f"$.resourceSpans[{n}].scopeSpans[{m}].spans[{k}]"
                 events = [_unwrapped_span(event) for _, event in _objects(span.get("events"))]
@@ -176,8 +172,6 @@ _MAX_ATTRIBUTES = 20_000  # of one span
 _MAX_EVENTS = 1_000  # of one span
 _MAX_DEPTH = 12
 _FIX = "Export spans as OTLP JSON, or one a line as Phoenix does."
-# Between two indented objects: a brace at the beginning of a line is inside no text.
-_NEXT = re.compile(rb"(?m)^\}[ \t\r]*\n\s*(?=\{)")
 # What went in and came out, in whichever form: kept as one text.
 _VALUES = ("input.value", "output.value")
 # Large attributes that no metric reads.
@@ -257,41 +251,20 @@ def _records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Record | DataError]]:
-    for number, line in enumerate(read_lines(path, _MAX_LINE), start=1):
-        content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        where = f"{path.name}:{number}"
-        if content.strip():
-            try:
-                record = parse_line(content, where)
-            except DataError as error:
-                yield where, error
-            else:
-                yield where, record
+    for where, line in placed_lines(path, _MAX_LINE):
+        try:
+            yield where, parse_line(line, where)
+        except DataError as error:
+            yield where, error
 
 
 def _whole(path: Path) -> Iterator[tuple[str, Record | DataError]]:
-    """A file that is one document, OTLP or a list of spans; or several, indented, one after the other."""
-    content = read_content(path)
-    if _NEXT.search(content):
-        yield from _one_after_the_other(content, path.name)
-        return
-    document = parse_document(content, path.name)
+    """Yield the records of a file that is one document, OTLP or a list of spans."""
+    document = read_document(path)
     records = document if isinstance(document, list) else [document]
     for number, record in enumerate(records):
         where = f"{path.name}: $[{number}]" if isinstance(document, list) else path.name
         yield where, record if isinstance(record, dict) else DataError(where, "this is not a span.", fix=_FIX)
-
-
-def _one_after_the_other(content: bytes, name: str) -> Iterator[tuple[str, Record | DataError]]:
-    line, start = 1, 0
-    ends = [match.end() for match in _NEXT.finditer(content)]
-    for end in [*ends, len(content)]:
-        where, piece = f"{name}:{line}", content[start:end]
-        try:
-            yield where, parse_document(piece, where)
-        except DataError as error:
-            yield where, error
-        line, start = line + piece.count(b"\n"), end
 
 
 def _ids(record: Record) -> tuple[str, str] | None:

@@ -25,7 +25,6 @@ import msgspec
 
 from ..errors import DataError, StorageError
 from ..io.builds.manifest import (
-    OTHERS,
     Coverage,
     FileFacts,
     Manifest,
@@ -38,12 +37,11 @@ from ..io.builds.manifest import (
 )
 from ..io.builds.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
 from ..io.files.atomic import FilesTogether, check_absent, written_together
-from ..io.jsonl import placed_lines
+from ..io.jsonl import opened, placed_lines
 
 # The names that seed 000 gives the files.
 FILE_NAMES = {"qa": "qa_pairs.jsonl", "summaries": "summaries.jsonl", "citations": "citations.jsonl"}
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
-_MAX_NAMED = 10  # skipped records that a result names
 
 
 @dataclass
@@ -76,17 +74,12 @@ class BuildPlan:
 
 @dataclass
 class BuildResult:
-    """The manifest of a build; `unchanged` if the same files were there already.
-
-    `left_behind` are splits of the replaced build that are not among the new ones.
-    """
+    """The manifest of a build; `unchanged` if the same files were there already."""
 
     manifest: Manifest
     unchanged: bool = False
     # None for the first build in a folder.
     replaced: Manifest | None = None
-    first_skipped: list[str] = field(default_factory=list)
-    left_behind: list[Path] = field(default_factory=list)
 
 
 def build_dataset(
@@ -101,7 +94,7 @@ def build_dataset(
     _check_plan(plan)
     before = _earlier_build(plan)
     same_version = before is not None and before.version == plan.version
-    if plan.rejects is not None and not same_version:
+    if plan.rejects is not None:
         check_absent([plan.rejects], force=plan.force)
     build = _Build(plan, on_skipped)
     with written_together(plan.files, force=plan.force or same_version) as together:
@@ -109,15 +102,10 @@ def build_dataset(
         manifest = _manifest(plan, build.counts, splits, source, built_at)
         if before is not None and same_version and not plan.force:
             _check_same_content(plan, manifest, before)
-            together.leave_unchanged(*plan.outputs.values(), *_same_rejects(plan, build), plan.manifest)
-            return BuildResult(before, unchanged=True, first_skipped=build.first_skipped)
+            together.leave_unchanged(*plan.outputs.values(), plan.manifest)
+            return BuildResult(before, unchanged=True)
         together[plan.manifest].write(manifest_bytes(manifest))
-    return BuildResult(
-        manifest,
-        replaced=before,
-        first_skipped=build.first_skipped,
-        left_behind=_left_behind(plan, before),
-    )
+    return BuildResult(manifest, replaced=before)
 
 
 class _Build:
@@ -126,10 +114,9 @@ class _Build:
     def __init__(self, plan: BuildPlan, on_skipped: OnSkipped | None) -> None:
         self.plan, self.on_skipped = plan, on_skipped
         self.counts = BuildCounts()
-        self.first_skipped: list[str] = []
+        self.first_skipped = ""
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
         self.rejects: Sink | None = None
-        self.rejects_sha256 = ""
 
     def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and return the facts about them and about the source."""
@@ -145,8 +132,6 @@ class _Build:
             )
             for name, sink in self.sinks.items()
         }
-        if self.rejects is not None:
-            self.rejects_sha256 = self.rejects.sha256()
         self._check_usable()
         name, sha256 = relative_path(plan.source, plan.manifest), file_sha256(plan.source)
         if _state(plan.source) != before:
@@ -169,7 +154,7 @@ class _Build:
         task = read_task(line, where)
         kind = task.kind
         if kind not in self.sinks:
-            self.counts.exclude(kind)
+            self.counts.excluded[kind[:_MAX_LENGTH]] += 1
             return
         record, ids = split_record(task, self.counts.notes), self.ids[kind]
         if record.task_id in ids:
@@ -183,8 +168,7 @@ class _Build:
         if self.plan.strict:
             raise DataError(where, error.what, fix="Nothing was written.") from error
         self.counts.skipped[error.reason] += 1
-        if len(self.first_skipped) < _MAX_NAMED:
-            self.first_skipped.append(f"{where}: {error.what}")
+        self.first_skipped = self.first_skipped or f"{where}: {error.what}"
         if self.on_skipped is not None:
             self.on_skipped(where, error.reason, error.what)
         if self.rejects is not None:
@@ -197,7 +181,7 @@ class _Build:
         if counts.skipped.total() == counts.records:
             raise DataError(
                 name,
-                f"not one of its {counts.records} records can be used. The first: {self.first_skipped[0]}",
+                f"not one of its {counts.records} records can be used. The first: {self.first_skipped}",
                 fix="Nothing was written.",
             )
         if not any(sink.count for sink in self.sinks.values()):
@@ -249,11 +233,8 @@ def _check_plan(plan: BuildPlan) -> None:
     if not plan.outputs or not set(plan.outputs) <= set(SPLIT_NAMES):
         raise DataError("--splits", "names no split to build.", fix=f"Choose from {', '.join(SPLIT_NAMES)}.")
     source = plan.source.absolute()
-    if not plan.source.is_file():
-        what = "there is no such file."
-        if plan.source.exists():
-            what = "is a folder." if plan.source.is_dir() else "is a pipe or a device, not a file."
-        raise DataError(str(plan.source), what, fix="Name the raw dataset with --offline-dataset.")
+    with opened(plan.source):
+        pass  # there is such a file, and it can be read
     places: set[Path] = set()
     for path in plan.files:
         place = path.absolute().parent.resolve() / path.name
@@ -272,23 +253,6 @@ def _earlier_build(plan: BuildPlan) -> Manifest | None:
         return read_manifest(plan.manifest).manifest
     except DataError:
         return None
-
-
-def _left_behind(plan: BuildPlan, before: Manifest | None) -> list[Path]:
-    if before is None:
-        return []
-    written = {path.resolve() for path in plan.files}
-    old = [plan.manifest.parent / split.path for split in before.splits.values() if split.path]
-    return [path for path in old if path.resolve() not in written and path.is_file()]
-
-
-def _same_rejects(plan: BuildPlan, build: _Build) -> list[Path]:
-    """Return the file of rejects if it exists unchanged; StorageError if it has other content."""
-    if plan.rejects is None or not plan.rejects.exists():
-        return []
-    if not plan.rejects.is_file() or file_sha256(plan.rejects) != build.rejects_sha256:
-        check_absent([plan.rejects], force=False)
-    return [plan.rejects]
 
 
 def _check_same_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -> None:
@@ -322,9 +286,7 @@ class Sink:
             self._file.write(line)
 
     def sha256(self) -> str:
-        """Write what is left, and return the hash of everything."""
-        with _named(self._path):
-            self._file.flush()
+        """Return the hash of everything that was written."""
         return self._digest.hexdigest()
 
 
@@ -344,10 +306,7 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 # What a build counts: every record of the source once, and what the records of the splits are about.
 
-# More names than these are not counted: the manifest must stay small enough to be read.
-_MAX_TYPES = 10_000
-_MAX_DOCUMENTS = 1_000_000
-_MAX_LABELS = _MAX_VALUES = 1000
+_MAX_VALUES = 1000  # of a label: one with more is an id or a measurement
 _MAX_LENGTH = 200  # characters of a name
 _NO_LABELS = ("variant_of", "true_answer", "fake_answer")  # ids and texts, another one in every record
 
@@ -356,7 +315,7 @@ _NO_LABELS = ("variant_of", "true_answer", "fake_answer")  # ids and texts, anot
 class BuildCounts:
     """Records by where they went, and records of the splits by type, document and label.
 
-    What has too many names is not counted at all, and named in `not_counted`: counts of the first names
+    A label of too many values is not counted at all, and named in `not_counted`: counts of its first values
     would look like a loss when the order of the records changes.
     """
 
@@ -368,14 +327,6 @@ class BuildCounts:
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     not_counted: set[str] = field(default_factory=set)
 
-    def exclude(self, kind: str) -> None:
-        """Count a task whose type has no split; beyond ten thousand types the new ones together."""
-        name = kind[:_MAX_LENGTH]
-        if name not in self.excluded and len(self.excluded) >= _MAX_TYPES:
-            name = OTHERS
-            self.not_counted.add("task_types")
-        self.excluded[name] += 1
-
     def build(self, metadata: Mapping[str, object], sources: Sequence[str]) -> None:
         """Count a record of a split."""
         document = metadata.get("document") or metadata.get("source_path")
@@ -383,9 +334,6 @@ class BuildCounts:
             self.documents[document[:_MAX_LENGTH]] += 1
         else:  # the metadata do not say: the documents of its contexts
             self.documents.update({source.partition("#page=")[0][:_MAX_LENGTH] for source in sources})
-        if len(self.documents) > _MAX_DOCUMENTS:
-            self.not_counted.add("documents")
-            self.documents.clear()
         labels = metadata.get("labels")
         if isinstance(labels, dict):
             for name, value in labels.items():
@@ -394,22 +342,22 @@ class BuildCounts:
 
     def coverage(self, built: dict[str, int]) -> Coverage:
         """The counts by which a later version is judged, in one order; `built` are the records by type."""
-        none = self.not_counted
-        kinds = Counter(built) + (Counter() if "task_types" in none else self.excluded)
-        documents = {} if "documents" in none else dict(sorted(self.documents.items()))
+        kinds = Counter(built) + self.excluded
         labels = {
             f"{name}={value}": count
             for name, values in sorted(self.labels.items())
-            if "labels" not in none and f"labels.{name}" not in none
+            if f"labels.{name}" not in self.not_counted
             for value, count in sorted(values.items())
         }
-        return Coverage(dict(sorted(kinds.items())), documents, labels, sorted(none))
+        return Coverage(
+            dict(sorted(kinds.items())),
+            dict(sorted(self.documents.items())),
+            labels,
+            sorted(self.not_counted),
+        )
 
     def _add_label(self, name: str, value: Any) -> None:
-        """Count a label; the entries of a list each. One of too many values is an id or a measurement."""
-        if name not in self.labels and len(self.labels) >= _MAX_LABELS:
-            self.not_counted.add("labels")
-            return
+        """Count a label; the entries of a list each."""
         values = self.labels.setdefault(name, Counter())
         entries = value if isinstance(value, list) else [value]
         if not all(isinstance(entry, str | bool | int | float) for entry in entries):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.types import Document, EvaluationSample, Response
-from ..io.builds.manifest import OTHERS, Manifest
+from ..io.builds.manifest import Manifest
 from ..io.builds.splits import read_split
 from ..io.builds.tasks import SplitRecord, question_and_reference
 from .answers import reference_support
@@ -61,22 +61,12 @@ def not_compared(before: Manifest, after: Manifest) -> list[str]:
 def _compared(before: Manifest, after: Manifest) -> Iterator[tuple[str, dict[str, int], dict[str, int]]]:
     old, new = ({name: split.count for name, split in each.splits.items()} for each in (before, after))
     yield "split", old, new
-    earlier, later, unknown = before.coverage, after.coverage, set(after.coverage.not_counted)
-    if earlier.task_types:  # a manifest that only has counts can be compared by these alone
-        kinds = earlier.task_types
-        if "task_types" in unknown:
-            kinds = {name: count for name, count in kinds.items() if name in later.task_types}
-        yield "task type", _known(kinds), later.task_types
-    if "documents" not in unknown:
-        yield "document", _known(earlier.documents), later.documents
-    if "labels" not in unknown:
-        uncounted = tuple(f"{name.removeprefix('labels.')}=" for name in unknown if name != "documents")
-        labels = {name: n for name, n in earlier.labels.items() if not name.startswith(uncounted)}
-        yield "label", labels, later.labels
-
-
-def _known(counts: dict[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if name != OTHERS}
+    earlier, later = before.coverage, after.coverage
+    yield "task type", earlier.task_types, later.task_types
+    yield "document", earlier.documents, later.documents
+    uncounted = tuple(f"{name.removeprefix('labels.')}=" for name in later.not_counted)
+    labels = {name: n for name, n in earlier.labels.items() if not name.startswith(uncounted)}
+    yield "label", labels, later.labels
 
 
 @dataclass(frozen=True)

@@ -175,22 +175,6 @@ def test_a_split_that_was_edited_is_not_called_unchanged(folder: Path) -> None:
         build(folder)
 
 
-def test_rejects_can_be_had_of_an_unchanged_build(folder: Path) -> None:
-    build(folder)
-    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
-    assert len(records(folder / "rejects.jsonl")) == 3
-    kept = (folder / "rejects.jsonl").read_bytes()
-    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
-    assert (folder / "rejects.jsonl").read_bytes() == kept
-    (folder / "rejects.jsonl").write_text("mine\n")
-    with pytest.raises(StorageError, match="exists already"):
-        build(folder, rejects=folder / "rejects.jsonl")
-    with pytest.raises(StorageError, match="exists already"):
-        build(folder / "new", source=folder / "offline_dataset.jsonl", rejects=folder / "rejects.jsonl")
-    assert (folder / "rejects.jsonl").read_text() == "mine\n"
-    assert not (folder / "new").exists()
-
-
 def test_no_record_is_lost_among_the_rejects(tmp_path: Path) -> None:
     good = json.dumps(a_raw_task("1")).encode()
     source = tmp_path / "offline_dataset.jsonl"
@@ -263,13 +247,6 @@ def test_a_version_is_one_source_too(folder: Path) -> None:
         build(folder)
 
 
-def test_a_split_that_is_no_longer_built_is_named(folder: Path) -> None:
-    outputs = {name: folder / f"{name}.jsonl" for name in ("qa", "citations")}
-    assert build(folder, outputs=outputs).left_behind == []
-    result = build(folder, outputs={"qa": folder / "qa.jsonl"}, version="v2", force=True)
-    assert result.left_behind == [folder / "citations.jsonl"]
-
-
 def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
     def coverage(tasks: list[dict[str, Any]]) -> dict[str, Any]:
         write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
@@ -307,14 +284,3 @@ def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
     assert forth == back
     assert (len(forth["documents"]), len(forth["labels"])) == (12_000, 101)
     assert forth["not_counted"] == ["labels.id"]
-
-
-def test_millions_of_names_do_not_fill_the_manifest(tmp_path: Path) -> None:
-    tasks = [a_flat_task(f"t{n}", f"type {n}", metadata={}) for n in range(10_050)]
-    write_tasks(tmp_path / "offline_dataset.jsonl", [a_flat_task("q"), *tasks])
-    manifest = build(tmp_path).manifest
-    assert len(manifest.excluded_task_types) == 10_001
-    assert manifest.excluded_task_types["(others)"] == 50
-    assert manifest.records == 10_051
-    assert manifest.coverage.task_types == {"qa": 1}
-    assert manifest.coverage.not_counted == ["task_types"]

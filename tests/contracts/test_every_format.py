@@ -149,8 +149,8 @@ def eval_documents(draw: st.DrawFn) -> dict[str, Any]:
     )
     document = draw(infos())
     document["queries"] = draw(st.lists(queries, max_size=3, unique_by=lambda query: str(query["query_id"])))
-    if documents or document["queries"]:
-        document["documents"] = documents  # or an empty list, which is not the same as none
+    if documents:
+        document["documents"] = documents
     return document
 
 

@@ -80,11 +80,6 @@ def test_what_a_sample_has_no_place_for_is_kept(
     assert record_from_dataset(dataset_from_record(record, "d")) == record
 
 
-def test_an_empty_corpus_stays_an_empty_corpus() -> None:
-    record = {**a_record(), "documents": []}
-    assert record_from_dataset(dataset_from_record(record, "d")) == record
-
-
 def test_what_the_format_has_no_place_for_is_kept() -> None:
     graded = Document("d", "Ansel Brae did.", {"relevance": 2})
     samples = [

@@ -145,9 +145,6 @@ def _selected(record: SplitRecord, candidates: Mapping[str, Document]) -> list[D
 
 # The errors of splits and their manifest: form, references, counts, hashes.
 
-# A split of another format has an error in every record.
-MAX_LISTED = 100
-
 
 def manifest_errors(path: Path) -> list[str]:
     """Return the errors of a manifest and of the splits that it describes."""
@@ -177,10 +174,6 @@ def manifest_errors(path: Path) -> list[str]:
 
 
 def _split_errors(path: Path, task_type: str) -> tuple[list[str], int]:
-    """Return the errors of a split, at most a hundred of them, and how many records it has."""
+    """Return the errors of a split, and how many records it has."""
     outcomes = list(record_errors(path, SplitReader(task_type).read))
-    errors = [str(error) for error in outcomes if error is not None]
-    listed = errors[:MAX_LISTED]
-    if len(errors) > MAX_LISTED:
-        listed.append(f"{path.name}: ... and {len(errors) - MAX_LISTED} more records with errors")
-    return listed, len(outcomes)
+    return [str(error) for error in outcomes if error is not None], len(outcomes)

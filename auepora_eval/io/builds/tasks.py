@@ -188,7 +188,8 @@ def read_task(line: bytes, where: str) -> RawTask:
     try:
         record = parse_line(line, where)
     except DataError as error:
-        raise _not_json(error, where) from error
+        what = str(error).removeprefix(where).removeprefix(": ")
+        raise TaskError("invalid_json", what) from error
     return _task(record)
 
 
@@ -205,12 +206,6 @@ def _task(record: Mapping[str, object]) -> RawTask:
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
-
-
-def _not_json(error: DataError, where: str) -> TaskError:
-    path = error.where.removeprefix(where).removeprefix(": ")
-    parts = (f"{path}:" if path else "", error.what, error.fix)
-    return TaskError("invalid_json", " ".join(filter(None, parts)))
 
 
 def read_raw_record(record: Mapping[str, object], where: str) -> SplitRecord:

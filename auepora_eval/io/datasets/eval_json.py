@@ -98,7 +98,6 @@ _QUERY_FIELDS = {
     *_LABELS,
 }
 _DOCUMENT_FIELDS = {"document_id", "title", "content", "file_path", "metadata"}
-_NO_DOCUMENTS: Record = {"documents": []}
 
 
 def load_eval_json(path: str | Path) -> InMemoryDataset:
@@ -134,20 +133,16 @@ def dataset_from_record(record: Any, where: str) -> InMemoryDataset:
     by_id = {doc.doc_id: doc for doc in documents}
     samples = [_sample(query, by_id) for query in record["queries"]]
     info = {key: value for key, value in record.items() if key not in ("queries", "documents")}
-    if "documents" in record and not documents:
-        info[OF_THE_FORMAT] = {"documents": []}
     return InMemoryDataset(record["dataset_id"], samples, info=info, documents=documents)
 
 
 def record_from_dataset(dataset: EvaluationDataset) -> Record:
     """A dataset as the document that is written."""
-    info = dict(dataset.info)
-    kept: Record = info.pop(OF_THE_FORMAT) if info.get(OF_THE_FORMAT) == _NO_DOCUMENTS else {}
     record: Record = {
         "dataset_id": dataset.name,
         "name": dataset.name,
         "version": "1.0.0",
-        **info,
+        **dataset.info,
         "queries": [],
     }
     samples = list(dataset)
@@ -155,7 +150,7 @@ def record_from_dataset(dataset: EvaluationDataset) -> Record:
     record["queries"] = [_query(sample, corpus) for sample in samples]
     if corpus:
         record["documents"] = [_document_record(doc) for doc in corpus.values()]
-    return record | ({} if corpus else kept)
+    return record
 
 
 class _Citation(msgspec.Struct):
@@ -211,10 +206,10 @@ def _sample(query: Record, corpus: Mapping[str, Document]) -> EvaluationSample:
 
 def _relevant(ids: Sequence[str], own: Record) -> list[Record]:
     """What is known of the relevant documents; the ids count, should somebody have edited them."""
-    named: list[Record] = own.get("relevant_docs") or []
-    if [entry["doc_id"] for entry in named] == ids:
-        return named
-    by_id = {entry["doc_id"]: entry for entry in named}
+    entries: list[Record] = own.get("relevant_docs") or []
+    if [entry["doc_id"] for entry in entries] == ids:
+        return entries
+    by_id = {entry["doc_id"]: entry for entry in entries}
     return [by_id.get(doc_id, {"doc_id": doc_id}) for doc_id in ids]
 
 
@@ -255,7 +250,7 @@ def _corpus(documents: Sequence[Document], samples: Iterable[EvaluationSample]) 
 
 def _named(docs: Sequence[Document], corpus: Mapping[str, Document]) -> list[Record]:
     """Documents by their id, and by what differs from the corpus: a grade, another text."""
-    named = []
+    entries = []
     for doc in docs:
         entry: Record = {"doc_id": doc.doc_id}
         in_corpus = corpus.get(doc.doc_id) or _missing(doc.doc_id)
@@ -263,8 +258,8 @@ def _named(docs: Sequence[Document], corpus: Mapping[str, Document]) -> list[Rec
             entry["text"] = doc.text
         if doc.metadata != in_corpus.metadata:
             entry["metadata"] = doc.metadata
-        named.append(entry)
-    return named
+        entries.append(entry)
+    return entries
 
 
 def _found(entries: Iterable[Record], corpus: Mapping[str, Document]) -> list[Document] | None:

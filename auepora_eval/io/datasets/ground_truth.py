@@ -53,8 +53,8 @@ def annotations_in(document: Any) -> list[Annotation]:
     """The annotations of a document: itself, its items, or what is in its set."""
     if isinstance(document, list):
         return document
-    found: list[Annotation] = document.get(ANNOTATIONS, [document])
-    return found
+    annotations: list[Annotation] = document.get(ANNOTATIONS, [document])
+    return annotations
 
 
 def with_annotations(dataset: EvaluationDataset, annotations: Iterable[Annotation]) -> InMemoryDataset:

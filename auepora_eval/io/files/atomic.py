@@ -220,15 +220,11 @@ def _link(temporary: Path, path: Path) -> None:
 
 # No slash, no leading dot or dash: neither a path, nor hidden, nor a flag.
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
-# A file of such a name cannot be copied to Windows, whatever its ending.
-_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
 
 
 def file_name(identifier: str, what: str = "id") -> str:
     """Return the id if every file system accepts it as a plain name; DataError otherwise."""
     text = str(identifier)
-    if text.split(".", maxsplit=1)[0].lower() in _RESERVED:
-        raise DataError(f"{what} {text[:80]!r}", "cannot be a file name: Windows reserves it for a device.")
     if text != identifier or ".." in text or text.endswith(".") or not _SAFE.fullmatch(text):
         fix = (
             "Use up to 128 ASCII letters, digits and . _ - + @, with a letter or digit first and no dot last."

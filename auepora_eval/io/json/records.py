@@ -110,12 +110,12 @@ def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | Non
 
 def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | None = None) -> Record:
     """A sample as a record, without the fields that it does not have; documents of the corpus by id."""
-    known = corpus or {}
+    documents = corpus or {}
     record: Record = {"sample_id": sample.sample_id, "query": sample.query}
     if sample.relevant_docs:
-        record["relevant_docs"] = [_named_or_whole(doc, known) for doc in sample.relevant_docs]
+        record["relevant_docs"] = [_named_or_whole(doc, documents) for doc in sample.relevant_docs]
     if sample.candidate_docs:
-        record["candidate_docs"] = [_named_or_whole(doc, known) for doc in sample.candidate_docs]
+        record["candidate_docs"] = [_named_or_whole(doc, documents) for doc in sample.candidate_docs]
     if sample.reference_answer is not None:
         record["reference_answer"] = _response_record(sample.reference_answer)
     if sample.labels:
@@ -127,10 +127,10 @@ def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | Non
 
 def read_document_record(record: Any, where: str) -> Document:
     """Return the document of a record; unknown fields are ignored."""
-    fields = RawDocument.__struct_fields__
-    known = {name: record[name] for name in fields if name in record} if isinstance(record, dict) else record
+    if isinstance(record, dict):
+        record = {name: record[name] for name in RawDocument.__struct_fields__ if name in record}
     try:
-        raw = msgspec.convert(known, RawDocument)
+        raw = msgspec.convert(record, RawDocument)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise DataError(f"{where}{path.removeprefix('$')}", what, fix=fix) from error
@@ -138,8 +138,9 @@ def read_document_record(record: Any, where: str) -> Document:
 
 
 def _named_or_whole(doc: Document, corpus: Mapping[str, Document]) -> Record | str:
-    known = corpus.get(doc.doc_id)
-    return doc.doc_id if known is not None and (known is doc or known == doc) else document_record(doc)
+    in_corpus = corpus.get(doc.doc_id)
+    is_same = in_corpus is doc or in_corpus == doc  # the first is quicker, and usual
+    return doc.doc_id if is_same else document_record(doc)
 
 
 def document_record(doc: Document) -> Record:
@@ -169,12 +170,12 @@ def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
             )
     error = RawFailure("error", raw.error) if isinstance(raw.error, str) else raw.error
     missing = {DOCUMENTS_MISSING: True} if raw.retrieved is None and error is None else {}
-    times, odd = split_timings(raw.timings or {})
+    times, implausible = split_timings(raw.timings or {})
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
         response=_response(answer or ""),
         timings=times,
-        extra={**(raw.extra or {}), **missing, **odd},
+        extra={**(raw.extra or {}), **missing, **implausible},
         error=None if error is None else Failure(error.type, error.message, _time(error.seconds)),
     )
     return raw.sample_id, output
@@ -241,7 +242,7 @@ def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: s
         unknown.extend((place, name, fields) for name in part if name not in fields)
         return {name: value for name, value in part.items() if name in fields}
 
-    known: Record = {}
+    kept_fields: Record = {}
     for name, value in kept(record, kind, where).items():
         part = _PARTS.get(name)
         place = f"{where}: $.{name}"
@@ -249,14 +250,14 @@ def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: s
             value = [kept(each, part, place) for each in value]
         elif part is not None:
             value = kept(value, part, place)
-        known[name] = value
+        kept_fields[name] = value
     if unknown:
         place, name, fields = unknown[0]
         hint = did_you_mean(name, fields, "Put what you want kept under 'metadata'.")
         warnings.warn(
             f"{place}: the field {name!r:.80} is not read. {hint}", UnknownFieldWarning, stacklevel=5
         )
-    return known
+    return kept_fields
 
 
 def _check_alternatives(alternatives: Any, where: str) -> None:

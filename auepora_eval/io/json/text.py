@@ -92,14 +92,14 @@ _CONTAINERS = (dict, list)
 
 
 def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
-    """(JSON path, depth, value) of everything in a document, without recursion."""
+    """Yield (JSON path, depth, value) of everything in a document, without recursion."""
     rest: list[tuple[str, int, Any]] = [("$", 0, document)]
     while rest:
         path, depth, value = rest.pop()
         yield path, depth, value
         if isinstance(value, dict):
             rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
 
 
@@ -150,7 +150,7 @@ def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataEr
         return DataError(where, "a number is too large.", fix="Write it as a string.")
     if "truncated" in message:
         return DataError(where, "the JSON ends in the middle.", fix="Was it cut off? Complete or remove it.")
-    return DataError(_line_of(where, content, message), f"not JSON: {_in_words(message, content)}.", fix=hint)
+    return _syntax_error(where, content, message, hint)
 
 
 def check_same_text(content: bytes, where: str) -> None:
@@ -169,34 +169,24 @@ def check_same_text(content: bytes, where: str) -> None:
         raise DataError(where, what, fix="Did a download fail? Get the file itself.")
 
 
-def _in_words(message: str, content: bytes) -> str:
-    """The parser's words, with the character that it stumbled over, and bytes counted from 1."""
-    message = message.removeprefix("JSON is malformed: ")
-    byte = _BYTE.search(message)
-    if byte is None:
-        return message
-    place = int(byte[1])
-    character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
-    words = (
-        message[: byte.start()].rstrip().replace("trailing characters", "more follows behind the document")
+def _syntax_error(where: str, content: bytes, message: str, hint: str) -> DataError:
+    """Return the parser's error with the line, if there are several, and the character that it stopped at."""
+    message = message.removeprefix("JSON is malformed: ").replace(
+        "trailing characters", "more follows behind the document"
     )
-    return f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
+    words, _, rest = message.partition(" (byte ")
+    if rest:
+        place = int(rest.rstrip(")"))
+        character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
+        message = f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
+        if b"\n" in content.rstrip():
+            line = content.count(b"\n", 0, place) + 1
+            where = f"{where}:{line}"
+    return DataError(where, f"not JSON: {message}.", fix=hint)
 
 
 # \ud800 without \udc00 behind it, or the other way round: UTF-8 cannot hold it.
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
-# Where msgspec stopped.
-_BYTE = re.compile(r"\(byte ([0-9]+)\)")
-
-
-def _line_of(where: str, content: bytes, message: str) -> str:
-    """The place with its line, where the text has several."""
-    byte = _BYTE.search(message)
-    lines = content.rstrip().count(b"\n")
-    if byte is None or not lines:
-        return where
-    line = content.count(b"\n", 0, int(byte[1])) + 1
-    return f"{where}:{line}"
 
 
 def _path_of_no_number(text: str) -> str:

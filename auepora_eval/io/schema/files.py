@@ -69,9 +69,9 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         yield str(error)
 
 
-def _rows_errors(told: Any, path: Path) -> Iterator[str]:
+def _rows_errors(queries_file: Any, path: Path) -> Iterator[str]:
     """Whether the rows of a large run are in the file beside its results, and are still the same."""
-    digest = told.get("sha256") if isinstance(told, dict) else None
+    digest = queries_file.get("sha256") if isinstance(queries_file, dict) else None
     if not isinstance(digest, str):
         return
     beside = path.with_name(f"{stem(path)}{QUERIES_SUFFIX}")

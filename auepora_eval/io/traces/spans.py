@@ -172,8 +172,11 @@ _MAX_ATTRIBUTES = 20_000  # of one span
 _MAX_EVENTS = 1_000  # of one span
 _MAX_DEPTH = 12
 _FIX = "Export spans as OTLP JSON, or one a line as Phoenix does."
-# What went in and came out, in whichever form: kept as one text.
-_VALUES = ("input.value", "output.value")
+# Documents of their own, in whichever form: kept as one text.
+_VALUES = (
+    *("input.value", "output.value", "gen_ai.input.messages", "gen_ai.output.messages"),
+    "gen_ai.retrieval.documents",
+)
 # Large attributes that no metric reads.
 _NOT_READ = ("embedding.", "llm.tools", "llm.invocation_parameters", "exception.stacktrace")
 
@@ -222,19 +225,6 @@ class SpanDump:
     def _leave_out(self, where: str, reason: str) -> None:
         self.left_out[reason] += 1
         self.first.setdefault(reason, where)
-
-
-def check_spans(path: Path) -> None:
-    """DataError that says what to do, if a file begins as a dump of spans does."""
-    try:
-        _, record = next(_records(path), ("", {}))
-    except DataError:
-        return  # whoever reads it says what is wrong
-    if isinstance(record, DataError):
-        return
-    if is_otlp(record) or ("sample_id" not in record and _ids(record) is not None):
-        fix = "Make predictions of them first: auepora import-traces SPANS --outputs FILE --samples FILE."
-        raise DataError(path.name, "these are spans, not predictions.", fix=fix)
 
 
 def _records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
@@ -308,8 +298,8 @@ def _span(record: Record) -> Span | None:
     )
 
 
-def _events(given: Any) -> Iterator[SpanEvent]:
-    for record in given[:_MAX_EVENTS] if isinstance(given, list) else ():
+def _events(events: Any) -> Iterator[SpanEvent]:
+    for record in events[:_MAX_EVENTS] if isinstance(events, list) else ():
         if isinstance(record, dict) and isinstance(record.get("name"), str):
             attributes: Attributes = {}
             _flatten(record.get("attributes"), "", attributes, 0)

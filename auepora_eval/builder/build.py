@@ -39,8 +39,6 @@ from ..io.builds.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, 
 from ..io.files.atomic import FilesTogether, check_absent, written_together
 from ..io.jsonl import opened, placed_lines
 
-# The names that seed 000 gives the files.
-FILE_NAMES = {"qa": "qa_pairs.jsonl", "summaries": "summaries.jsonl", "citations": "citations.jsonl"}
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
 
 
@@ -61,7 +59,7 @@ class BuildPlan:
     def in_folder(cls, folder: str | Path, **settings: Any) -> BuildPlan:
         """Return the plan with all files in one folder, under their usual names."""
         folder = Path(folder)
-        outputs = {name: folder / FILE_NAMES[name] for name in (QA, SUMMARIES)}
+        outputs = {QA: folder / "qa_pairs.jsonl", SUMMARIES: folder / "summaries.jsonl"}
         plan = {"source": folder / "offline_dataset.jsonl", "manifest": folder / "manifest.json"}
         return cls(**{**plan, "outputs": outputs, **settings})
 
@@ -363,11 +361,11 @@ class BuildCounts:
         if not all(isinstance(entry, str | bool | int | float) for entry in entries):
             self.not_counted.add(f"labels.{name}")
             return
-        values.update({_shown(entry) for entry in entries})
+        values.update({_label_text(entry) for entry in entries})
         if len(values) > _MAX_VALUES:
             self.not_counted.add(f"labels.{name}")
             values.clear()
 
 
-def _shown(value: str | bool | int | float) -> str:
+def _label_text(value: str | bool | int | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)[:_MAX_LENGTH]

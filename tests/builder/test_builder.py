@@ -224,7 +224,7 @@ def test_counts_add_up_on_any_input(lines: list[str], limit: int | None, ended: 
 def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     filler = "x" * 20_000
     tasks = [
-        a_raw_task(str(n), "summaries" if n % 5 else "qa", metadata={"text": filler}) for n in range(1000)
+        a_raw_task(str(n), "summaries" if n % 5 else "qa", metadata={"text": filler}) for n in range(300)
     ]
     write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
     plan = BuildPlan.in_folder(tmp_path)
@@ -235,7 +235,7 @@ def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     ]:
         content = path.read_bytes()
         assert (facts.sha256, facts.bytes) == (hashlib.sha256(content).hexdigest(), len(content))
-    assert manifest.splits["summaries"].count == 800
+    assert manifest.splits["summaries"].count == 240
 
 
 def test_a_version_is_one_source_too(folder: Path) -> None:
@@ -278,9 +278,9 @@ def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
     assert coverage(labelled(odd={"a": 1}))["not_counted"] == ["labels.odd"]
     many = [
         a_flat_task(f"t{n}", metadata={"document": f"d{n}", "labels": {"few": n % 101, "id": n}})
-        for n in range(12_000)
+        for n in range(1_200)
     ]
     forth, back = coverage(many), coverage(many[::-1])
     assert forth == back
-    assert (len(forth["documents"]), len(forth["labels"])) == (12_000, 101)
+    assert (len(forth["documents"]), len(forth["labels"])) == (1_200, 101)
     assert forth["not_counted"] == ["labels.id"]

@@ -12,10 +12,9 @@ from __future__ import annotations
 import hashlib
 import os
 from base64 import b64encode
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -26,7 +25,6 @@ import msgspec
 
 from ..errors import DataError, StorageError
 from ..io.builds.manifest import (
-    OTHERS,
     Coverage,
     FileFacts,
     Manifest,
@@ -38,19 +36,10 @@ from ..io.builds.manifest import (
     relative_path,
 )
 from ..io.builds.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
-from ..io.files.atomic import FilesTogether, check_absent, start_writeback, written_together
-from ..io.json.text import may_be_huge
-from ..io.jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
+from ..io.files.atomic import FilesTogether, check_absent, written_together
+from ..io.jsonl import opened, placed_lines
 
-# The names that seed 000 gives the files.
-FILE_NAMES = {"qa": "qa_pairs.jsonl", "summaries": "summaries.jsonl", "citations": "citations.jsonl"}
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
-# Bytes that the second thread hashes or writes at a time. It waits milliseconds for its turn in Python, so
-# the portions are few and large.
-PORTION = 4_000_000
-_MAX_WAITING = 4  # portions of one file that wait to be written
-_BLOCK = 256_000  # bytes that are read at once: they stay in a core's own cache
-_MAX_NAMED = 10  # skipped records that a result names
 
 
 @dataclass
@@ -65,13 +54,12 @@ class BuildPlan:
     rejects: Path | None = None
     force: bool = False
     strict: bool = False
-    sync: bool = False
 
     @classmethod
     def in_folder(cls, folder: str | Path, **settings: Any) -> BuildPlan:
         """Return the plan with all files in one folder, under their usual names."""
         folder = Path(folder)
-        outputs = {name: folder / FILE_NAMES[name] for name in (QA, SUMMARIES)}
+        outputs = {QA: folder / "qa_pairs.jsonl", SUMMARIES: folder / "summaries.jsonl"}
         plan = {"source": folder / "offline_dataset.jsonl", "manifest": folder / "manifest.json"}
         return cls(**{**plan, "outputs": outputs, **settings})
 
@@ -84,17 +72,12 @@ class BuildPlan:
 
 @dataclass
 class BuildResult:
-    """The manifest of a build; `unchanged` if the same files were there already.
-
-    `left_behind` are splits of the replaced build that are not among the new ones.
-    """
+    """The manifest of a build; `unchanged` if the same files were there already."""
 
     manifest: Manifest
     unchanged: bool = False
     # None for the first build in a folder.
     replaced: Manifest | None = None
-    first_skipped: list[str] = field(default_factory=list)
-    left_behind: list[Path] = field(default_factory=list)
 
 
 def build_dataset(
@@ -109,26 +92,18 @@ def build_dataset(
     _check_plan(plan)
     before = _earlier_build(plan)
     same_version = before is not None and before.version == plan.version
-    if plan.rejects is not None and not same_version:
+    if plan.rejects is not None:
         check_absent([plan.rejects], force=plan.force)
     build = _Build(plan, on_skipped)
-    with written_together(plan.files, force=plan.force or same_version, sync=plan.sync) as together:
+    with written_together(plan.files, force=plan.force or same_version) as together:
         splits, source = build.run(together)
         manifest = _manifest(plan, build.counts, splits, source, built_at)
         if before is not None and same_version and not plan.force:
             _check_same_content(plan, manifest, before)
-            together.leave_unchanged(*plan.outputs.values(), *_same_rejects(plan, build), plan.manifest)
-            return BuildResult(before, unchanged=True, first_skipped=build.first_skipped)
+            together.leave_unchanged(*plan.outputs.values(), plan.manifest)
+            return BuildResult(before, unchanged=True)
         together[plan.manifest].write(manifest_bytes(manifest))
-    return BuildResult(
-        manifest,
-        replaced=before,
-        first_skipped=build.first_skipped,
-        left_behind=_left_behind(plan, before),
-    )
-
-
-_encode_into = msgspec.json.Encoder().encode_into
+    return BuildResult(manifest, replaced=before)
 
 
 class _Build:
@@ -137,75 +112,65 @@ class _Build:
     def __init__(self, plan: BuildPlan, on_skipped: OnSkipped | None) -> None:
         self.plan, self.on_skipped = plan, on_skipped
         self.counts = BuildCounts()
-        self.first_skipped: list[str] = []
+        self.first_skipped = ""
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
-        self.line = bytearray()  # used again for each record: new memory costs more than a copy
         self.rejects: Sink | None = None
-        self.rejects_sha256 = ""
 
     def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and return the facts about them and about the source."""
         plan = self.plan
-        # One thread beside this one: with two cores a third would only take turns with it.
-        with ThreadPoolExecutor(1) as beside, closing(Source(plan.source, beside)) as source:
-            self.sinks = {name: Sink(together[path], path, beside) for name, path in plan.outputs.items()}
-            if plan.rejects is not None:
-                self.rejects = Sink(together[plan.rejects], plan.rejects, beside)
-            self._read(source)
-            splits = {
-                name: FileFacts(
-                    relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
-                )
-                for name, sink in self.sinks.items()
-            }
-            if self.rejects is not None:
-                self.rejects_sha256 = self.rejects.sha256()
-            self._check_usable()
-            name = relative_path(plan.source, plan.manifest)
-            return splits, FileFacts(name, self.counts.records, source.sha256(), source.size)
+        before = _state(plan.source)
+        self.sinks = {name: Sink(together[path], path) for name, path in plan.outputs.items()}
+        if plan.rejects is not None:
+            self.rejects = Sink(together[plan.rejects], plan.rejects)
+        self._read()
+        splits = {
+            name: FileFacts(
+                relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
+            )
+            for name, sink in self.sinks.items()
+        }
+        self._check_usable()
+        name, sha256 = relative_path(plan.source, plan.manifest), file_sha256(plan.source)
+        if _state(plan.source) != before:
+            fix = "Build when nothing writes to it any more."
+            raise DataError(str(plan.source), "the file changed while it was read.", fix=fix)
+        return splits, FileFacts(name, self.counts.records, sha256, before[0])
 
-    def _read(self, source: Source) -> None:
-        name, limit = source.path.name, self.plan.limit
-        for first, lines in source.lines():
-            for number, line in enumerate(lines, start=first):
-                if _is_blank(line):
-                    continue
-                if self.counts.records == limit:
-                    return
-                self.counts.records += 1
-                try:
-                    self._add(line, name, source.may_hold_huge)
-                except TaskError as error:
-                    self._skip(line, f"{name}:{number}", error)
+    def _read(self) -> None:
+        for where, line in placed_lines(self.plan.source):
+            if self.counts.records == self.plan.limit:
+                return
+            self.counts.records += 1
+            try:
+                self._add(line, where)
+            except TaskError as error:
+                self._skip(line, where, error)
 
-    def _add(self, line: Line, where: str, may_hold_huge: bool) -> None:
+    def _add(self, line: bytes, where: str) -> None:
         """Write a task to its split, or count it as excluded; TaskError if it cannot be used."""
-        if isinstance(line, TooLong):
-            raise TaskError("line_too_long", "the line is too long. Write one task per line.")
-        task = read_task(line, where, may_hold_huge=may_hold_huge)
+        task = read_task(line, where)
         kind = task.kind
         if kind not in self.sinks:
-            self.counts.exclude(kind)
+            self.counts.excluded[kind[:_MAX_LENGTH]] += 1
             return
         record, ids = split_record(task, self.counts.notes), self.ids[kind]
         if record.task_id in ids:
             what = f"$.task_id: {record.task_id!r:.80} was used already. Give each task an id of its own."
             raise TaskError("duplicate_task_id", what)
-        _encode_into(record, self.line)
-        self.sinks[kind].add(self.line)
+        self.sinks[kind].add(record)
         ids.add(record.task_id)
         self.counts.build(record.metadata, record.sources)
 
-    def _skip(self, line: Line, where: str, error: TaskError) -> None:
+    def _skip(self, line: bytes, where: str, error: TaskError) -> None:
         if self.plan.strict:
             raise DataError(where, error.what, fix="Nothing was written.") from error
         self.counts.skipped[error.reason] += 1
-        if len(self.first_skipped) < _MAX_NAMED:
-            self.first_skipped.append(f"{where}: {error.what}")
+        self.first_skipped = self.first_skipped or f"{where}: {error.what}"
         if self.on_skipped is not None:
             self.on_skipped(where, error.reason, error.what)
         if self.rejects is not None:
-            self.rejects.add(msgspec.json.encode(_rejected(line, where, error)))
+            self.rejects.add(_rejected(line, where, error))
 
     def _check_usable(self) -> None:
         name, counts = self.plan.source.name, self.counts
@@ -214,7 +179,7 @@ class _Build:
         if counts.skipped.total() == counts.records:
             raise DataError(
                 name,
-                f"not one of its {counts.records} records can be used. The first: {self.first_skipped[0]}",
+                f"not one of its {counts.records} records can be used. The first: {self.first_skipped}",
                 fix="Nothing was written.",
             )
         if not any(sink.count for sink in self.sinks.values()):
@@ -226,15 +191,14 @@ class _Build:
             )
 
 
-def _rejected(line: Line, where: str, error: TaskError) -> dict[str, object]:
+def _rejected(line: bytes, where: str, error: TaskError) -> dict[str, object]:
     """Return the record of a line that was left out: the line as JSON, as text, or as bytes in base64."""
     kept: dict[str, object] = {"where": where, "reason": error.reason, "what": error.what}
-    if isinstance(line, TooLong):  # it stays in the source
-        return kept | {"offset": line.offset, "length": line.length}
+    line = line.strip()
     if error.reason != "invalid_json":
-        return kept | {"record": msgspec.Raw(bytes(line).strip())}
+        return kept | {"record": msgspec.Raw(line)}
     try:
-        return kept | {"line": bytes(line).decode("utf-8")}
+        return kept | {"line": line.decode("utf-8")}
     except UnicodeDecodeError:
         return kept | {"line_base64": b64encode(line).decode("ascii")}
 
@@ -267,11 +231,8 @@ def _check_plan(plan: BuildPlan) -> None:
     if not plan.outputs or not set(plan.outputs) <= set(SPLIT_NAMES):
         raise DataError("--splits", "names no split to build.", fix=f"Choose from {', '.join(SPLIT_NAMES)}.")
     source = plan.source.absolute()
-    if not plan.source.is_file():
-        what = "there is no such file."
-        if plan.source.exists():
-            what = "is a folder." if plan.source.is_dir() else "is a pipe or a device, not a file."
-        raise DataError(str(plan.source), what, fix="Name the raw dataset with --offline-dataset.")
+    with opened(plan.source):
+        pass  # there is such a file, and it can be read
     places: set[Path] = set()
     for path in plan.files:
         place = path.absolute().parent.resolve() / path.name
@@ -292,23 +253,6 @@ def _earlier_build(plan: BuildPlan) -> Manifest | None:
         return None
 
 
-def _left_behind(plan: BuildPlan, before: Manifest | None) -> list[Path]:
-    if before is None:
-        return []
-    written = {path.resolve() for path in plan.files}
-    old = [plan.manifest.parent / split.path for split in before.splits.values() if split.path]
-    return [path for path in old if path.resolve() not in written and path.is_file()]
-
-
-def _same_rejects(plan: BuildPlan, build: _Build) -> list[Path]:
-    """Return the file of rejects if it exists unchanged; StorageError if it has other content."""
-    if plan.rejects is None or not plan.rejects.exists():
-        return []
-    if not plan.rejects.is_file() or file_sha256(plan.rejects) != build.rejects_sha256:
-        check_absent([plan.rejects], force=False)
-    return [plan.rejects]
-
-
 def _check_same_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -> None:
     """StorageError unless the new files equal those of this version byte for byte."""
     is_same = manifest.same_content(before) and all(
@@ -322,68 +266,26 @@ def _check_same_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -
         )
 
 
-# The files of a build. A second thread hashes the source and writes the splits.
-
-_END, _BRACE = ord("\n"), ord("{")
-
-
 class Sink:
-    """A file that grows by lines; its size and sha256 are known at the end.
+    """A file that grows by lines; its size and sha256 are known at the end."""
 
-    Lines are copied into a few buffers that are used again and again: new memory costs more than the copy.
-    """
-
-    def __init__(self, file: BinaryIO, path: Path, writing: Executor) -> None:
+    def __init__(self, file: BinaryIO, path: Path) -> None:
         self.count = self.size = 0
-        self._buffer, self._used = memoryview(bytearray(PORTION)), 0
-        self._buffers = [memoryview(bytearray(PORTION)) for _ in range(_MAX_WAITING)]
-        self._file, self._path, self._writing = file, path, writing
+        self._file, self._path = file, path
         self._digest = hashlib.sha256()
-        self._written: deque[Future[memoryview]] = deque()
 
-    def add(self, line: bytes | bytearray) -> None:
-        """One more line, given without its end; it is copied."""
+    def add(self, record: object) -> None:
+        """Write a record as one more line."""
+        line = msgspec.json.encode(record) + b"\n"
         self.count += 1
-        end = self._used + len(line)
-        if end >= len(self._buffer):
-            self._hand_over()
-            end = len(line)
-            if end >= len(self._buffer):
-                self._buffer = memoryview(bytearray(end + 1))
-        self._buffer[self._used : end] = line
-        self._buffer[end] = _END
-        self._used = end + 1
+        self.size += len(line)
+        self._digest.update(line)
+        with _named(self._path):
+            self._file.write(line)
 
     def sha256(self) -> str:
-        """Write what is left, and return the hash of everything."""
-        self._hand_over()
-        for portion in self._written:
-            portion.result()
-        with _named(self._path):
-            self._file.flush()
-            size = os.fstat(self._file.fileno()).st_size
-        if size != self.size:
-            raise StorageError(f"{self._path} is not what was written to it. Is the disk all right?")
+        """Return the hash of everything that was written."""
         return self._digest.hexdigest()
-
-    def _hand_over(self) -> None:
-        self._written.append(self._writing.submit(self._write, self._buffer, self._used, self.size))
-        self.size += self._used
-        self._used = 0
-        if self._buffers and not self._written[0].done():
-            self._buffer = self._buffers.pop()
-        else:  # the fewer buffers are used, the more of them is in the cache
-            self._buffer = self._written.popleft().result()
-
-    def _write(self, room: memoryview, size: int, start: int) -> memoryview:
-        """Write a buffer and return it: it can be used again."""
-        portion = room[:size]
-        self._digest.update(portion)
-        with _named(self._path):
-            self._file.write(portion)
-            self._file.flush()
-        start_writeback(self._file.fileno(), start, size)
-        return room
 
 
 @contextmanager
@@ -395,104 +297,6 @@ def _named(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-@dataclass(frozen=True)
-class TooLong:
-    """A line that is too long to be read: its place in the (unpacked) source, in bytes."""
-
-    offset: int
-    length: int
-
-
-Line = memoryview | TooLong
-
-
-def _is_blank(line: Line) -> bool:
-    # Most lines start with a brace; the others are few enough to be copied.
-    return isinstance(line, memoryview) and (not line or line[0] != _BRACE) and not bytes(line).strip()
-
-
-class Source:
-    """A file that is read by lines. The portions that were read are hashed by the other thread."""
-
-    def __init__(self, path: Path, beside: Executor) -> None:
-        self.path, self._beside = path, beside
-        self._state = _state(path)
-        self._file = path.open("rb", buffering=0)
-        self._digest, self._portion = hashlib.sha256(), memoryview(bytearray(PORTION))
-        self._hashed: list[Future[int]] = []
-        self.may_hold_huge = True  # whether the last lines may hold a number that no float can hold
-
-    @property
-    def size(self) -> int:
-        """The size of the file on the disk, in bytes."""
-        return self._state[0]
-
-    def lines(
-        self, *, max_line_bytes: int = MAX_LINE_BYTES, block: int = _BLOCK
-    ) -> Iterator[tuple[int, list[Line]]]:
-        """Yield (number of the first line, lines) block by block, without the line ends; gzip is unpacked.
-
-        The lines are views of a buffer that the next block is read into: copy what is to be kept.
-        """
-        room = bytearray(max_line_bytes + block)  # for the start of a line and the block that may end it
-        view = memoryview(room)
-        number, offset, held = 1, 0, 0  # of the next line, of its first byte; bytes of it in the buffer
-        dropped = unhashed = 0  # dropped: bytes of a line that is too long
-        with opened(self.path) as file:
-            while size := file.readinto(view[held : held + block]):  # type: ignore[attr-defined]  # both have it
-                lines: list[Line] = []
-                start, end = 0, held + size
-                stop = room.find(b"\n", held, end)
-                while stop >= 0:
-                    length = dropped + stop - start
-                    lines.append(_checked(view[start:stop], offset, length, max_line_bytes))
-                    offset, dropped, start = offset + length + 1, 0, stop + 1
-                    stop = room.find(b"\n", start, end)
-                self.may_hold_huge = may_be_huge(room, end)
-                yield number, lines
-                number += len(lines)
-                held = end - start
-                if dropped + held > max_line_bytes:
-                    dropped, held = dropped + held, 0
-                room[:held] = room[start : start + held]
-                unhashed += size
-                if unhashed >= PORTION:
-                    unhashed -= PORTION
-                    self._hashed.append(self._beside.submit(self._hash_portion))
-        if held or dropped:
-            self.may_hold_huge = True
-            yield number, [_checked(view[:held], offset, dropped + held, max_line_bytes)]
-
-    def sha256(self) -> str:
-        """Return the hash of the file; DataError if it changed since it was opened."""
-        for portion in self._hashed:
-            portion.result()
-        while self._hash_portion():
-            pass
-        if _state(self.path) != self._state:
-            raise DataError(
-                str(self.path),
-                "the file changed while it was read.",
-                fix="Build when nothing writes to it any more.",
-            )
-        return self._digest.hexdigest()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _hash_portion(self) -> int:
-        size = self._file.readinto(self._portion) or 0
-        self._digest.update(self._portion[:size])
-        return size
-
-
-def _checked(line: memoryview, offset: int, length: int, max_line_bytes: int) -> Line:
-    if length > max_line_bytes:
-        return TooLong(offset, length)
-    return line[3:] if offset == 0 and bytes(line[:3]) == BYTE_ORDER_MARK else line
-
-
 def _state(path: Path) -> tuple[int, int, int]:
     now = path.stat()
     return now.st_size, now.st_mtime_ns, now.st_ino
@@ -500,10 +304,7 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 # What a build counts: every record of the source once, and what the records of the splits are about.
 
-# More names than these are not counted: the manifest must stay small enough to be read.
-_MAX_TYPES = 10_000
-_MAX_DOCUMENTS = 1_000_000
-_MAX_LABELS = _MAX_VALUES = 1000
+_MAX_VALUES = 1000  # of a label: one with more is an id or a measurement
 _MAX_LENGTH = 200  # characters of a name
 _NO_LABELS = ("variant_of", "true_answer", "fake_answer")  # ids and texts, another one in every record
 
@@ -512,7 +313,7 @@ _NO_LABELS = ("variant_of", "true_answer", "fake_answer")  # ids and texts, anot
 class BuildCounts:
     """Records by where they went, and records of the splits by type, document and label.
 
-    What has too many names is not counted at all, and named in `not_counted`: counts of the first names
+    A label of too many values is not counted at all, and named in `not_counted`: counts of its first values
     would look like a loss when the order of the records changes.
     """
 
@@ -524,14 +325,6 @@ class BuildCounts:
     labels: dict[str, Counter[str]] = field(default_factory=dict)
     not_counted: set[str] = field(default_factory=set)
 
-    def exclude(self, kind: str) -> None:
-        """Count a task whose type has no split; beyond ten thousand types the new ones together."""
-        name = kind[:_MAX_LENGTH]
-        if name not in self.excluded and len(self.excluded) >= _MAX_TYPES:
-            name = OTHERS
-            self.not_counted.add("task_types")
-        self.excluded[name] += 1
-
     def build(self, metadata: Mapping[str, object], sources: Sequence[str]) -> None:
         """Count a record of a split."""
         document = metadata.get("document") or metadata.get("source_path")
@@ -539,9 +332,6 @@ class BuildCounts:
             self.documents[document[:_MAX_LENGTH]] += 1
         else:  # the metadata do not say: the documents of its contexts
             self.documents.update({source.partition("#page=")[0][:_MAX_LENGTH] for source in sources})
-        if len(self.documents) > _MAX_DOCUMENTS:
-            self.not_counted.add("documents")
-            self.documents.clear()
         labels = metadata.get("labels")
         if isinstance(labels, dict):
             for name, value in labels.items():
@@ -550,32 +340,32 @@ class BuildCounts:
 
     def coverage(self, built: dict[str, int]) -> Coverage:
         """The counts by which a later version is judged, in one order; `built` are the records by type."""
-        none = self.not_counted
-        kinds = Counter(built) + (Counter() if "task_types" in none else self.excluded)
-        documents = {} if "documents" in none else dict(sorted(self.documents.items()))
+        kinds = Counter(built) + self.excluded
         labels = {
             f"{name}={value}": count
             for name, values in sorted(self.labels.items())
-            if "labels" not in none and f"labels.{name}" not in none
+            if f"labels.{name}" not in self.not_counted
             for value, count in sorted(values.items())
         }
-        return Coverage(dict(sorted(kinds.items())), documents, labels, sorted(none))
+        return Coverage(
+            dict(sorted(kinds.items())),
+            dict(sorted(self.documents.items())),
+            labels,
+            sorted(self.not_counted),
+        )
 
     def _add_label(self, name: str, value: Any) -> None:
-        """Count a label; the entries of a list each. One of too many values is an id or a measurement."""
-        if name not in self.labels and len(self.labels) >= _MAX_LABELS:
-            self.not_counted.add("labels")
-            return
+        """Count a label; the entries of a list each."""
         values = self.labels.setdefault(name, Counter())
         entries = value if isinstance(value, list) else [value]
         if not all(isinstance(entry, str | bool | int | float) for entry in entries):
             self.not_counted.add(f"labels.{name}")
             return
-        values.update({_shown(entry) for entry in entries})
+        values.update({_label_text(entry) for entry in entries})
         if len(values) > _MAX_VALUES:
             self.not_counted.add(f"labels.{name}")
             values.clear()
 
 
-def _shown(value: str | bool | int | float) -> str:
+def _label_text(value: str | bool | int | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)[:_MAX_LENGTH]

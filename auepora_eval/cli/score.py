@@ -52,7 +52,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan, Survey
     from ..core.scoring import new_evaluation_id, now
-    from ..io.traces.spans import check_spans
     from ..metrics.parse import parse_metrics
     from ..runs.evaluation import PredictionRecord, predictions_at, score_predictions
     from ..runs.store.storage import EvaluationResultsStorage
@@ -65,7 +64,6 @@ def run(args: Namespace) -> int:
     named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
     survey = Survey.of(dataset, named)
     check_has_samples(args.dataset, survey.size)
-    check_spans(Path(args.outputs))
     predictions = predictions_at(args.outputs)
     predictions.check_known_samples(survey.ids)
     survey.forget_ids()

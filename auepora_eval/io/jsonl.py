@@ -9,8 +9,8 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BufferedReader
@@ -23,15 +23,8 @@ from ..core.dataset import EvaluationDataset, InMemoryDataset, plain
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
 from .files.atomic import stem, written
-from .json.records import (
-    document_record,
-    may_repeat_a_key,
-    quick_sample,
-    read_document_record,
-    read_sample,
-    sample_record,
-)
-from .json.text import check_unique_keys, kind_of, parse_json
+from .json.records import document_record, read_document_record, read_sample, sample_record
+from .json.text import kind_of, parse_json
 
 # A line is held in memory several times while it is read.
 MAX_LINE_BYTES = 8_000_000
@@ -54,8 +47,8 @@ class Head:
 
     def name(self, path: Path) -> str:
         """The dataset's id, or else what its file is called."""
-        named = self.info.get("dataset_id")
-        return named if isinstance(named, str) and named else stem(path)
+        dataset_id = self.info.get("dataset_id")
+        return dataset_id if isinstance(dataset_id, str) and dataset_id else stem(path)
 
     def take(self, record: dict[str, Any], where: str) -> bool:
         """Read a record that is part of the head; return False if it is a sample."""
@@ -91,32 +84,19 @@ def read_samples(
     path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[EvaluationSample]:
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
-    seen: set[str] = set()
+    places: dict[str, str] = {}
     head = head or Head()
-    for where, line in _placed_lines(path, max_line_bytes):
-        sample = quick_sample(line, where, head.documents)
-        if sample is None:
-            record = parse_line(line, where)
-            if head.take(record, where):
-                continue
-            sample = read_sample(record, where, head.documents)
-        head.is_over = True
-        if sample.sample_id in seen:
-            raise _used_before(path, sample.sample_id, where, max_line_bytes)
-        seen.add(sample.sample_id)
+    for where, line in placed_lines(path, max_line_bytes):
+        record = parse_line(line, where)
+        if head.take(record, where):
+            continue
+        sample = read_sample(record, where, head.documents)
+        if sample.sample_id in places:
+            what = f"{sample.sample_id!r:.80} was used already, at {places[sample.sample_id]}."
+            fix = "Scores are matched by id: give each sample its own."
+            raise DataError(f"{where}: $.sample_id", what, fix=fix)
+        places[sample.sample_id] = where
         yield sample
-
-
-def _used_before(path: Path, sample_id: str, where: str, max_line_bytes: int) -> DataError:
-    """Return the error about an id that an earlier line has too."""
-    # Only ids are kept in memory, so the earlier line is found by another pass.
-    records = read_records(path, max_line_bytes=max_line_bytes)
-    before = next(place for place, record in records if record.get("sample_id") == sample_id)
-    return DataError(
-        f"{where}: $.sample_id",
-        f"{sample_id!r:.80} was used already, at {before}.",
-        fix="Scores are matched by id: give each sample its own.",
-    )
 
 
 class JsonlDataset(EvaluationDataset):
@@ -168,15 +148,13 @@ def _lines(dataset: EvaluationDataset) -> Iterator[dict[str, Any]]:
 
 def save_records(records: Iterable[dict[str, Any]], path: Path, *, force: bool = False) -> None:
     """Write records as JSON Lines, through gzip if the name ends in .gz."""
-    with written(path, force=force) as file:
+    with written(path, force=force) as file, ExitStack() as stack:
+        target: BinaryIO | gzip.GzipFile = file
         if path.suffix == ".gz":
             # No name and no time in the header: equal content gives equal bytes.
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                for record in records:
-                    packed.write(encode(record) + b"\n")
-        else:
-            for record in records:
-                file.write(encode(record) + b"\n")
+            target = stack.enter_context(gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0))
+        for record in records:
+            target.write(encode(record) + b"\n")
 
 
 def encode(record: Any) -> bytes:
@@ -196,12 +174,12 @@ def read_records(
 
     A byte order mark and CRLF line ends are accepted, and so is gzip, whatever the file is called.
     """
-    for where, line in _placed_lines(Path(path), max_line_bytes):
+    for where, line in placed_lines(Path(path), max_line_bytes):
         yield where, parse_line(line, where)
 
 
-def _placed_lines(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
-    """("file.jsonl:17", line) for each line that is not blank."""
+def placed_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[str, bytes]]:
+    """Yield ("file.jsonl:17", line) for each line that is not blank, without a byte order mark."""
     name = path.name
     for number, line in enumerate(read_lines(path, limit), start=1):
         if number == 1:
@@ -215,9 +193,18 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     record = parse_json(line, where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
-    if may_repeat_a_key(line):
-        check_unique_keys(line, where)
     return record
+
+
+def record_errors(path: Path, read: Callable[[dict[str, Any], str], object]) -> Iterator[DataError | None]:
+    """Yield the error of each record, None if it can be read: a bad line does not hide the next."""
+    for where, line in placed_lines(path):
+        try:
+            read(parse_line(line, where), where)
+        except DataError as error:
+            yield error
+        else:
+            yield None
 
 
 # The fix of every line that is not an object.
@@ -278,27 +265,14 @@ def _damaged(where: str, error: Exception) -> DataError:
     return DataError(where, f"the file cannot be read on: {reason}.", fix=fix)
 
 
-def check_expanded_size(
-    unpacked: int,
-    packed: int,
-    where: str,
-    *,
-    most: int = MAX_EXPANSION,
-    fix: str = "Unpack it yourself if it is meant.",
-) -> None:
+def check_expanded_size(unpacked: int, packed: int, where: str, *, most: int = MAX_EXPANSION) -> None:
     """DataError if a few bytes unpack to a size that can only be meant to fill the memory."""
     if unpacked > max(EXPANSION_UNCHECKED, most * packed):
         raise DataError(
             where,
             f"{packed} bytes unpack to more than {unpacked // 1_000_000} MB: this is not data.",
-            fix=fix,
+            fix="Unpack it yourself if it is meant.",
         )
-
-
-def is_packed(path: Path) -> bool:
-    """Whether a file is gzip, whatever its name."""
-    with _opened(path) as file:
-        return file.peek(2)[:2] == _GZIP
 
 
 def _opened(path: Path) -> BufferedReader:

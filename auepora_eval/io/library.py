@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, NotFoundError
+from .datasets.ground_truth import check_annotations, load_ground_truth
 from .files.atomic import file_name
 from .json.documents import read_document
 from .schema.validate import DataFormatValidator, check_no_errors
@@ -42,7 +43,7 @@ class EvaluationDatasetLoader:
         except NotFoundError:
             return self._of_several_people(dataset_id, version)
         document = read_document(path)
-        check_no_errors(DataFormatValidator().validate_ground_truth(document), path.name)
+        check_annotations(document, path.name)
         return {"annotations": document} if isinstance(document, list) else dict(document)
 
     def get_available_datasets(self) -> list[dict[str, object]]:
@@ -65,17 +66,17 @@ class EvaluationDatasetLoader:
     def _find(self, folder: str, ending: str, dataset_id: str, version: str | None) -> Path:
         """The file of a dataset: of the exact name, of the version asked for, or of the latest one."""
         file_name(dataset_id, "dataset id")
-        asked = None if version is None else version_key(file_name(version, "version"))
+        key = None if version is None else version_key(file_name(version, "version"))
         candidates: list[tuple[Any, Path]] = []
         for path in self._files(folder, ending):
             name = path.name[: path.name.rindex(ending)]
-            if name == dataset_id and (version is None or _has_version(path, asked)):
+            if name == dataset_id and (version is None or _has_version(path, key)):
                 return path
             text = name.removeprefix(f"{dataset_id}_") if name.startswith(f"{dataset_id}_") else ""
-            if text and (found := version_key(text)) is not None:
-                candidates.append((found, path))
+            if text and (key_of_file := version_key(text)) is not None:
+                candidates.append((key_of_file, path))
         if version is not None:
-            candidates = [(found, path) for found, path in candidates if found == asked]
+            candidates = [(key_of_file, path) for key_of_file, path in candidates if key_of_file == key]
         if not candidates:
             listed = [path.name for path in self._files(folder, ending)]
             what = f"{dataset_id} {version}" if version else dataset_id
@@ -84,8 +85,8 @@ class EvaluationDatasetLoader:
                 f"there is no {what!r:.100}.",
                 fix=f"There are {', '.join(listed[:5])}." if listed else "The folder is empty or not there.",
             )
-        latest = max(found for found, _ in candidates)
-        paths = [path for found, path in candidates if found == latest]
+        latest = max(key_of_file for key_of_file, _ in candidates)
+        paths = [path for key_of_file, path in candidates if key_of_file == latest]
         if len(paths) > 1:
             names = " and ".join(path.name for path in paths)
             what = f"{names} are of the same version."
@@ -100,34 +101,23 @@ class EvaluationDatasetLoader:
     def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
         """What lies in `ground_truth/annotations/<annotator>/`, one file per person."""
         annotations: list[Any] = []
-        people = sorted((self.data_directory / "ground_truth" / "annotations").glob("*/"))
-        for person in people:
-            loader = _OnePerson(person)
+        folder = self.data_directory / "ground_truth" / "annotations"
+        for person in sorted(folder.glob("*/")):
             try:
-                document = loader.load_ground_truth(dataset_id, version)
+                path = self._find(f"ground_truth/annotations/{person.name}", ".gt", dataset_id, version)
             except NotFoundError:
                 continue
-            annotations += document.get("annotations") or [document]
+            annotations += load_ground_truth(path)
         if not annotations:
             self._find("ground_truth", ".gt", dataset_id, version)  # says what there is instead
         return {"dataset_id": dataset_id, "annotations": annotations}
 
 
-def _has_version(path: Path, asked: tuple[Any, ...] | None) -> bool:
+def _has_version(path: Path, key: tuple[Any, ...] | None) -> bool:
     """Return whether a document has the version; its file's name need not have it."""
     document = read_document(path)
     version = document.get("version") if isinstance(document, dict) else None
-    return asked is not None and isinstance(version, str) and version_key(version) == asked
-
-
-class _OnePerson(EvaluationDatasetLoader):
-    """The folder of one annotator: files lie in it directly."""
-
-    def _files(self, folder: str, ending: str) -> Iterator[Path]:
-        yield from super()._files(".", ending)
-
-    def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
-        raise NotFoundError(str(self.data_directory), f"there is no {dataset_id!r:.100}.")
+    return key is not None and isinstance(version, str) and version_key(version) == key
 
 
 def version_key(text: str) -> tuple[Any, ...] | None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from ..core.dataset import EvaluationDataset
 from ..errors import DataError, UnknownNameError
 from ..io.datasets.eval_csv import DroppedWarning
-from ..io.datasets.eval_json import load_eval_json
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 
@@ -27,7 +26,6 @@ class Wanted:
 
     from_format: str | None = None
     to_format: str | None = None
-    lenient: bool = False
     force: bool = False
 
 
@@ -50,9 +48,7 @@ def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None
         raise DataError(str(target), "is the file that is read.", fix="Name another one to write.")
     _check_same_kind(kind, target, wanted.to_format)
     if kind == DATASET:
-        is_lenient = wanted.lenient and name == "eval_json"
-        dataset = load_eval_json(source, lenient=True) if is_lenient else open_dataset(source, name)
-        return write_dataset(dataset, target, wanted)
+        return write_dataset(open_dataset(source, name), target, wanted)
     _check_ending(kind, target)
     counts = _OTHERS[kind].convert(source, target, wanted)
     return Converted(target, kind, counts, target.stat().st_size)
@@ -71,7 +67,7 @@ def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
     from ..io.json.documents import read_document, write_document
 
     document = read_document(source)
-    check_annotations(document, source.name, lenient=wanted.lenient)
+    check_annotations(document, source.name)
     write_document(document, target, force=wanted.force)
     return {"annotations": len(annotations_in(document))}
 
@@ -80,7 +76,7 @@ def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
     from ..io.results.tables import is_csv, load_results, save_results
     from ..runs.store.storage import query_rows
 
-    results = load_results(source, lenient=wanted.lenient)
+    results = load_results(source)
     if results.get("queries_file") is not None:
         # The other file may go anywhere: it takes its rows along.
         rows = list(query_rows(results, source).rows())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..io.builds.manifest import OTHERS, Manifest
+from ..io.builds.manifest import Manifest
 
 # The share of records that may be lost: a tenth, as seed 000 has it.
 MAX_DROP = 0.10
@@ -53,19 +53,9 @@ def not_compared(before: Manifest, after: Manifest) -> list[str]:
 def _compared(before: Manifest, after: Manifest) -> Iterator[tuple[str, dict[str, int], dict[str, int]]]:
     old, new = ({name: split.count for name, split in each.splits.items()} for each in (before, after))
     yield "split", old, new
-    earlier, later, unknown = before.coverage, after.coverage, set(after.coverage.not_counted)
-    if earlier.task_types:  # a manifest that only has counts can be compared by these alone
-        kinds = earlier.task_types
-        if "task_types" in unknown:
-            kinds = {name: count for name, count in kinds.items() if name in later.task_types}
-        yield "task type", _known(kinds), later.task_types
-    if "documents" not in unknown:
-        yield "document", _known(earlier.documents), later.documents
-    if "labels" not in unknown:
-        uncounted = tuple(f"{name.removeprefix('labels.')}=" for name in unknown if name != "documents")
-        labels = {name: n for name, n in earlier.labels.items() if not name.startswith(uncounted)}
-        yield "label", labels, later.labels
-
-
-def _known(counts: dict[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if name != OTHERS}
+    earlier, later = before.coverage, after.coverage
+    yield "task type", earlier.task_types, later.task_types
+    yield "document", earlier.documents, later.documents
+    uncounted = tuple(f"{name.removeprefix('labels.')}=" for name in later.not_counted)
+    labels = {name: n for name, n in earlier.labels.items() if not name.startswith(uncounted)}
+    yield "label", labels, later.labels

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 from collections import Counter
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.builder.build import BuildPlan, BuildResult, Sink, Source, TooLong, build_dataset
+from auepora_eval.builder.build import BuildPlan, BuildResult, build_dataset
 from auepora_eval.errors import DataError, StorageError
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
 
@@ -176,34 +175,13 @@ def test_a_split_that_was_edited_is_not_called_unchanged(folder: Path) -> None:
         build(folder)
 
 
-def test_rejects_can_be_had_of_an_unchanged_build(folder: Path) -> None:
-    build(folder)
-    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
-    assert len(records(folder / "rejects.jsonl")) == 3
-    kept = (folder / "rejects.jsonl").read_bytes()
-    assert build(folder, rejects=folder / "rejects.jsonl").unchanged
-    assert (folder / "rejects.jsonl").read_bytes() == kept
-    (folder / "rejects.jsonl").write_text("mine\n")
-    with pytest.raises(StorageError, match="exists already"):
-        build(folder, rejects=folder / "rejects.jsonl")
-    with pytest.raises(StorageError, match="exists already"):
-        build(folder / "new", source=folder / "offline_dataset.jsonl", rejects=folder / "rejects.jsonl")
-    assert (folder / "rejects.jsonl").read_text() == "mine\n"
-    assert not (folder / "new").exists()
-
-
-def test_no_record_is_lost_among_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    defaults = {**(Source.lines.__kwdefaults__ or {}), "max_line_bytes": 600_000}
-    monkeypatch.setattr(Source.lines, "__kwdefaults__", defaults)
+def test_no_record_is_lost_among_the_rejects(tmp_path: Path) -> None:
     good = json.dumps(a_raw_task("1")).encode()
-    long = b"x" * 900_000
     source = tmp_path / "offline_dataset.jsonl"
-    source.write_bytes(good + b'\n{"task_id": "\xff"}\n' + long + b"\n" + good.replace(b'"1"', b'"2"', 1))
+    source.write_bytes(good + b'\n{"task_id": "\xff"}\n' + good.replace(b'"1"', b'"2"', 1))
     assert build(tmp_path, rejects=tmp_path / "rejects.jsonl").manifest.splits["qa"].count == 2
-    bad, too_long = records(tmp_path / "rejects.jsonl")
+    (bad,) = records(tmp_path / "rejects.jsonl")
     assert base64.b64decode(bad["line_base64"]) == b'{"task_id": "\xff"}'
-    assert too_long["reason"] == "line_too_long"
-    assert source.read_bytes()[too_long["offset"] :][: too_long["length"]] == long
 
 
 LINES = st.one_of(
@@ -243,24 +221,10 @@ def test_counts_add_up_on_any_input(lines: list[str], limit: int | None, ended: 
         assert counted + sum(stored["excluded_task_types"].values()) + skipped.total() == len(read)
 
 
-def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(tmp_path: Path) -> None:
-    source = tmp_path / "raw.jsonl"
-    source.write_bytes(b"a\n" + b"b" * 700_000 + b"\nc\n" + b"d" * 700_000)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as beside, closing(Source(source, beside)) as opened:
-        read = [
-            (number, line if isinstance(line, TooLong) else bytes(line))
-            for first, lines in opened.lines(max_line_bytes=1000)
-            for number, line in enumerate(lines, start=first)
-        ]
-    assert read == [(1, b"a"), (2, TooLong(2, 700_000)), (3, b"c"), (4, TooLong(700_005, 700_000))]
-
-
 def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     filler = "x" * 20_000
     tasks = [
-        a_raw_task(str(n), "summaries" if n % 5 else "qa", metadata={"text": filler}) for n in range(1000)
+        a_raw_task(str(n), "summaries" if n % 5 else "qa", metadata={"text": filler}) for n in range(300)
     ]
     write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
     plan = BuildPlan.in_folder(tmp_path)
@@ -271,7 +235,7 @@ def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     ]:
         content = path.read_bytes()
         assert (facts.sha256, facts.bytes) == (hashlib.sha256(content).hexdigest(), len(content))
-    assert manifest.splits["summaries"].count == 800
+    assert manifest.splits["summaries"].count == 240
 
 
 def test_a_version_is_one_source_too(folder: Path) -> None:
@@ -281,41 +245,6 @@ def test_a_version_is_one_source_too(folder: Path) -> None:
     source.write_bytes(source.read_bytes() + b"\n")
     with pytest.raises(StorageError, match="is of v1 already, with other content"):
         build(folder)
-
-
-def test_a_file_that_is_not_what_was_written_is_noticed(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    path = tmp_path / "split.jsonl"
-    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
-        sink = Sink(file, path, writing)
-        sink.add(b"one line")
-        sink.size += 3  # as if bytes had got lost on the way
-        with pytest.raises(StorageError, match=r"split.jsonl is not what was written to it"):
-            sink.sha256()
-
-
-@pytest.mark.parametrize("length", [0, 10, 1_999_998, 1_999_999, 2_000_000, 4_500_000])
-def test_lines_of_any_length_are_written_as_they_are(tmp_path: Path, length: int) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    path = tmp_path / "split.jsonl"
-    lines = [b"first", b"x" * length, b"", b"y" * 700_000, b"z" * length, b"last"] * 4
-    with ThreadPoolExecutor(1) as writing, path.open("wb") as file:
-        sink = Sink(file, path, writing)
-        for line in lines:
-            sink.add(line)
-        found = sink.sha256()
-    content = b"".join(line + b"\n" for line in lines)
-    assert path.read_bytes() == content
-    assert (found, sink.size, sink.count) == (hashlib.sha256(content).hexdigest(), len(content), 24)
-
-
-def test_a_split_that_is_no_longer_built_is_named(folder: Path) -> None:
-    outputs = {name: folder / f"{name}.jsonl" for name in ("qa", "citations")}
-    assert build(folder, outputs=outputs).left_behind == []
-    result = build(folder, outputs={"qa": folder / "qa.jsonl"}, version="v2", force=True)
-    assert result.left_behind == [folder / "citations.jsonl"]
 
 
 def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
@@ -349,20 +278,9 @@ def test_a_label_or_document_counts_wherever_it_comes(tmp_path: Path) -> None:
     assert coverage(labelled(odd={"a": 1}))["not_counted"] == ["labels.odd"]
     many = [
         a_flat_task(f"t{n}", metadata={"document": f"d{n}", "labels": {"few": n % 101, "id": n}})
-        for n in range(12_000)
+        for n in range(1_200)
     ]
     forth, back = coverage(many), coverage(many[::-1])
     assert forth == back
-    assert (len(forth["documents"]), len(forth["labels"])) == (12_000, 101)
+    assert (len(forth["documents"]), len(forth["labels"])) == (1_200, 101)
     assert forth["not_counted"] == ["labels.id"]
-
-
-def test_millions_of_names_do_not_fill_the_manifest(tmp_path: Path) -> None:
-    tasks = [a_flat_task(f"t{n}", f"type {n}", metadata={}) for n in range(10_050)]
-    write_tasks(tmp_path / "offline_dataset.jsonl", [a_flat_task("q"), *tasks])
-    manifest = build(tmp_path).manifest
-    assert len(manifest.excluded_task_types) == 10_001
-    assert manifest.excluded_task_types["(others)"] == 50
-    assert manifest.records == 10_051
-    assert manifest.coverage.task_types == {"qa": 1}
-    assert manifest.coverage.not_counted == ["task_types"]

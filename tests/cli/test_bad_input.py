@@ -232,7 +232,7 @@ def test_unloadable_systems(work: Path, refused: Refuse, system: str, message: s
         pytest.param("top_k: x", "top_k: expected a whole number", id="wrong type"),
         pytest.param(
             "dataset: !!python/object/apply:os.getcwd []",
-            "the tag !!python/object/apply:os.getcwd is not read",
+            "the tag '!!python/object/apply:os.getcwd'. ",
             id="tag",
         ),
         pytest.param("a: &a [x]\nb: *a", "aliases", id="alias"),
@@ -262,9 +262,7 @@ def test_incomplete_plans(work: Path, refused: Refuse, plan: str, message: str) 
     assert message in refused("run", "--config", "plan.yaml")
 
 
-@pytest.mark.parametrize(
-    "name", ["../x", "a/b", "/etc/x", "..", "CON", "nul.txt", "x" * 5000, ".a", "a.", "a\0b"]
-)
+@pytest.mark.parametrize("name", ["../x", "a/b", "/etc/x", "..", "x" * 5000, ".a", "a.", "a\0b"])
 def test_ids_that_are_not_file_names(refused: Refuse, name: str) -> None:
     what = "cannot be a file name"
     for command in ("show", "report", "verify"):
@@ -382,8 +380,7 @@ def test_the_real_command_on_a_bad_line(work: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "auepora: bad.jsonl:2: the JSON ends in the middle of a record. "
-        "Was the file cut off? Remove or complete the line.\n"
+        "auepora: bad.jsonl:2: the JSON ends in the middle. Was it cut off? Complete or remove it.\n"
     )
     assert not (work / "out").exists()
 

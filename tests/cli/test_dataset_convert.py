@@ -112,15 +112,6 @@ def test_formats_by_flag(work: Path) -> None:
     assert read_document(work / "back.json") == BASELINES
 
 
-def test_lenient(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    query = {"query_id": "1", "query_text": "q", "relevant_documents": []}
-    write_document({"dataset_id": "d", "queries": [query]}, work / "small.eval.json")
-    assert main(["dataset", "convert", "small.eval.json", "a.jsonl"]) == 2
-    assert "the field 'name' is missing" in capsys.readouterr().err
-    converted("small.eval.json", "a.jsonl", "--lenient")
-    assert [sample.sample_id for sample in load_dataset(work / "a.jsonl")] == ["1"]
-
-
 def test_rows_of_a_large_run_are_copied(work: Path) -> None:
     samples = [a_sample(str(number), relevant="a", reference="x") for number in range(5)]
 

@@ -63,6 +63,8 @@ def without(strategy: st.SearchStrategy[dict[str, Any]], *names: str) -> st.Sear
 
 
 METADATA = without(OBJECTS, "eval_json", "auepora")
+# What a file has of these is written as a field of its own, and no metadata are written as none.
+EXTRAS = without(OBJECTS, "citations", "title", "file_path").filter(bool)
 WHOLE = st.builds(Document, IDS, TEXTS, METADATA)
 
 
@@ -125,7 +127,7 @@ def eval_documents(draw: st.DrawFn) -> dict[str, Any]:
         optional={
             "title": TEXTS,
             "file_path": TEXTS.filter(_leads_nowhere),
-            "metadata": OBJECTS,
+            "metadata": EXTRAS,
             "ours": JSON,
         },
     )
@@ -140,15 +142,15 @@ def eval_documents(draw: st.DrawFn) -> dict[str, Any]:
             "difficulty": st.sampled_from(["easy", "medium", "hard"]),
             "ground_truth_answer": TEXTS,
             "citations": st.lists(SPANS, max_size=2),
-            "metadata": OBJECTS,
+            "metadata": EXTRAS,
             "labels": JSON,
             "ours": JSON,
         },
     )
     document = draw(infos())
     document["queries"] = draw(st.lists(queries, max_size=3, unique_by=lambda query: str(query["query_id"])))
-    if documents or document["queries"]:
-        document["documents"] = documents  # or an empty list, which is not the same as none
+    if documents:
+        document["documents"] = documents
     return document
 
 

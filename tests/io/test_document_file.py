@@ -97,7 +97,7 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
         (BOMB, "d.yaml:2: aliases .* are not read"),
         (
             "a: !!python/object/apply:os.system [ls]",
-            "d.yaml:1: not YAML: the tag !!python/object/apply:os.system is not read",
+            "d.yaml:1: not YAML: .* constructor for the tag '.*python/object/apply:os.system'",
         ),
         ("a: 1\nb: 2\na: 3", "d.yaml:3: the key 'a' occurs twice"),
         ("1: x", "d.yaml:1: the key 1 is not a text"),

@@ -219,27 +219,6 @@ def test_a_wrong_power_is_told_beside_a_wrong_alpha() -> None:
     assert [error.partition(":")[0] for error in errors] == ["$.ab_testing.alpha", "$.ab_testing.power"]
 
 
-def test_ids_that_are_one_file_where_case_does_not_count() -> None:
-    shares = {"x": 0.5, "X": 0.5}
-    both = [{"variant_id": name, "system": "m:a"} for name in shares]
-    errors = experiment_errors(block(variants=both, traffic_allocation=shares))
-    assert len(errors) == 2
-    assert all(
-        "another variant has this id, or one that differs in upper and lower case" in error
-        for error in errors
-    )
-
-
-def test_two_experiments_whose_runs_would_have_one_name() -> None:
-    listed = []
-    for name, variant in (("a", "b-c"), ("a-b", "c")):
-        both = [{"variant_id": one, "system": "m:a"} for one in (variant, "other")]
-        shares = {variant: 0.5, "other": 0.5}
-        listed.append({"experiment_id": name, "variants": both, "traffic_allocation": shares})
-    (error,) = experiment_errors({"dataset": "d.jsonl", "ab_testing": {"experiments": listed}})
-    assert "experiments[1].variants[0].variant_id: its run would be called a-b-c, as one of 'a'" in error
-
-
 def test_all_errors_at_once(tmp_path: Path) -> None:
     text = SMALL.replace("top_k: 5", "top_k: 0").replace("chunks", "a/b") + "  power: 0.01\n"
     with pytest.raises(ErrorsError) as caught:

@@ -118,14 +118,6 @@ def test_wrong_annotations_are_named(tmp_path: Path, change: dict[str, Any], mes
     assert not (tmp_path / "b.gt.json").exists()
 
 
-def test_lenient_asks_for_ids_only(tmp_path: Path) -> None:
-    path = tmp_path / "a.gt.json"
-    write_document({"annotation_id": "a", "query_id": "q", "verdict": "good"}, path)
-    with pytest.raises(DataError):
-        load_ground_truth(path)
-    assert load_ground_truth(path, lenient=True)[0]["verdict"] == "good"
-
-
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a.gt.json"
     save_ground_truth([QUALITY], path)

@@ -74,7 +74,7 @@ def test_versions_are_in_order_whatever_the_order_of_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "dataset_id", ["../d", "/etc/passwd", "a/b", "a\0b", "con", "x" * 300, "", "*", "..", "a\\b"]
+    "dataset_id", ["../d", "/etc/passwd", "a/b", "a\0b", "x" * 300, "", "*", "..", "a\\b"]
 )
 def test_an_id_never_leaves_the_folder(tmp_path: Path, dataset_id: str) -> None:
     a_file(tmp_path, "d.eval.json")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.traces.spans import Span, SpanDump, SpanEvent, check_spans, otlp_document, otlp_spans
+from auepora_eval.io.traces.spans import Span, SpanDump, SpanEvent, otlp_document, otlp_spans
 from auepora_eval.io.traces.traces import TraceReader
 
 NESTED = {
@@ -248,15 +248,6 @@ def test_nothing_that_is_json_breaks_the_reader(record: dict[str, Any], tmp_path
     assert all(trace.problem or trace.sample.query for trace in traces)
 
 
-def test_predictions_are_not_taken_for_spans(tmp_path: Path) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_text('{"sample_id":"1","answer":"x","trace_id":"a","span_id":"b"}\n', encoding="utf-8")
-    check_spans(path)  # it has a sample_id
-    path.write_text(json.dumps(OTLP), encoding="utf-8")
-    with pytest.raises(DataError, match="auepora import-traces"):
-        check_spans(path)
-
-
 @given(
     attributes=st.dictionaries(
         st.text(min_size=1, max_size=5),
@@ -274,3 +265,47 @@ def test_otlp_gives_back_what_it_was_given(attributes: dict[str, Any]) -> None:
     assert read["attributes"] == attributes
     assert (read["traceId"], read["parentSpanId"], read["endTimeUnixNano"]) == ("a" * 32, "c" * 16, "2")
     assert read["status"] == {"code": 2, "message": "bad"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"question": "Who?"},
+        {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}]},
+        [["human", "Who?"]],
+    ],
+)
+def test_a_value_may_be_an_object_rather_than_its_text(tmp_path: Path, value: Any) -> None:
+    forms: list[dict[str, Any]] = [
+        {"input.value": value, "output.value": "yes"},
+        {"input.value": json.dumps(value), "output.value": "yes"},
+        {"input": {"value": value}, "output": {"value": {"answer": "yes"}}},
+    ]
+    spans = [
+        {
+            "name": "chain",
+            "context": {"trace_id": f"{number:032x}", "span_id": f"{number:016x}"},
+            "attributes": {"openinference.span.kind": "CHAIN", **attributes},
+        }
+        for number, attributes in enumerate(forms, start=1)
+    ]
+    path = tmp_path / "spans.jsonl"
+    path.write_text("".join(json.dumps(span) + "\n" for span in spans), encoding="utf-8")
+    traces = list(TraceReader().add(SpanDump(path)))
+    assert [trace.sample.query for trace in traces] == ["Who?"] * 3
+    assert [trace.output.response.text for trace in traces] == ["yes"] * 3
+
+
+def test_gen_ai_messages_may_be_a_list_rather_than_its_text(tmp_path: Path) -> None:
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Who?"}]}],
+        "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "Ada."}]}],
+        "gen_ai.retrieval.documents": [{"id": "d1", "content": "Ada did."}],
+    }
+    span = {"name": "chat", "context": {"trace_id": "1", "span_id": "2"}, "attributes": attributes}
+    path = tmp_path / "spans.jsonl"
+    path.write_text(json.dumps(span) + "\n", encoding="utf-8")
+    (trace,) = TraceReader().add(SpanDump(path))
+    assert (trace.sample.query, trace.output.response.text) == ("Who?", "Ada.")
+    assert [hit.doc.doc_id for hit in trace.output.retrieved] == ["d1"]

@@ -210,10 +210,10 @@ def build_elsewhere(tmp_path: Path, manifest: str, qa: str) -> Path:
 @pytest.mark.parametrize(
     ("manifest", "qa", "version"),
     [
-        ("m.json", "qa.jsonl", "v5"),
+        ("v5.manifest.json", "qa.jsonl", "v5"),
         ("manifest.json", "q/qa.jsonl", "v5"),
         ("m/manifest.json", "q/qa.jsonl", None),
-        ("m", "qa.jsonl", None),
+        ("m.json", "qa.jsonl", None),
     ],
 )
 def test_the_version_is_found_beside_the_split_or_above(
@@ -230,11 +230,11 @@ def test_the_version_is_found_beside_the_split_or_above(
 
 
 def test_a_manifest_kept_from_an_earlier_version_does_no_harm(folder: Path) -> None:
-    shutil.copy(folder / "manifest.json", folder / "a_v3.json")
+    shutil.copy(folder / "manifest.json", folder / "a_manifest_v3.json")
     write_tasks(folder / "offline_dataset.jsonl", TASKS[1:])
     build_dataset(BuildPlan.in_folder(folder, version="v4", force=True))
     assert load_split(folder / "qa_pairs.jsonl").info["version"] == "v4"
-    (folder / "manifest.json").rename(folder / "z_v4.json")
+    (folder / "manifest.json").rename(folder / "z_manifest_v4.json")
     assert load_split(folder / "qa_pairs.jsonl").info["version"] == "v4"
 
 

@@ -20,9 +20,9 @@ def paths_in(folder: Path) -> list[Path]:
     return [folder / name for name in NAMES]
 
 
-def write(folder: Path, content: str, *, force: bool = True, sync: bool = True) -> None:
+def write(folder: Path, content: str, *, force: bool = True) -> None:
     paths = paths_in(folder)
-    with written_together(paths, force=force, sync=sync) as files:
+    with written_together(paths, force=force) as files:
         for path in paths:
             files[path].write(content.encode())
 
@@ -35,11 +35,10 @@ def extras(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - set(NAMES)
 
 
-@pytest.mark.parametrize("sync", [True, False])
-def test_all_are_written_and_nothing_else_is_left(tmp_path: Path, sync: bool) -> None:
-    write(tmp_path, "one", force=False, sync=sync)
+def test_all_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
+    write(tmp_path, "one", force=False)
     assert contents(tmp_path) == ["one"] * 3
-    write(tmp_path, "two", sync=sync)
+    write(tmp_path, "two")
     assert contents(tmp_path) == ["two"] * 3
     assert extras(tmp_path) == set()
 

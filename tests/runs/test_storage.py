@@ -101,9 +101,7 @@ def test_results_without_an_id_get_one(tmp_path: Path) -> None:
     assert head["evaluation_id"].startswith("eval_")
 
 
-@pytest.mark.parametrize(
-    "evaluation_id", ["..", "a/b", "/etc/x", "a\0b", "CON", "nul.txt", "x" * 200, ".a", "a.", 5]
-)
+@pytest.mark.parametrize("evaluation_id", ["..", "a/b", "/etc/x", "a\0b", "x" * 200, ".a", "a.", 5])
 def test_an_id_is_never_joined_to_a_path_unchecked(tmp_path: Path, evaluation_id: Any) -> None:
     storage = EvaluationResultsStorage(tmp_path / "runs")
     for call in (

@@ -20,7 +20,7 @@ from ..common import add_json
 from ..flags import count
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from ...builder.build import BuildPlan, BuildResult
 
@@ -42,9 +42,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=count, metavar="N", help="only the first N records")
     parser.add_argument("--rejects", metavar="FILE", help="write the records that are left out, with reasons")
     parser.add_argument("--strict", action="store_true", help="stop at the first bad record, write nothing")
-    parser.add_argument(
-        "--sync", action="store_true", help="wait until the disk has it: against a loss of power"
-    )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
     add_json(parser)
 
@@ -53,10 +50,14 @@ def run(args: Namespace) -> int:
     from ...builder.build import build_dataset
 
     plan = _plan(args)
-    named = _Named(plan.rejects)
-    result = build_dataset(plan, on_skipped=named.note)
-    named.note_rest()
-    _warn(result, plan)
+    skipped: list[str] = []
+
+    def name(where: str, reason: str, what: str) -> None:
+        if len(skipped) < _NAMED:
+            skipped.append(f"note: {echo.one_line(f'{where}: {what}', 400)} ({reason})")
+
+    result = build_dataset(plan, on_skipped=name)
+    _warn(result, plan, skipped)
     if args.json:
         echo.say_json(_report(result, plan))
     else:
@@ -95,37 +96,24 @@ def _plan(args: Namespace) -> BuildPlan:
         rejects=Path(args.rejects) if args.rejects else None,
         force=args.force,
         strict=args.strict,
-        sync=args.sync,
     )
 
 
-class _Named:
-    """The bad records on stderr: the first hundred by file and line, then how many more there are."""
-
-    def __init__(self, rejects: Path | None) -> None:
-        self.count = 0
-        self.rejects = rejects
-
-    def note(self, where: str, reason: str, what: str) -> None:
-        self.count += 1
-        if self.count <= _NAMED:
-            echo.note(f"note: {echo.one_line(f'{where}: {what}', 400)} ({reason})")
-
-    def note_rest(self) -> None:
-        if self.count > _NAMED:
-            place = f"all are in {self.rejects}" if self.rejects else "--rejects FILE keeps them all"
-            echo.note(f"note: ... and {self.count - _NAMED} more bad records; {place}")
-
-
-def _warn(result: BuildResult, plan: BuildPlan) -> None:
+def _warn(result: BuildResult, plan: BuildPlan, skipped: Sequence[str]) -> None:
+    for line in skipped:
+        echo.note(line)
+    more = sum(result.manifest.skipped.values()) - len(skipped)
+    if more:
+        place = f"all are in {plan.rejects}" if plan.rejects else "--rejects FILE keeps them all"
+        echo.note(f"note: ... and {more} more bad records; {place}")
     excluded = result.manifest.excluded_task_types
     if excluded:
         listed = ", ".join(
             f"{echo.one_line(name, 40)} ({count})" for name, count in list(excluded.items())[:10]
         )
-        more = ", ..." if len(excluded) > 10 else ""
+        rest = ", ..." if len(excluded) > 10 else ""
         hint = " --splits qa,summaries,citations builds citations too." if "citations" in excluded else ""
-        echo.note(f"note: task types without a split stay in the source: {listed}{more}.{hint}")
+        echo.note(f"note: task types without a split stay in the source: {listed}{rest}.{hint}")
     _note_odd(result, plan)
     before = result.replaced
     if before is not None and before.version == plan.version and not before.same_content(result.manifest):
@@ -146,8 +134,6 @@ def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
                 f"note: {plan.outputs[name]}: its manifest is neither beside it nor in the folder above as a "
                 ".json file; runs made on it will not know the version."
             )
-    for path in result.left_behind:
-        echo.note(f"note: {path} is of the earlier build, and not in this manifest. Remove it if need be.")
     count = manifest.notes.get(MARKERS_OF_NOTHING)
     if count:
         echo.note(f"note: {count} markers [n] in reference answers point to no citation and to no context.")

@@ -28,9 +28,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("target", metavar="OUT", help="the file to write")
     parser.add_argument("--from", dest="from_format", metavar="FORMAT", help="what IN is (default: detected)")
     parser.add_argument("--to", dest="to_format", metavar="FORMAT", help="what OUT is (default: by its name)")
-    parser.add_argument(
-        "--lenient", action="store_true", help="ask only for the fields without which nothing works"
-    )
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
     add_json(parser)
 
@@ -41,7 +38,6 @@ def run(args: Namespace) -> int:
     wanted = Wanted(
         from_format=args.from_format,
         to_format=args.to_format,
-        lenient=args.lenient,
         force=args.force,
     )
     # The demo is not a file, so it has no format to detect.

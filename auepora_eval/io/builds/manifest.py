@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -18,7 +19,7 @@ from ..json.records import wrong_record
 from ..json.text import parse_document
 
 MANIFEST_NAME = "manifest.json"
-OTHERS = "(others)"  # what was counted together, having too many names
+_NAMES = "*manifest*.json"
 # A million documents, the most that are counted, with names of 200 characters.
 _MAX_BYTES = 300_000_000
 _VERSION = re.compile(r"v[0-9]+(?:\.[0-9]+)*")
@@ -36,7 +37,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 class Coverage(msgspec.Struct, frozen=True):
     """How many records each task type, document and label has: what a later version is compared with.
 
-    `not_counted` names what has too many names for that: "documents", "labels", "labels.NAME", "task_types".
+    `not_counted` names the labels that have too many values for that: "labels.NAME".
     """
 
     task_types: dict[str, int] = {}
@@ -175,10 +176,7 @@ def file_sha256(path: Path) -> str:
         ) from error
 
 
-# The manifest that describes a split: beside the split or in the folder above, whatever it is called.
-
-_MOST_FILES = 200  # of a folder that are looked at
-_KEY = b'"source_offline_dataset"'  # stands near the beginning of every manifest
+# The manifest that describes a split: beside the split or in the folder above, with "manifest" in its name.
 
 
 def manifest_of(path: Path) -> tuple[Snapshot, str] | None:
@@ -205,7 +203,7 @@ def manifest_of(path: Path) -> tuple[Snapshot, str] | None:
 def is_found_from(split: Path, manifest: Path) -> bool:
     """Whether a split's manifest is where it is looked for when the split is loaded."""
     folder, place = split.absolute().parent.resolve(), manifest.absolute().parent.resolve()
-    return manifest.name.endswith(".json") and place in (folder, folder.parent)
+    return fnmatch(manifest.name, _NAMES) and place in (folder, folder.parent)
 
 
 def _naming(path: Path) -> Iterator[tuple[Snapshot, str]]:
@@ -223,18 +221,7 @@ def _naming(path: Path) -> Iterator[tuple[Snapshot, str]]:
 def _candidates(path: Path) -> Iterator[Path]:
     folder = path.absolute().parent
     for place in (folder, folder.parent):
-        files = sorted(place.glob("*.json"), key=lambda each: (each.name != MANIFEST_NAME, each.name))
-        yield from (each for each in files[:_MOST_FILES] if _looks_like_one(each))
-
-
-def _looks_like_one(path: Path) -> bool:
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return _KEY in file.read(4096)
-    except OSError:
-        return False
+        yield from sorted(place.glob(_NAMES), key=lambda each: (each.name != MANIFEST_NAME, each.name))
 
 
 def _other_bytes(path: Path, snapshot: Snapshot) -> DataError:

@@ -26,7 +26,7 @@ from ...core.dataset import InMemoryDataset
 from ...core.types import Document, EvaluationSample, Response
 from ...errors import DataError
 from ..files.atomic import stem
-from ..jsonl import BYTE_ORDER_MARK, parse_line, read_lines, read_records
+from ..jsonl import read_records, record_errors
 from .manifest import Snapshot, file_sha256, manifest_of, read_manifest
 from .tasks import SplitRecord, is_split_record, question_and_reference, read_raw_record, read_split_record
 
@@ -145,9 +145,6 @@ def _selected(record: SplitRecord, candidates: Mapping[str, Document]) -> list[D
 
 # The errors of splits and their manifest: form, references, counts, hashes.
 
-# A split of another format has an error in every record.
-MAX_LISTED = 100
-
 
 def manifest_errors(path: Path) -> list[str]:
     """Return the errors of a manifest and of the splits that it describes."""
@@ -177,22 +174,6 @@ def manifest_errors(path: Path) -> list[str]:
 
 
 def _split_errors(path: Path, task_type: str) -> tuple[list[str], int]:
-    """Return the errors of a split, at most a hundred of them, and how many records it has."""
-    errors: list[str] = []
-    count = wrong = 0
-    reader = SplitReader(task_type)
-    for number, line in enumerate(read_lines(path), start=1):
-        line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        if line.isspace():
-            continue
-        count += 1
-        where = f"{path.name}:{number}"
-        try:
-            reader.read(parse_line(line, where), where)
-        except DataError as error:
-            wrong += 1
-            if wrong <= MAX_LISTED:
-                errors.append(str(error))
-    if wrong > MAX_LISTED:
-        errors.append(f"{path.name}: ... and {wrong - MAX_LISTED} more records with errors")
-    return errors, count
+    """Return the errors of a split, and how many records it has."""
+    outcomes = list(record_errors(path, SplitReader(task_type).read))
+    return [str(error) for error in outcomes if error is not None], len(outcomes)

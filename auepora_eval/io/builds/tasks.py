@@ -12,15 +12,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
-from typing import Any, Generic, NoReturn, TypeVar
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from ...errors import AueporaError, DataError
 from ..json.records import wrong_record
-from ..json.text import MAX_DEPTH, may_be_huge
 from ..jsonl import parse_line
 
 # The record of a split. The fields have the order in which they are written.
@@ -133,7 +131,6 @@ UNKNOWN_TYPE = "unknown"
 # Reasons and notes under which tasks are counted in the manifest.
 MARKERS_OF_NOTHING = "markers_of_nothing"
 MISMATCH = "contexts_sources_mismatch"
-_Entry = TypeVar("_Entry")
 
 
 class TaskError(AueporaError, ValueError):
@@ -144,59 +141,17 @@ class TaskError(AueporaError, ValueError):
         super().__init__(what)
 
 
-_Plain = str | int | float | bool | UnsetType | None
-
-
-class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """A retrieved chunk or a citation of the usual fields. A struct is decoded faster than a dict."""
-
-    id: _Plain = UNSET
-    text: _Plain = UNSET
-    source_path: _Plain = UNSET
-    page: _Plain = UNSET
-    section_title: _Plain = UNSET
-    token_start: _Plain = UNSET
-    token_end: _Plain = UNSET
-    score: _Plain = UNSET
-    similarity_score: _Plain = UNSET
-    reranker_score: _Plain = UNSET
-    excerpt: _Plain = UNSET
-    rendered_context: _Plain = UNSET
-    ordinal: _Plain = UNSET
-    document: _Plain = UNSET
-    start: _Plain = UNSET
-    end: _Plain = UNSET
-    counterfactual_of: _Plain = UNSET
-
-    def get(self, name: str) -> object:
-        """Return a field; None if it is absent."""
-        value = getattr(self, name)
-        return None if value is UNSET else value
-
-
-_Entries = Sequence[_Chunk] | Sequence[Entry]
-# For map(), without a call in Python for each chunk.
-_GETTERS = {name: attrgetter(name) for name in ("score", "ordinal")}
-
-
-def _values(entries: _Entries, name: str) -> list[object]:
-    """Return a field of each entry; None, or UNSET, where it is absent."""
-    if entries and type(entries[0]) is _Chunk:
-        return list(map(_GETTERS[name], entries))
-    return [entry.get(name) for entry in entries]
-
-
-class _Rag(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=True):
+class _Rag(msgspec.Struct, forbid_unknown_fields=True):
     prompt: str | None = None
     contexts: list[str] | None = None
     sources: list[str] | None = None
     scores: Any = None
-    retrieved: list[_Entry] | None = None
-    citations: list[_Entry] | None = None
+    retrieved: list[Entry] | None = None
+    citations: list[Entry] | None = None
 
 
-class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=True):
-    """A line of `offline_dataset.jsonl`. Other fields are kept in the metadata, by the slow path."""
+class RawTask(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of `offline_dataset.jsonl`. Other fields are kept in the metadata."""
 
     task_id: str | None = None
     task_type: str | None = None
@@ -208,13 +163,13 @@ class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=T
     response: str | None = None
     reference_answer: str | None = None
     reference_summary: str | None = None
-    rag: _Rag[_Entry] | None = None
+    rag: _Rag | None = None
     rag_prompt: str | None = None
     contexts: list[str] | None = None
     sources: list[str] | None = None
-    retrieved: list[_Entry] | None = None
-    citations: list[_Entry] | None = None
-    answer_citations: list[_Entry] | None = None
+    retrieved: list[Entry] | None = None
+    citations: list[Entry] | None = None
+    answer_citations: list[Entry] | None = None
     metadata: dict[str, Any] | None = None
 
     @property
@@ -225,96 +180,55 @@ class RawTask(msgspec.Struct, Generic[_Entry], gc=False, forbid_unknown_fields=T
         return (self.task_type or "").strip() or UNKNOWN_TYPE
 
 
-Task = RawTask[_Chunk] | RawTask[Entry]
-_decode = msgspec.json.Decoder(RawTask[_Chunk]).decode
-_decode_others = msgspec.json.Decoder(RawTask[Entry]).decode
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-_NO_RAG: _Rag[Any] = _Rag()
+_NO_RAG = _Rag()
 
 
-def read_task(line: bytes | memoryview, where: str, *, may_hold_huge: bool = True) -> Task:
-    """Return the task on a line; TaskError if the line is not a task, or could do harm.
-
-    `may_hold_huge` is False if the caller has ruled out numbers that no float can hold (`may_be_huge`).
-    """
-    if not may_hold_huge:
-        try:
-            task = _decode(line)
-            if not _is_nested(task):
-                return task
-        except _UNREADABLE:
-            pass
-    line = bytes(line)
-    try:
-        # replace() finds a byte several times faster than count() does.
-        brackets = 2 * len(line) - len(line.replace(b"[", b"")) - len(line.replace(b"{", b""))
-        if brackets > MAX_DEPTH or may_be_huge(line):
-            parse_line(line, where)
-        try:
-            return _decode(line)
-        except msgspec.ValidationError:
-            return _decode_others(line)
-    except _UNREADABLE:
-        return _repaired_task(line, where)
-    except DataError as error:
-        raise _not_json(error, where) from error
-
-
-def _is_nested(task: RawTask[_Chunk]) -> bool:
-    """Return whether a field of no fixed type holds lists or objects within others: they may be too deep."""
-    values = [] if task.metadata is None else list(task.metadata.values())
-    if task.rag is not None:
-        values.append(task.rag.scores)
-    return not all(
-        type(value) in _SCALARS or (type(value) is list and _SCALARS.issuperset(map(type, value)))
-        for value in values
-    )
-
-
-def _repaired_task(line: bytes, where: str) -> Task:
-    """Return the task of a line that needs repair: null in a list, one text for a list, unknown fields."""
+def read_task(line: bytes, where: str) -> RawTask:
+    """Return the task on a line; TaskError if the line is not a task, or could do harm."""
     try:
         record = parse_line(line, where)
     except DataError as error:
-        raise _not_json(error, where) from error
+        what = str(error).removeprefix(where).removeprefix(": ")
+        raise TaskError("invalid_json", what) from error
+    return _task(record)
+
+
+def _task(record: Mapping[str, object]) -> RawTask:
+    """Return the task of a record, repaired if need be; TaskError if it cannot be."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(record, RawTask)
+    # It needs repair: null in a list, one text for a list, unknown fields.
     wrong = _misaligned(record)
     if wrong is not None:
         raise TaskError(MISMATCH, wrong)
     try:
-        return _decode_others(msgspec.json.encode(_with_rest_in_metadata(_repaired(record))))
+        return msgspec.convert(_with_rest_in_metadata(_repaired(record)), RawTask)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
 
 
-def _not_json(error: DataError, where: str) -> TaskError:
-    path = error.where.removeprefix(where).removeprefix(": ")
-    parts = (f"{path}:" if path else "", error.what, error.fix)
-    return TaskError("invalid_json", " ".join(filter(None, parts)))
-
-
 def read_raw_record(record: Mapping[str, object], where: str) -> SplitRecord:
     """Return the record of a split that a raw task becomes; DataError if it cannot become one."""
     try:
-        built = split_record(read_task(msgspec.json.encode(record), where))
+        built = split_record(_task(record))
     except TaskError as error:
         raise DataError(where, error.what) from error
     return read_split_record(msgspec.to_builtins(built), where)
 
 
-def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
+def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecord:
     """Return the record of a split that a task becomes; TaskError if the task lacks something.
 
     What is unusual about it, but no reason to leave it out, is counted in `notes`.
     """
-    rag: _Rag[Any] = task.rag or _NO_RAG
+    rag = task.rag or _NO_RAG
     task_id, kind = task.task_id, task.kind
     if not task_id or task_id.isspace():
         raise TaskError("missing_task_id", "$.task_id: there is none. Give each task an id of its own.")
     question, reference = _texts(task, is_summary=kind == SUMMARIES)
-    retrieved: _Entries = (task.retrieved if rag.retrieved is None else rag.retrieved) or []
-    citations: _Entries = (task.citations if rag.citations is None else rag.citations) or []
+    retrieved = (task.retrieved if rag.retrieved is None else rag.retrieved) or []
+    citations = (task.citations if rag.citations is None else rag.citations) or []
     contexts = task.contexts if rag.contexts is None else rag.contexts
     cited = cited_numbers(reference)
     numbered = _from_retrieved(retrieved) if contexts is None else _numbered(contexts, cited)
@@ -328,22 +242,16 @@ def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
         )
     prompt = (task.rag_prompt if rag.prompt is None else rag.prompt) or ""
     metadata = task.metadata or {}
-    if rag.scores and rag.scores != _values(retrieved, "score"):
+    if rag.scores and rag.scores != [chunk.get("score") for chunk in retrieved]:
         metadata.setdefault("rag_scores", rag.scores)
-    # The encoder writes what it gets, whatever the field's type: chunks need not become dicts.
-    chunks: Any = retrieved
-    cites: Any = citations
+    common = (task_id, kind, question, reference, prompt, numbered, sources, retrieved, citations)
     if kind == SUMMARIES:
-        return SummaryRecord(
-            task_id, kind, question, reference, prompt, numbered, sources, chunks, cites, metadata
-        )
-    own: Any = _answer_citations(task, cited, citations or retrieved, sources, notes)
-    return QaRecord(
-        task_id, kind, question, reference, prompt, numbered, sources, chunks, cites, own, metadata
-    )
+        return SummaryRecord(*common, metadata)
+    own = _answer_citations(task, cited, citations or retrieved, sources, notes)
+    return QaRecord(*common, own, metadata)
 
 
-def _texts(task: Task, *, is_summary: bool) -> tuple[str, str]:
+def _texts(task: RawTask, *, is_summary: bool) -> tuple[str, str]:
     """Return what a task asks and the reference; TaskError if one of them is missing."""
     # The first name of each is ours; the others are those of known generators, in order of preference.
     if is_summary:
@@ -373,18 +281,15 @@ def _missing(part: str, field: str) -> NoReturn:
     raise TaskError(f"missing_{part}", f"there is no {field}, or it is empty. Fill it in.")
 
 
-# Made once: every context is compared with one of them.
-_MARKS = [f"[{place}]" for place in range(100)]
 _OWN_NUMBER = re.compile(r"\[([0-9]{1,6})\]")
 
 
 def _numbered(contexts: list[str], cited: Sequence[int]) -> list[str]:
     """Return the contexts, each starting with its number."""
-    for place, context in enumerate(contexts, start=1):
-        if not context.startswith(_MARKS[place] if place < len(_MARKS) else f"[{place}]"):
-            _check_same_numbers(contexts, cited)
-            return [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
-    return contexts
+    numbered = [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
+    if numbered != contexts:
+        _check_same_numbers(contexts, cited)
+    return numbered
 
 
 def _check_same_numbers(texts: Sequence[str], cited: Sequence[int]) -> None:
@@ -402,13 +307,13 @@ def _with_number(place: int, text: str) -> str:
     return text if text.startswith(f"[{place}]") else f"[{place}] {text}"
 
 
-def _from_retrieved(retrieved: _Entries) -> list[str]:
+def _from_retrieved(retrieved: Sequence[Entry]) -> list[str]:
     texts = [chunk.get("rendered_context") or chunk.get("text") for chunk in retrieved]
     numbered = [_with_number(n, text) for n, text in enumerate(texts, start=1) if isinstance(text, str)]
     return numbered if len(numbered) == len(texts) else []
 
 
-def _sources_of(retrieved: _Entries, count: int) -> list[str]:
+def _sources_of(retrieved: Sequence[Entry], count: int) -> list[str]:
     """Return the source of each context, from the chunk that was retrieved for it."""
     paths = [
         path if chunk.get("page") is None else f"{path}#page={chunk.get('page')}"
@@ -419,12 +324,12 @@ def _sources_of(retrieved: _Entries, count: int) -> list[str]:
 
 
 def _answer_citations(
-    task: Task,
+    task: RawTask,
     cited: Sequence[int],
-    citations: _Entries,
+    citations: Sequence[Entry],
     sources: Sequence[str],
     notes: Counter[str] | None,
-) -> Sequence[object]:
+) -> list[Entry]:
     """Return the citations of the reference: as curated, or else what its markers [n] point to."""
     if task.answer_citations:
         return task.answer_citations
@@ -432,17 +337,17 @@ def _answer_citations(
         return task.citations
     if not cited:
         return []
-    targets: list[object]
+    # Reversed: of two entries with one number the first counts.
+    numbered = ((entry.get("ordinal"), entry) for entry in reversed(citations))
+    by_number = {ordinal: entry for ordinal, entry in numbered if type(ordinal) is int}
+    targets: list[Entry]
     if not citations:
         targets = [
             {"ordinal": number, "source_path": sources[number - 1]}
             for number in cited
             if 0 < number <= len(sources)
         ]
-    elif int in map(type, ordinals := _values(citations, "ordinal")):
-        # Reversed: of two entries with one number the first counts.
-        pairs = zip(reversed(ordinals), reversed(citations), strict=True)
-        by_number = {ordinal: entry for ordinal, entry in pairs if type(ordinal) is int}
+    elif by_number:
         targets = [by_number[number] for number in cited if number in by_number]
     else:  # places count only where no entry has a number
         targets = [citations[number - 1] for number in cited if 0 < number <= len(citations)]

@@ -113,13 +113,14 @@ def load_experiment(
             fix="Put it under 'ab_testing:', with experiment_id and variants.",
         )
     check_no_errors(experiment_errors(document, wrong_metric, wrong_rail), path.name)
-    named = {block.experiment.experiment_id: block.experiment for block in _blocks(document)}
-    if experiment_id is None and len(named) == 1:
-        experiment_id = next(iter(named))
-    if experiment_id not in named:
+    experiments = {block.experiment.experiment_id: block.experiment for block in _blocks(document)}
+    if experiment_id is None and len(experiments) == 1:
+        experiment_id = next(iter(experiments))
+    if experiment_id not in experiments:
         what = "does not say which experiment" if experiment_id is None else "has no experiment of that id"
-        raise DataError(path.name, f"{what}.", fix=f"There are {', '.join(named)}: give --experiment ID.")
-    return named[experiment_id]
+        fix = f"There are {', '.join(experiments)}: give --experiment ID."
+        raise DataError(path.name, f"{what}.", fix=fix)
+    return experiments[experiment_id]
 
 
 class _Block(NamedTuple):
@@ -196,12 +197,12 @@ def experiment_errors(
     if errors:
         return errors
     blocks = _blocks(document)
-    found = [*_plan_errors(document), *_block_errors(blocks, wrong_metric, wrong_rail)]
-    found += _source_errors(blocks, document)
+    findings = [*_plan_errors(document), *_block_errors(blocks, wrong_metric, wrong_rail)]
+    findings += _source_errors(blocks, document)
     if not blocks:
         what = "there is no experiment in it. Write experiment_id and variants."
-        found.append(SchemaError("$.ab_testing", what))
-    return [str(error) for error in found]
+        findings.append(SchemaError("$.ab_testing", what))
+    return [str(error) for error in findings]
 
 
 def configuration_errors(document: Any) -> list[str]:
@@ -240,17 +241,15 @@ def _block_errors(
     blocks: Sequence[_Block], wrong_metric: MetricCheck | None = None, wrong_rail: RailCheck | None = None
 ) -> Iterator[SchemaError]:
     ids = [((*block.steps, "experiment_id"), block.experiment.experiment_id) for block in blocks]
-    yield from _id_errors(ids, "experiment")
-    yield from _run_errors(blocks)
+    yield from _id_errors(ids)
     for block in blocks:
         yield from _number_errors(block)
         yield from _variants_errors(block)
         yield from _metrics_errors(block, wrong_metric, wrong_rail)
 
 
-def _id_errors(ids: Sequence[tuple[Steps, str]], what: str) -> Iterator[SchemaError]:
-    """Check ids, which become names of files: on many disks, case does not distinguish two of them."""
-    folded = [name.casefold() for _, name in ids]
+def _id_errors(ids: Sequence[tuple[Steps, str]]) -> Iterator[SchemaError]:
+    """Check ids, which become names of files."""
     for steps, name in ids:
         try:
             file_name(name)
@@ -259,21 +258,6 @@ def _id_errors(ids: Sequence[tuple[Steps, str]], what: str) -> Iterator[SchemaEr
             continue
         if len(name) > _LONGEST_ID:
             yield SchemaError(json_path(steps), f"it is longer than {_LONGEST_ID} letters. Shorten it.")
-        if folded.count(name.casefold()) > 1:
-            same = f"another {what} has this id, or one that differs in upper and lower case only"
-            yield SchemaError(json_path(steps), f"{same}. Give each its own.")
-
-
-def _run_errors(blocks: Sequence[_Block]) -> Iterator[SchemaError]:
-    """Check that no two runs have one name: variant b-c of experiment a, and variant c of a-b."""
-    seen: dict[str, str] = {}
-    for steps, _, experiment in blocks:
-        for place, variant in enumerate(experiment.variants):
-            run = f"{experiment.experiment_id}-{variant.variant_id}"
-            other = seen.setdefault(run.casefold(), experiment.experiment_id)
-            if other != experiment.experiment_id:
-                what = f"its run would be called {run}, as one of {shown(other)}. Rename it."
-                yield SchemaError(json_path((*steps, "variants", place, "variant_id")), what)
 
 
 def _number_errors(block: _Block) -> Iterator[SchemaError]:
@@ -296,7 +280,7 @@ def _variants_errors(block: _Block) -> Iterator[SchemaError]:
         what = "an experiment has two variants or more. Add one."
         yield SchemaError(json_path((*steps, "variants")), what)
     ids = [((*steps, "variants", n, "variant_id"), one.variant_id) for n, one in enumerate(variants)]
-    yield from _id_errors(ids, "variant")
+    yield from _id_errors(ids)
     for place, variant in enumerate(variants):
         yield from _variant_errors((*steps, "variants", place), variant)
     if block.experiment.assignment != SPLIT:
@@ -327,9 +311,9 @@ def _source_errors(blocks: Sequence[_Block], document: Mapping[str, Any]) -> Ite
         for place, variant in enumerate(block.experiment.variants):
             where = (*block.steps, "variants", place)
             settings = variant.settings
-            named = settings if "outputs" in settings else {**document, **settings}
-            system = named.get("system")
-            if not system and not named.get("outputs"):
+            source = settings if "outputs" in settings else {**document, **settings}
+            system = source.get("system")
+            if not system and not source.get("outputs"):
                 what = "it does not say what to evaluate. Add 'system: module:attribute', or 'outputs: FILE'."
                 yield SchemaError(json_path(where), what)
             arguments = [key for key in variant.arguments if key not in _OF_ALL]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from pathlib import Path
 from typing import Any
 
 from ...core.settings import PLAN_KEYS
-from ...errors import DataError
+from ...errors import DataError, did_you_mean
+from ..json.documents import read_content
 from ..json.text import parse_document
 from ..json.yaml import parse_yaml
-from ..jsonl import BYTE_ORDER_MARK, opened
 from ..schema.validate import check_no_errors, config_form_errors
 from ..schema.words import shown
 
@@ -66,10 +65,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
 def config_document(path: str | Path) -> Any:
     """Return the document in a configuration file, not checked yet."""
     path = Path(path)
-    with opened(path) as file:
-        content = file.read(_MAX_BYTES + 1).removeprefix(BYTE_ORDER_MARK)
-    if len(content) > _MAX_BYTES:
-        raise DataError(path.name, "a plan file may not be over 1 MB.", fix="Is it the right file?")
+    content = read_content(path, _MAX_BYTES)
     # A plan may have any name. Only one that ends in .json is read as JSON.
     is_json = path.name.lower().removesuffix(".gz").endswith(".json")
     return parse_document(content, path.name) if is_json else parse_yaml(content, path.name)
@@ -88,9 +84,8 @@ def check_config(settings: object, where: str) -> None:
 def check_setting(where: str, key: str, value: object) -> None:
     """Raise DataError if a plan has no setting of that name, or if it cannot have this value."""
     if key not in PLAN_KEYS:
-        near = difflib.get_close_matches(key[:80], (*PLAN_KEYS, *BLOCKS), n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(PLAN_KEYS)}."
-        raise DataError(where, "there is no such setting.", fix=hint)
+        fix = did_you_mean(key, (*PLAN_KEYS, *BLOCKS), f"The keys are {', '.join(PLAN_KEYS)}.")
+        raise DataError(where, "there is no such setting.", fix=fix)
     setting = PLAN_KEYS[key]
     types, words = _IN_WORDS[setting.kind]
     # A bool is an int to Python, but `top_k: true` is a mistake.

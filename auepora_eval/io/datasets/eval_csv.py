@@ -162,17 +162,11 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         yield from _rows(table, path.name)
     except csv.Error as error:
         where = f"{path.name}:{table.line_num}"
-        what = f"not CSV: {_IN_WORDS.get(str(error), str(error))}."
-        raise DataError(where, what, fix='Write "" for a quote in a text, and close them all.') from error
+        raise DataError(
+            where, f"not CSV: {error}.", fix='Write "" for a quote in a text, and close them all.'
+        ) from error
     finally:
         csv.field_size_limit(before)
-
-
-# The messages of the csv module, for people who do not know its parser.
-_IN_WORDS = {
-    "unexpected end of data": "a text in quotes does not end",
-    "',' expected after '\"'": "more follows behind a text in quotes",
-}
 
 
 def _rows(table: Iterable[list[str]], name: str) -> Iterator[tuple[int, dict[str, str]]]:

@@ -24,8 +24,7 @@ from ..schema.validate import DataFormatValidator, check_no_errors
 # Metadata with what a record had beyond it: read into our nouns, and put back where it was.
 #
 # A field that our nouns have no place for stays under `metadata["eval_json"]`. Some fields of a record are
-# metadata for us (a title, citations); where the record's own metadata have one of the same name, or none at
-# all was given but an empty object, that too is noted there, so that writing gives back the very same record.
+# metadata for us (a title, citations); what the record's own metadata have under such a name stays there too.
 
 Record = dict[str, Any]
 # Fields that are metadata for us, and which values they may have.
@@ -34,51 +33,32 @@ OF_THE_FORMAT = "eval_json"
 OF_THE_SAMPLE = "auepora"
 
 
-class _Form(msgspec.Struct, forbid_unknown_fields=True):
-    """How the metadata of a record were written: what was hidden by a field, what looked like a field."""
-
-    hidden: Record = {}
-    stay: list[str] = []
-
-
 def read_extras(record: Record, fields: Collection[str], lifted: Lifted, reserved: Collection[str]) -> Record:
-    """The metadata of a noun from a record with these fields; reserved names are kept out of sight."""
-    written = record.get("metadata")
-    metadata = dict(written) if written else {}
-    form: Record = {}
-    for name in written or ():
-        if name in reserved or (name in lifted and name in record):
-            form.setdefault("hidden", {})[name] = metadata.pop(name)
-        elif name in lifted and lifted[name](metadata[name]):
-            form.setdefault("stay", []).append(name)
-    for name in lifted:
-        if name in record:
-            metadata[name] = record[name]
-    kept = {key: value for key, value in record.items() if key not in fields}
-    if form or written == {}:
-        kept["metadata"] = form
-    if kept:
-        metadata[OF_THE_FORMAT] = kept
-    return metadata
+    """Return the metadata of a noun from a record with these fields; reserved names are kept out of sight."""
+    written = record.get("metadata") or {}
+    own = {name: record[name] for name in lifted if name in record}
+    hidden = {name: value for name, value in written.items() if name in reserved or name in own}
+    kept = {name: value for name, value in record.items() if name not in fields}
+    if hidden:
+        kept["metadata"] = hidden
+    metadata = {name: value for name, value in written.items() if name not in hidden} | own
+    return metadata | ({OF_THE_FORMAT: kept} if kept else {})
 
 
 def write_extras(metadata: Record, fields: Collection[str], lifted: Lifted, where: str) -> Record:
-    """The fields of a record that are in the metadata of a noun: those that were lifted, and the rest."""
+    """Return the fields of a record that are in the metadata of a noun: lifted ones, and the rest."""
     metadata = dict(metadata)
     kept = metadata.pop(OF_THE_FORMAT, None)
-    form = kept.get("metadata", {}) if isinstance(kept, dict) else {}
     if (kept is not None and not _is_ours(kept, fields)) or OF_THE_SAMPLE in metadata:
         raise reserved_name(where)
     record: Record = {
         name: metadata.pop(name)
         for name, is_right in lifted.items()
-        if name in metadata and name not in form.get("stay", ()) and is_right(metadata[name])
+        if name in metadata and is_right(metadata[name])
     }
-    metadata = {**form.get("hidden", {}), **metadata}
-    record |= {key: value for key, value in (kept or {}).items() if key != "metadata"}
-    if metadata or "metadata" in (kept or {}):
-        record["metadata"] = metadata
-    return record
+    record |= kept or {}
+    metadata = {**record.pop("metadata", {}), **metadata}
+    return record | ({"metadata": metadata} if metadata else {})
 
 
 def reserved_name(where: str) -> DataError:
@@ -90,7 +70,7 @@ def reserved_name(where: str) -> DataError:
 def _is_ours(kept: Any, fields: Collection[str]) -> bool:
     if not isinstance(kept, dict) or not kept or (kept.keys() & set(fields)) - {"metadata"}:
         return False
-    return fits(kept.get("metadata", {}), _Form)
+    return isinstance(kept.get("metadata", {}), dict)
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -118,14 +98,13 @@ _QUERY_FIELDS = {
     *_LABELS,
 }
 _DOCUMENT_FIELDS = {"document_id", "title", "content", "file_path", "metadata"}
-_NO_DOCUMENTS: Record = {"documents": []}
 
 
-def load_eval_json(path: str | Path, *, lenient: bool = False) -> InMemoryDataset:
-    """Load a dataset from `.eval.json` or `.eval.yaml`; `lenient` asks for no more than ids and texts."""
+def load_eval_json(path: str | Path) -> InMemoryDataset:
+    """Load a dataset from `.eval.json` or `.eval.yaml`."""
     path = Path(path)
     with _collector_paused():
-        return dataset_from_record(read_document(path), path.name, lenient=lenient)
+        return dataset_from_record(read_document(path), path.name)
 
 
 @contextmanager
@@ -143,31 +122,27 @@ def _collector_paused() -> Iterator[None]:
 def save_eval_json(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
     """Write a dataset; `load_eval_json` reads it back unchanged."""
     record = record_from_dataset(dataset)
-    _check_no_errors(record, Path(path).name, lenient=False)
+    check_no_errors(DataFormatValidator().validate_evaluation_dataset(record), Path(path).name)
     write_document(record, path, force=force)
 
 
-def dataset_from_record(record: Any, where: str, *, lenient: bool = False) -> InMemoryDataset:
-    """A dataset from a document that is in memory; DataError lists every error."""
-    _check_no_errors(record, where, lenient=lenient)
+def dataset_from_record(record: Any, where: str) -> InMemoryDataset:
+    """Return the dataset of a document that is in memory; DataError lists every error."""
+    check_no_errors(DataFormatValidator().validate_evaluation_dataset(record), where)
     documents = [_document(entry) for entry in record.get("documents") or ()]
     by_id = {doc.doc_id: doc for doc in documents}
     samples = [_sample(query, by_id) for query in record["queries"]]
     info = {key: value for key, value in record.items() if key not in ("queries", "documents")}
-    if "documents" in record and not documents:
-        info[OF_THE_FORMAT] = {"documents": []}
     return InMemoryDataset(record["dataset_id"], samples, info=info, documents=documents)
 
 
 def record_from_dataset(dataset: EvaluationDataset) -> Record:
     """A dataset as the document that is written."""
-    info = dict(dataset.info)
-    kept: Record = info.pop(OF_THE_FORMAT) if info.get(OF_THE_FORMAT) == _NO_DOCUMENTS else {}
     record: Record = {
         "dataset_id": dataset.name,
         "name": dataset.name,
         "version": "1.0.0",
-        **info,
+        **dataset.info,
         "queries": [],
     }
     samples = list(dataset)
@@ -175,30 +150,7 @@ def record_from_dataset(dataset: EvaluationDataset) -> Record:
     record["queries"] = [_query(sample, corpus) for sample in samples]
     if corpus:
         record["documents"] = [_document_record(doc) for doc in corpus.values()]
-    return record | ({} if corpus else kept)
-
-
-def _check_no_errors(record: Any, where: str, *, lenient: bool) -> None:
-    checked = _relaxed(record) if lenient else record
-    check_no_errors(DataFormatValidator().validate_evaluation_dataset(checked), where)
-
-
-def _relaxed(record: Any) -> Any:
-    """The same without what a lenient reader does not ask for: a name, a version, known types of queries.
-
-    The lenient schema leaves all other types alone; to make samples of them they must be right.
-    """
-    if not isinstance(record, dict):
-        return record
-    relaxed = {"name": "", "version": "", **record}
-    if isinstance(record.get("queries"), list):
-        relaxed["queries"] = [
-            {key: value for key, value in query.items() if key not in _LABELS}
-            if isinstance(query, dict)
-            else query
-            for query in record["queries"]
-        ]
-    return relaxed
+    return record
 
 
 class _Citation(msgspec.Struct):
@@ -254,10 +206,10 @@ def _sample(query: Record, corpus: Mapping[str, Document]) -> EvaluationSample:
 
 def _relevant(ids: Sequence[str], own: Record) -> list[Record]:
     """What is known of the relevant documents; the ids count, should somebody have edited them."""
-    named: list[Record] = own.get("relevant_docs") or []
-    if [entry["doc_id"] for entry in named] == ids:
-        return named
-    by_id = {entry["doc_id"]: entry for entry in named}
+    entries: list[Record] = own.get("relevant_docs") or []
+    if [entry["doc_id"] for entry in entries] == ids:
+        return entries
+    by_id = {entry["doc_id"]: entry for entry in entries}
     return [by_id.get(doc_id, {"doc_id": doc_id}) for doc_id in ids]
 
 
@@ -298,7 +250,7 @@ def _corpus(documents: Sequence[Document], samples: Iterable[EvaluationSample]) 
 
 def _named(docs: Sequence[Document], corpus: Mapping[str, Document]) -> list[Record]:
     """Documents by their id, and by what differs from the corpus: a grade, another text."""
-    named = []
+    entries = []
     for doc in docs:
         entry: Record = {"doc_id": doc.doc_id}
         in_corpus = corpus.get(doc.doc_id) or _missing(doc.doc_id)
@@ -306,8 +258,8 @@ def _named(docs: Sequence[Document], corpus: Mapping[str, Document]) -> list[Rec
             entry["text"] = doc.text
         if doc.metadata != in_corpus.metadata:
             entry["metadata"] = doc.metadata
-        named.append(entry)
-    return named
+        entries.append(entry)
+    return entries
 
 
 def _found(entries: Iterable[Record], corpus: Mapping[str, Document]) -> list[Document] | None:

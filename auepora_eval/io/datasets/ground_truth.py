@@ -21,11 +21,11 @@ Annotation = dict[str, Any]
 ANNOTATIONS = "annotations"
 
 
-def load_ground_truth(path: str | Path, *, lenient: bool = False) -> list[Annotation]:
-    """Every annotation of a file; DataError if one is not what it should be."""
+def load_ground_truth(path: str | Path) -> list[Annotation]:
+    """Return every annotation of a file; DataError if one is not what it should be."""
     path = Path(path)
     document = read_document(path)
-    check_annotations(document, path.name, lenient=lenient)
+    check_annotations(document, path.name)
     return annotations_in(document)
 
 
@@ -53,8 +53,8 @@ def annotations_in(document: Any) -> list[Annotation]:
     """The annotations of a document: itself, its items, or what is in its set."""
     if isinstance(document, list):
         return document
-    found: list[Annotation] = document.get(ANNOTATIONS, [document])
-    return found
+    annotations: list[Annotation] = document.get(ANNOTATIONS, [document])
+    return annotations
 
 
 def with_annotations(dataset: EvaluationDataset, annotations: Iterable[Annotation]) -> InMemoryDataset:

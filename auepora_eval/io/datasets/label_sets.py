@@ -21,7 +21,7 @@ from ...text.label_terms import CONTRADICTION, LABELS, PREDICTED_LABEL, label_of
 from ..files.atomic import stem
 from ..json.documents import read_content, read_document
 from ..json.text import parse_document
-from ..jsonl import BYTE_ORDER_MARK, read_lines, read_records
+from ..jsonl import placed_lines, read_records
 from ..schema.checker import checker
 from ..schema.validate import check_no_errors
 
@@ -171,18 +171,18 @@ Records = dict[str, dict[str, Any]]
 def read_label_records(path: str | Path, known: Container[str] | None = None) -> Records:
     """The records of a file by the id of their sample; a record of an unknown sample is an error."""
     path = Path(path)
-    found: Records = {}
+    records: Records = {}
     for where, record in _records(path):
         sample_id = record.get("id", record.get("sample_id"))
         if not isinstance(sample_id, str) or not sample_id:
             raise DataError(where, "the field 'id' is missing, or is not a text.", fix="Add it.")
-        if sample_id in found:
+        if sample_id in records:
             raise DataError(where, f"{sample_id!r:.80} was used already.", fix="Keep one record per sample.")
         if known is not None and sample_id not in known:
             what = f"the data have no sample {sample_id!r:.80}."
             raise DataError(where, what, fix="Is this the right dataset?")
-        found[sample_id] = {**record, "where": where}
-    return found
+        records[sample_id] = {**record, "where": where}
+    return records
 
 
 def read_predicted_labels(path: str | Path, known: Container[str] | None = None) -> dict[str, SystemOutputs]:
@@ -228,12 +228,12 @@ def _prediction(record: dict[str, Any]) -> SystemOutputs:
     return SystemOutputs([], Response(""), extra=extra)
 
 
-def _label(said: Any, where: str) -> str:
-    label = label_of(said)
+def _label(value: Any, where: str) -> str:
+    label = label_of(value)
     if label is None:
         raise DataError(
             where,
-            f"the predicted label {said!r:.60} is not one of {', '.join(LABELS)}.",
+            f"the predicted label {value!r:.60} is not one of {', '.join(LABELS)}.",
             fix="Change it; null if there is none.",
         )
     return label
@@ -263,7 +263,7 @@ def _is_lines(path: Path) -> bool:
     """Return whether a file has one object per line: by its name or its first line."""
     if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
         return True
-    first = next((line for line in read_lines(path) if line.strip()), b"").removeprefix(BYTE_ORDER_MARK)
+    _, first = next(placed_lines(path), ("", b""))
     try:
         record = msgspec.json.decode(first)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

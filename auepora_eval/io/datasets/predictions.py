@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -10,16 +11,8 @@ import msgspec
 
 from ...core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ...errors import DataError
-from ..json.records import quick_prediction, read_prediction
-from ..jsonl import (
-    BYTE_ORDER_MARK,
-    MAX_LINE_BYTES,
-    is_packed,
-    opened,
-    parse_line,
-    read_lines,
-    read_records,
-)
+from ..json.records import read_prediction
+from ..jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened, parse_line, read_lines, read_records
 
 MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that a file has no line for
 
@@ -47,7 +40,9 @@ class PredictionFile:
         # Two numbers per prediction; an output may take kilobytes.
         self._places: dict[str, tuple[int, int]] = {}  # the line of each prediction, and its first byte
         self._loaded: dict[str, SystemOutputs] | None = None
-        if is_packed(self.path):
+        with opened(self.path) as file:
+            is_packed = isinstance(file, gzip.GzipFile)
+        if is_packed:
             self._loaded = load_predictions(self.path)
             self.longest = max((len(output.retrieved) for output in self._loaded.values()), default=0)
         else:
@@ -81,20 +76,13 @@ class PredictionFile:
             file.seek(start)
         line = file.readline().removeprefix(BYTE_ORDER_MARK)
         where = f"{self.path.name}:{number}"
-        stored_id, output = quick_prediction(line, where) or read_prediction(parse_line(line, where), where)
+        stored_id, output = read_prediction(parse_line(line, where), where)
         if stored_id != sample_id:
             raise DataError(where, "the file changed while it was read.", fix="Score it again.")
         return output
 
     def _survey(self) -> None:
-        for number, start, head in self._heads():
-            if head.sample_id in self._places:
-                raise _used_already(f"{self.path.name}:{number}", head.sample_id)
-            self._places[head.sample_id] = (number, start)
-            self.longest = max(self.longest, len(head.retrieved or ()))
-
-    def _heads(self) -> Iterator[tuple[int, int, _Head]]:
-        """(line, first byte, head) of each prediction."""
+        """Note the place of each prediction, and how many documents were retrieved at the most."""
         start = 0
         decode = msgspec.json.Decoder(_Head).decode
         for number, line in enumerate(read_lines(self.path), start=1):
@@ -102,19 +90,16 @@ class PredictionFile:
             line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if not line.strip():
                 continue
+            where = f"{self.path.name}:{number}"
             try:
-                # msgspec takes the last of two equal keys; the careful reader rejects them.
-                twice = line.count(b'"sample_id":') > 1
-                head = self._carefully(line, number) if twice else decode(line)
+                head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                # The careful reader knows what is wrong, and says it.
-                head = self._carefully(line, number)
-            yield number, place, head
-
-    def _carefully(self, line: bytes, number: int) -> _Head:
-        where = f"{self.path.name}:{number}"
-        sample_id, output = read_prediction(parse_line(line, where), where)
-        return _Head(sample_id, [msgspec.Raw()] * len(output.retrieved))
+                read_prediction(parse_line(line, where), where)  # its error says what is wrong
+                raise
+            if head.sample_id in self._places:
+                raise _used_already(where, head.sample_id)
+            self._places[head.sample_id] = (number, place)
+            self.longest = max(self.longest, len(head.retrieved or ()))
 
 
 class _Head(msgspec.Struct):

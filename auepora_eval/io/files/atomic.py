@@ -86,15 +86,12 @@ class FilesTogether:
             self.folders += _made_folders(path)
             self.files[path] = temporary.open("xb")
 
-    def commit(self, *, sync: bool) -> None:
+    def commit(self) -> None:
         """Give every file its name, in the order of the paths."""
         for path, file in self.files.items():
             try:
                 file.flush()
-                if sync:
-                    os.fsync(file.fileno())
-                else:
-                    start_writeback(file.fileno())
+                os.fsync(file.fileno())
                 file.close()
             except OSError as error:  # by itself it does not say which file did not fit
                 raise OSError(error.errno, error.strerror, str(path)) from error
@@ -102,9 +99,8 @@ class FilesTogether:
         self.is_renaming = True
         for path, temporary in self.temporary.items():
             temporary.replace(path)
-        if sync:
-            for folder in {path.parent for path in self.temporary}:
-                sync_folder(folder)
+        for folder in {path.parent for path in self.temporary}:
+            sync_folder(folder)
 
     def discard(self) -> None:
         """Close and remove every file that has not got its name."""
@@ -115,14 +111,11 @@ class FilesTogether:
 
 
 @contextmanager
-def written_together(
-    paths: Sequence[Path], *, force: bool = False, sync: bool = True
-) -> Iterator[FilesTogether]:
+def written_together(paths: Sequence[Path], *, force: bool = False) -> Iterator[FilesTogether]:
     """Yield files to write, `together[path]` each; the last path is the manifest.
 
     Nothing is changed unless the block ends without an error. Without `force` an existing file is an error.
-    Symbolic links are never followed, nor replaced. Without `sync` the disk is not waited for: a loss of
-    power may then leave files that do not match the manifest's hashes.
+    Symbolic links are never followed, nor replaced.
     """
     together = FilesTogether(paths)
     try:
@@ -135,7 +128,7 @@ def written_together(
         together.open()
         yield together
         check_absent(list(together.files), force=force)  # another process may have been quicker
-        together.commit(sync=sync)
+        together.commit()
     except StorageError:
         raise
     except OSError as error:
@@ -155,16 +148,6 @@ def check_absent(paths: Sequence[Path], *, force: bool) -> None:
             raise StorageError(f"{path} is a pipe or a device, not a file to write. Name a file.")
         if path.exists() and not force:
             raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
-
-
-def start_writeback(descriptor: int, start: int = 0, size: int = 0) -> None:
-    """Let the disk start to store written bytes, without waiting for it.
-
-    ext4 otherwise starts with the rename, which then takes as long as the file is large.
-    """
-    if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):
-            os.posix_fadvise(descriptor, start, size, os.POSIX_FADV_DONTNEED)
 
 
 def sync_folder(folder: Path) -> None:
@@ -237,15 +220,11 @@ def _link(temporary: Path, path: Path) -> None:
 
 # No slash, no leading dot or dash: neither a path, nor hidden, nor a flag.
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
-# A file of such a name cannot be copied to Windows, whatever its ending.
-_RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
 
 
 def file_name(identifier: str, what: str = "id") -> str:
     """Return the id if every file system accepts it as a plain name; DataError otherwise."""
     text = str(identifier)
-    if text.split(".", maxsplit=1)[0].lower() in _RESERVED:
-        raise DataError(f"{what} {text[:80]!r}", "cannot be a file name: Windows reserves it for a device.")
     if text != identifier or ".." in text or text.endswith(".") or not _SAFE.fullmatch(text):
         fix = (
             "Use up to 128 ASCII letters, digits and . _ - + @, with a letter or digit first and no dot last."

@@ -16,7 +16,7 @@ from ...core.dataset import plain
 from ...errors import DataError
 from ..files.atomic import write_bytes
 from ..jsonl import BYTE_ORDER_MARK, check_expanded_size, encode, opened
-from .text import FLATTEN, MAX_DEPTH, TOO_DEEP, kind_of, parse_document
+from .text import FLATTEN, MAX_DEPTH, TOO_DEEP, kind_of, parse_document, walk
 from .yaml import parse_yaml, yaml_text
 
 # A document is parsed in memory, where it takes two to three times its size.
@@ -40,15 +40,10 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> A
 def read_content(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
     """The bytes of a file, unpacked; a file that unpacks to more than the limit is an error, not a crash."""
     with opened(path) as file:
-        if not isinstance(file, gzip.GzipFile):
-            content = file.read(max_bytes + 1)
+        if isinstance(file, gzip.GzipFile):
+            content = _unpacked(file, max_bytes, path.name)
         else:
-            pieces = bytearray()
-            # In steps: one read of it all would have unpacked a bomb before anybody looks.
-            while len(pieces) <= max_bytes and (piece := file.read(_STEP)):
-                pieces += piece
-                check_expanded_size(len(pieces), file.fileobj.tell(), path.name)
-            content = bytes(pieces)
+            content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise DataError(
             path.name,
@@ -79,51 +74,49 @@ def is_yaml(path: Path) -> bool:
     return path.name.lower().removesuffix(".gz").endswith(YAML_SUFFIXES)
 
 
+def _unpacked(file: gzip.GzipFile, max_bytes: int, where: str) -> bytes:
+    """Return the content, or a bit more than `max_bytes` of it."""
+    content = bytearray()
+    packed_file: Any = file.fileobj
+    # In steps: one read of it all would unpack a bomb before its size is checked.
+    while len(content) <= max_bytes and (step := file.read(_STEP)):
+        content += step
+        check_expanded_size(len(content), packed_file.tell(), where)
+    return bytes(content)
+
+
 # Values that JSON returns as they were: texts, numbers, true, false, null, lists, and objects of them.
 
-_PLAIN = (str, float, bool, type(None))
+_PLAIN = (str, int, float, type(None), list, tuple)
 _LARGEST = 2**1023  # the largest whole number that the readers accept
 
 
-def check_storable(value: Any, where: str, path: str = "$", depth: int = 0) -> None:
+def check_storable(document: Any, where: str) -> None:
     """DataError for the first value that would be read back as something else.
 
     A tuple becomes a list, an array of numpy a list of numbers; NaN and the infinities, which JSON lacks, are
     read back as null: not measured.
     """
-    if type(value) in _PLAIN:
-        return
-    place = f"{where}: {path:.80}"
-    if depth > MAX_DEPTH:
-        raise DataError(place, TOO_DEEP, fix=FLATTEN)
-    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # an array or a number of numpy
-        value = value.tolist()
-    if isinstance(value, dict):
-        for key, part in value.items():
-            if not isinstance(key, str):
-                what = f"the key {key!r:.60} is not a text: it would be read back as one."
-                raise DataError(place, what, fix="Write it in quotes.")
-            check_storable(part, where, f"{path}.{key}", depth + 1)
-    elif isinstance(value, list | tuple):
-        for number, part in enumerate(value):
-            check_storable(part, where, f"{path}[{number}]", depth + 1)
-    else:
-        _check_leaf(value, place)
-
-
-def _check_leaf(value: object, place: str) -> None:
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        raise DataError(place, "the number is too large.", fix="Write it as a text.")
-    if not isinstance(value, (*_PLAIN, int)):
-        what = f"{type(value).__name__} would be read back as something else."
-        raise DataError(place, what, fix="Write it as a text, a number, a list or an object.")
+    for path, depth, value in walk(document):
+        place = f"{where}: {path:.80}"
+        if depth > MAX_DEPTH:
+            raise DataError(place, TOO_DEEP, fix=FLATTEN)
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str):
+                    what = f"the key {key!r:.60} is not a text: it would be read back as one."
+                    raise DataError(place, what, fix="Write it in quotes.")
+        elif isinstance(value, int) and abs(value) > _LARGEST:
+            raise DataError(place, "the number is too large.", fix="Write it as a text.")
+        elif not isinstance(value, _PLAIN) and not hasattr(value, "dtype"):
+            what = f"{type(value).__name__} would be read back as something else."
+            raise DataError(place, what, fix="Write it as a text, a number, a list or an object.")
 
 
 # Evaluation data as gzip bytes and back; what unpacks to too much is an error, not a crash.
 
 _WHERE = "evaluation data"
 _PACKED = "compressed data"
-_MAX_UNPACKED = 1_000_000_000  # bytes
 
 
 class DataCompressor:
@@ -143,20 +136,18 @@ class DataCompressor:
             raise DataError(_WHERE, TOO_DEEP, fix=FLATTEN) from error
 
     @staticmethod
-    def decompress_evaluation_data(compressed_data: bytes, *, max_bytes: int | None = None) -> dict[str, Any]:
-        """Return the document of `compress_evaluation_data`; DataError if it has more than `max_bytes`.
+    def decompress_evaluation_data(compressed_data: bytes) -> dict[str, Any]:
+        """Return the document of `compress_evaluation_data`.
 
-        Without `max_bytes`: to more than 1 GB, or to a size that can only be meant to fill the memory.
+        DataError if it unpacks to more than 2 GB, or to a size that can only be meant to fill the memory.
         """
-        most = _MAX_UNPACKED if max_bytes is None else max_bytes
         try:
             with gzip.GzipFile(fileobj=BytesIO(compressed_data), mode="rb") as file:
-                content = _unpacked(file, most, None if max_bytes is not None else len(compressed_data))
+                content = _unpacked(file, MAX_DOCUMENT_BYTES, _PACKED)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(_PACKED, "cannot be unpacked.", fix="Are they gzip, and complete?") from error
-        if len(content) > most:
-            what = f"they unpack to more than {most / 1e6:g} MB."
-            raise DataError(_PACKED, what, fix="Raise max_bytes if this is meant.")
+        if len(content) > MAX_DOCUMENT_BYTES:
+            raise DataError(_PACKED, f"they unpack to more than {MAX_DOCUMENT_BYTES / 1e6:g} MB.")
         document: dict[str, Any] = parse_document(content, _PACKED)
         _check_object(document, _PACKED)
         return document
@@ -169,17 +160,6 @@ class DataCompressor:
         """
         compressed = len(DataCompressor.compress_evaluation_data(original_data))
         return len(json.dumps(original_data, default=plain)) / compressed
-
-
-def _unpacked(file: gzip.GzipFile, max_bytes: int, packed_size: int | None) -> bytes:
-    """Return the content, or a bit more than `max_bytes` of it; `packed_size` None: any expansion is fine."""
-    content = bytearray()
-    # In steps: one read of it all would unpack a bomb before its size is checked.
-    while len(content) <= max_bytes and (step := file.read(_STEP)):
-        content += step
-        if packed_size is not None:
-            check_expanded_size(len(content), packed_size, _PACKED, fix="Give max_bytes if it is meant.")
-    return bytes(content)
 
 
 def _check_object(document: object, where: str) -> None:

@@ -6,8 +6,9 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,9 +26,11 @@ from ...core.types import (
     split_timings,
 )
 from ...errors import DataError, did_you_mean
-from .text import may_be_extreme
 
 Record = dict[str, Any]
+
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,15 +84,11 @@ class RawPrediction(_Strict):
 
 
 def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
-    """An EvaluationSample from a record; null and missing are the same, so are a text and {"text": it}.
+    """Return the sample of a record; null and missing are the same, so are a text and {"text": it}.
 
     A document that is only named by its id is looked up in the corpus.
     """
-    return sample_of(_converted(record, RawSample, where), where, corpus)
-
-
-def sample_of(raw: RawSample, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
-    """Return the sample of a record that was converted already."""
+    raw = _converted(record, RawSample, where)
     _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
     reference = raw.reference_answer
     if isinstance(reference, RawResponse) and reference.text is None:
@@ -111,12 +110,12 @@ def sample_of(raw: RawSample, where: str, corpus: Mapping[str, Document] | None 
 
 def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | None = None) -> Record:
     """A sample as a record, without the fields that it does not have; documents of the corpus by id."""
-    known = corpus or {}
+    documents = corpus or {}
     record: Record = {"sample_id": sample.sample_id, "query": sample.query}
     if sample.relevant_docs:
-        record["relevant_docs"] = [_named_or_whole(doc, known) for doc in sample.relevant_docs]
+        record["relevant_docs"] = [_named_or_whole(doc, documents) for doc in sample.relevant_docs]
     if sample.candidate_docs:
-        record["candidate_docs"] = [_named_or_whole(doc, known) for doc in sample.candidate_docs]
+        record["candidate_docs"] = [_named_or_whole(doc, documents) for doc in sample.candidate_docs]
     if sample.reference_answer is not None:
         record["reference_answer"] = _response_record(sample.reference_answer)
     if sample.labels:
@@ -128,10 +127,10 @@ def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | Non
 
 def read_document_record(record: Any, where: str) -> Document:
     """Return the document of a record; unknown fields are ignored."""
-    fields = RawDocument.__struct_fields__
-    known = {name: record[name] for name in fields if name in record} if isinstance(record, dict) else record
+    if isinstance(record, dict):
+        record = {name: record[name] for name in RawDocument.__struct_fields__ if name in record}
     try:
-        raw = msgspec.convert(known, RawDocument)
+        raw = msgspec.convert(record, RawDocument)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise DataError(f"{where}{path.removeprefix('$')}", what, fix=fix) from error
@@ -139,8 +138,9 @@ def read_document_record(record: Any, where: str) -> Document:
 
 
 def _named_or_whole(doc: Document, corpus: Mapping[str, Document]) -> Record | str:
-    known = corpus.get(doc.doc_id)
-    return doc.doc_id if known is not None and (known is doc or known == doc) else document_record(doc)
+    in_corpus = corpus.get(doc.doc_id)
+    is_same = in_corpus is doc or in_corpus == doc  # the first is quicker, and usual
+    return doc.doc_id if is_same else document_record(doc)
 
 
 def document_record(doc: Document) -> Record:
@@ -153,12 +153,8 @@ def _response_record(response: Response) -> Record:
 
 
 def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
-    """(sample_id, output) from a prediction; "answer": "..." and a list of ids are accepted short forms."""
-    return prediction_of(_converted(record, RawPrediction, where), where)
-
-
-def prediction_of(raw: RawPrediction, where: str) -> tuple[str, SystemOutputs]:
-    """Return (sample_id, output) of a record that was converted already."""
+    """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
+    raw = _converted(record, RawPrediction, where)
     _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
     answer = raw.response if raw.response is not None else raw.answer
     if answer is None and raw.retrieved is None and raw.error is None:
@@ -174,12 +170,12 @@ def prediction_of(raw: RawPrediction, where: str) -> tuple[str, SystemOutputs]:
             )
     error = RawFailure("error", raw.error) if isinstance(raw.error, str) else raw.error
     missing = {DOCUMENTS_MISSING: True} if raw.retrieved is None and error is None else {}
-    times, odd = split_timings(raw.timings or {})
+    times, implausible = split_timings(raw.timings or {})
     output = SystemOutputs(
         retrieved=_hits(raw.retrieved or [], where),
         response=_response(answer or ""),
         timings=times,
-        extra={**(raw.extra or {}), **missing, **odd},
+        extra={**(raw.extra or {}), **missing, **implausible},
         error=None if error is None else Failure(error.type, error.message, _time(error.seconds)),
     )
     return raw.sample_id, output
@@ -225,7 +221,9 @@ _PARTS: dict[str, type[msgspec.Struct]] = {
 }
 
 
-def _converted(record: Record, kind: type[Any], where: str) -> Any:
+def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
+    with suppress(msgspec.ValidationError):  # a record with an unknown field has a warning, and is read
+        return msgspec.convert(record, kind)
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
     except msgspec.ValidationError as error:
@@ -244,7 +242,7 @@ def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: s
         unknown.extend((place, name, fields) for name in part if name not in fields)
         return {name: value for name, value in part.items() if name in fields}
 
-    known: Record = {}
+    kept_fields: Record = {}
     for name, value in kept(record, kind, where).items():
         part = _PARTS.get(name)
         place = f"{where}: $.{name}"
@@ -252,14 +250,14 @@ def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: s
             value = [kept(each, part, place) for each in value]
         elif part is not None:
             value = kept(value, part, place)
-        known[name] = value
+        kept_fields[name] = value
     if unknown:
         place, name, fields = unknown[0]
         hint = did_you_mean(name, fields, "Put what you want kept under 'metadata'.")
         warnings.warn(
             f"{place}: the field {name!r:.80} is not read. {hint}", UnknownFieldWarning, stacklevel=5
         )
-    return known
+    return kept_fields
 
 
 def _check_alternatives(alternatives: Any, where: str) -> None:
@@ -315,69 +313,6 @@ def _hits(raw: list[RawHit | str], where: str) -> list[RetrievedDocument]:
             f"{where}: $.retrieved", f"two documents have the same rank: {ranks[:10]}.", fix="Use 1..n."
         )
     return sorted(hits, key=lambda hit: hit.rank)
-
-
-# JSON text straight to samples and outputs, for records that hold nothing unusual: several times as fast.
-#
-# Whatever is unusual (an unknown field, a wrong type, a key that may be there twice, a number that may be too
-# large) is left to the careful path (`jsonl.parse_line` and above), which warns or raises. So both paths give
-# the same, and this one returns None where it would have to report something.
-
-
-class _JournalLine(msgspec.Struct):
-    output: RawPrediction
-
-
-_sample = msgspec.json.Decoder(RawSample).decode
-_prediction = msgspec.json.Decoder(RawPrediction).decode
-_journal_line = msgspec.json.Decoder(_JournalLine).decode
-_UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def may_repeat_a_key(line: bytes) -> bool:
-    """Whether a record may have one of its own keys twice; a text may hold one too, so it is a suspicion.
-
-    A look for any repeated key costs as much as parsing; these five are looked for on every line.
-    """
-    count = line.count
-    return (
-        count(b'"sample_id":') > 1
-        or count(b'"query":') > 1
-        or count(b'"relevant_docs":') > 1
-        or count(b'"reference_answer":') > 1
-        or count(b'"task_id":') > 1
-    )
-
-
-def quick_sample(line: bytes, where: str, corpus: Mapping[str, Document]) -> EvaluationSample | None:
-    """The sample on a line of a dataset; None if it is for the careful way."""
-    if may_repeat_a_key(line) or may_be_extreme(line):
-        return None
-    try:
-        raw = _sample(line)
-    except _UNUSUAL:
-        return None
-    return sample_of(raw, where, corpus)
-
-
-def quick_prediction(line: bytes, where: str) -> tuple[str, SystemOutputs] | None:
-    """(sample_id, output) on a line of predictions; None if it is for the careful way."""
-    if may_be_extreme(line):
-        return None
-    try:
-        raw = _prediction(line)
-    except _UNUSUAL:
-        return None
-    return prediction_of(raw, where)
-
-
-def quick_journaled(text: bytes, where: str) -> tuple[str, SystemOutputs] | None:
-    """(sample_id, output) of a record of a run's journal, which we wrote ourselves; None as above."""
-    try:
-        raw = _journal_line(text)
-    except _UNUSUAL:
-        return None
-    return prediction_of(raw.output, where)
 
 
 # The errors of msgspec in the words of our schemas.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,48 +16,30 @@ from ...errors import DataError
 MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
 TOO_DEEP = "the JSON is nested too deeply."
 FLATTEN = "Flatten the record."
-_ONE_DOCUMENT = "Write one JSON document."
 _decode = msgspec.json.Decoder().decode
 
 
-def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
-    """The value that a text holds; DataError if it is none, or one that could do harm."""
-    value = _decoded(content, where, hint)
-    check_extremes(value, content, where)
-    return value
-
-
 def parse_document(content: bytes, where: str) -> Any:
-    """The same for a whole file, and no object in it may have a key twice.
+    """Return the value of a file that is one JSON document; DataError as `parse_json` raises it."""
+    return parse_json(content, where, hint="Write one JSON document.")
 
-    Parsers keep one of the two, and not all of them the same one.
+
+def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
+    """Return the value of a JSON text; DataError if it is not JSON, or could do harm.
+
+    A key that an object has twice is an error: parsers keep one of the two, and not all of them the same one.
     """
-    value = _decoded(content, where, _ONE_DOCUMENT)
+    try:
+        value = _decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(where, content, error, hint) from error
     keys, depth = _shape(value)
-    if depth > MAX_DEPTH or may_be_huge(content):
+    if depth > MAX_DEPTH or _may_be_huge(content):
         _check_depth_and_size(value, where)
     # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
     if len(_KEY_END.findall(content)) != keys:
-        check_unique_keys(content, where)
+        _check_unique_keys(content, where)
     return value
-
-
-def _decoded(content: bytes, where: str, hint: str) -> Any:
-    try:
-        return _decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_json(where, content, error, hint) from error
-
-
-def check_extremes(value: Any, content: bytes, where: str) -> None:
-    """DataError if a value is nested too deeply, or holds a number that no float can hold."""
-    if may_be_extreme(content):
-        _check_depth_and_size(value, where)
-
-
-def may_be_extreme(content: bytes) -> bool:
-    """Whether a text may be nested too deeply, or hold a number that no float can hold; seldom."""
-    return may_be_huge(content) or _may_be_deep(content)
 
 
 def _check_depth_and_size(value: Any, where: str) -> None:
@@ -67,7 +50,7 @@ def _check_depth_and_size(value: Any, where: str) -> None:
             raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
 
 
-def check_unique_keys(content: bytes, where: str) -> None:
+def _check_unique_keys(content: bytes, where: str) -> None:
     """DataError if an object of a JSON text has a key twice."""
     document = json.loads(content, object_pairs_hook=_Pairs)
     for path, _, part in walk(document):
@@ -84,22 +67,16 @@ _KEY_END = re.compile(rb'"[ \t\r\n]*:')
 
 
 class _Pairs(dict[str, Any]):
-    """An object that remembers a key that came twice."""
+    """An object that remembers a key that occurs twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        self.repeated: str | None = None
-        if len(self) < len(pairs):
-            seen: set[str] = set()
-            for key, _ in pairs:
-                if key in seen:
-                    self.repeated = key
-                    break
-                seen.add(key)
+        counts = Counter(key for key, _ in pairs)
+        self.repeated = next((key for key, count in counts.items() if count > 1), None)
 
 
 def _shape(value: Any) -> tuple[int, int]:
-    """(how many keys, how many levels) a value has."""
+    """Return the number of keys and the number of levels of a value."""
     keys, depth, level = 0, 0, [value]
     while level:
         depth += 1
@@ -115,44 +92,29 @@ _CONTAINERS = (dict, list)
 
 
 def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
-    """(JSON path, depth, value) of everything in a document, without recursion."""
+    """Yield (JSON path, depth, value) of everything in a document, without recursion."""
     rest: list[tuple[str, int, Any]] = [("$", 0, document)]
     while rest:
         path, depth, value = rest.pop()
         yield path, depth, value
         if isinstance(value, dict):
             rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
 
 
-# For bytes.translate, which removes these.
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _TWO_DIGITS = re.compile(rb"[0-9](?=[0-9])")
 
 
-def may_be_huge(content: bytes | bytearray, size: int | None = None) -> bool:
-    """Whether a text, or its first bytes, may hold a number that no float can hold.
-
-    It seldom does, so the look is quick.
-    """
+def _may_be_huge(content: bytes) -> bool:
+    """Return whether a text may hold a number that no float can hold. It seldom does: the look is quick."""
     # 309 digits in a row, the least that a float cannot hold, are digits at two places in a row of every
     # 150th, and everything between these.
-    seen = content[:size:150]
-    return _TWO_DIGITS.search(seen) is not None and any(
+    seen = content[::150]
+    return any(
         content[150 * match.start() : 150 * match.start() + 151].isdigit()
         for match in _TWO_DIGITS.finditer(seen)
     )
-
-
-def _may_be_deep(content: bytes) -> bool:
-    """Whether a text may be nested too deeply."""
-    if content.count(b"{") + content.count(b"[") <= MAX_DEPTH:
-        return False
-    brackets = content.translate(None, _NO_BRACKETS)
-    for _ in range(8):  # each round takes away the innermost pairs
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-    return len(brackets) > MAX_DEPTH
 
 
 def kind_of(value: Any) -> str:
@@ -186,15 +148,9 @@ def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataEr
             return DataError(f"{where}: {path:.80}", what, fix="Write null.")
     if "out of range" in message:
         return DataError(where, "a number is too large.", fix="Write it as a string.")
-    if "truncated" in message and hint == _ONE_DOCUMENT:
-        return DataError(where, "the JSON ends in the middle.", fix="Was the file cut off? Get it again.")
     if "truncated" in message:
-        return DataError(
-            where,
-            "the JSON ends in the middle of a record.",
-            fix="Was the file cut off? Remove or complete the line.",
-        )
-    return DataError(_line_of(where, content, message), f"not JSON: {_in_words(message, content)}.", fix=hint)
+        return DataError(where, "the JSON ends in the middle.", fix="Was it cut off? Complete or remove it.")
+    return _syntax_error(where, content, message, hint)
 
 
 def check_same_text(content: bytes, where: str) -> None:
@@ -213,34 +169,24 @@ def check_same_text(content: bytes, where: str) -> None:
         raise DataError(where, what, fix="Did a download fail? Get the file itself.")
 
 
-def _in_words(message: str, content: bytes) -> str:
-    """The parser's words, with the character that it stumbled over, and bytes counted from 1."""
-    message = message.removeprefix("JSON is malformed: ")
-    byte = _BYTE.search(message)
-    if byte is None:
-        return message
-    place = int(byte[1])
-    character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
-    words = (
-        message[: byte.start()].rstrip().replace("trailing characters", "more follows behind the document")
+def _syntax_error(where: str, content: bytes, message: str, hint: str) -> DataError:
+    """Return the parser's error with the line, if there are several, and the character that it stopped at."""
+    message = message.removeprefix("JSON is malformed: ").replace(
+        "trailing characters", "more follows behind the document"
     )
-    return f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
+    words, _, rest = message.partition(" (byte ")
+    if rest:
+        place = int(rest.rstrip(")"))
+        character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
+        message = f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
+        if b"\n" in content.rstrip():
+            line = content.count(b"\n", 0, place) + 1
+            where = f"{where}:{line}"
+    return DataError(where, f"not JSON: {message}.", fix=hint)
 
 
 # \ud800 without \udc00 behind it, or the other way round: UTF-8 cannot hold it.
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
-# Where msgspec stopped.
-_BYTE = re.compile(r"\(byte ([0-9]+)\)")
-
-
-def _line_of(where: str, content: bytes, message: str) -> str:
-    """The place with its line, where the text has several."""
-    byte = _BYTE.search(message)
-    lines = content.rstrip().count(b"\n")
-    if byte is None or not lines:
-        return where
-    line = content.count(b"\n", 0, int(byte[1])) + 1
-    return f"{where}:{line}"
 
 
 def _path_of_no_number(text: str) -> str:

@@ -40,38 +40,11 @@ def parse_yaml(content: bytes, name: str) -> Any:
     except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError) as error:
         place = getattr(error, "problem_mark", None)
         where = name if place is None else f"{name}:{place.line + 1}"
-        problem = " ".join(str(getattr(error, "problem", None) or error).split()).rstrip(".")
-        what, fix = _in_words(problem)
-        raise DataError(where, f"not YAML: {what:.200}.", fix=fix) from error
-
-
-def _in_words(said: str) -> tuple[str, str]:
-    """(what is wrong, what to do), where the words of the parser would not help."""
-    tag = re.search(r"constructor for the tag '(.*)'", said)
-    if tag:
-        short = tag[1].replace("tag:yaml.org,2002:", "!!")
-        return f"the tag {short:.60} is not read", "Write plain values only."
-    for start, words in _WORDS.items():
-        if start in said:
-            return words
-    return said, "Check the indentation and the quotes."
-
-
-_WORDS = {
-    "cannot start any token": (
-        "a tab, or another character that nothing can begin with",
-        "Indent with spaces, and put such texts in quotes.",
-    ),
-    "found another document": ("there are two documents in the file (---)", "Keep one of them."),
-    "unexpected end of stream": ("a text in quotes does not end", "Close the quotes."),
-    "mapping values are not allowed": (
-        "a second ': ' in a value, or a line that is indented too far",
-        "Put texts with ': ' in quotes, and indent alike what belongs together.",
-    ),
-    "incompatible YAML document": ("it is of a version that is not read", "Remove the line %YAML."),
-    "Unicode character escape": ("a text holds half of a surrogate pair (\\ud800)", "Clean the text."),
-    "control characters": ("there is a control character in it", "Write it as an escape in double quotes."),
-}
+        parts = [getattr(error, name, None) for name in ("context", "problem")]
+        problem = " ".join(" ".join(filter(None, parts)).split()) or " ".join(str(error).split())
+        problem = problem.replace("tag:yaml.org,2002:", "!!")
+        fix = "Check indentation and quotes. Tags are not read."
+        raise DataError(where, f"not YAML: {problem.rstrip('.'):.200}.", fix=fix) from error
 
 
 def yaml_text(document: Any) -> str:

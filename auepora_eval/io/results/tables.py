@@ -33,7 +33,7 @@ _IN_ORDER: tuple[str, ...] = ("query_id", "query_text", "cluster", "latency_ms",
 _IN_ORDER += ("generated_answer", "citations", "individual_metrics", "statistics", "not_measured", "error")
 
 
-def load_results(path: str | Path, *, lenient: bool = False) -> Results:
+def load_results(path: str | Path) -> Results:
     """A results document from JSON or YAML; from CSV only `{"query_results": [...]}`.
 
     That document, the rows of a run without what the run was, is taken from JSON and YAML as well.
@@ -44,7 +44,7 @@ def load_results(path: str | Path, *, lenient: bool = False) -> Results:
     document: Results = read_document(path)
     if isinstance(document, dict):
         check_version(document, path.name)
-    checks = DataFormatValidator(lenient=lenient or are_rows(document))
+    checks = DataFormatValidator(lenient=are_rows(document))
     check_no_errors(checks.validate_evaluation_results(document), path.name)
     return document
 

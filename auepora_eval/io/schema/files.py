@@ -17,7 +17,7 @@ from ..detect import kind_of_file
 from ..files.atomic import stem
 from ..json.documents import read_document
 from ..json.records import read_prediction, read_sample
-from ..jsonl import BYTE_ORDER_MARK, Head, parse_line, read_lines
+from ..jsonl import Head, record_errors
 from ..loader import FORMATS
 from ..results.document import EDITED, check_version
 from ..results.rows_parquet import QUERIES_SUFFIX, file_sha256
@@ -69,9 +69,9 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         yield str(error)
 
 
-def _rows_errors(told: Any, path: Path) -> Iterator[str]:
+def _rows_errors(queries_file: Any, path: Path) -> Iterator[str]:
     """Whether the rows of a large run are in the file beside its results, and are still the same."""
-    digest = told.get("sha256") if isinstance(told, dict) else None
+    digest = queries_file.get("sha256") if isinstance(queries_file, dict) else None
     if not isinstance(digest, str):
         return
     beside = path.with_name(f"{stem(path)}{QUERIES_SUFFIX}")
@@ -95,33 +95,26 @@ def _load(path: Path, kind: str) -> Any:
     return FORMATS.get(kind).load(path)
 
 
-Reader = Callable[[dict[str, Any], str], str | None]
-
-
 def _line_errors(path: Path, kind: str) -> Iterator[str]:
-    """Yield the errors of each line by itself: a bad line does not hide the next."""
-    read, places, wrong = _reader(kind), dict[str, str](), False
-    for number, line in enumerate(read_lines(path), start=1):
-        line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        where = f"{path.name}:{number}"
-        if not line.strip():
-            continue
-        try:
-            sample_id = read(parse_line(line, where), where)
-        except DataError as error:
-            wrong = True
-            yield str(error)
-            continue
+    """Yield the errors of each record by itself."""
+    places: dict[str, str] = {}
+    read_id = _id_reader(kind)
+
+    def read(record: dict[str, Any], where: str) -> None:
+        sample_id = read_id(record, where)
+        if sample_id in places:
+            what = f"{sample_id!r:.80} was used already, at {places[sample_id]}."
+            raise DataError(f"{where}: $.sample_id", what, fix="Give each its own.")
         if sample_id is not None:
-            if sample_id in places:
-                what = f"{sample_id!r:.80} was used already, at {places[sample_id]}."
-                yield f"{where}: $.sample_id: {what} Give each its own."
-            places.setdefault(sample_id, where)
-    if not places and not wrong and manifest_of(path) is None:  # a build may have an empty split
+            places[sample_id] = where
+
+    errors = [error for error in record_errors(path, read) if error is not None]
+    yield from map(str, errors)
+    if not places and not errors and manifest_of(path) is None:  # a build may have an empty split
         yield f"{path.name}: there are no samples in it. Write one JSON object per line."
 
 
-def _reader(kind: str) -> Reader:
+def _id_reader(kind: str) -> Callable[[dict[str, Any], str], str | None]:
     """Return a function that reads a record and returns the id of its sample; None for the head."""
     if kind == "predictions":
         return lambda record, where: read_prediction(record, where)[0]

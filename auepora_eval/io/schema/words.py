@@ -160,8 +160,8 @@ def nearest(
 
     def distance(place: int) -> tuple[bool, int, int, int]:
         # A list of 200 broken parts is one broken field; a missing field is one as well.
-        at_top = sum(len(found.steps) == depth for found in failures[place])
-        below = len({found.steps[depth] for found in failures[place] if len(found.steps) > depth})
+        at_top = sum(len(finding.steps) == depth for finding in failures[place])
+        below = len({finding.steps[depth] for finding in failures[place] if len(finding.steps) > depth})
         present = sum(name in value for name in fields[place]) if isinstance(value, dict) else 0
         return of_other_type[place], at_top + below - present, at_top, len(failures[place])
 

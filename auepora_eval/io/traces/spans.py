@@ -6,7 +6,6 @@
 - One span per line (or a JSON list, or a Parquet file), as Phoenix and OpenTelemetry's SDK write them:
   `context.trace_id` or `{"context": {"trace_id": ...}}`, attributes nested or as columns
   (`attributes.input.value`).
-- Indented spans one after the other, as the SDK's ConsoleSpanExporter prints them.
 
 Attributes come out flat, whatever form they had: `retrieval.documents.0.document.id`.
 """
@@ -14,7 +13,6 @@ Attributes come out flat, whatever form they had: `retrieval.documents.0.documen
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ..json.documents import read_content
-from ..json.text import parse_document
-from ..jsonl import BYTE_ORDER_MARK, encode, opened, parse_line, read_lines
+from ..json.documents import read_document
+from ..jsonl import BYTE_ORDER_MARK, encode, opened, parse_line, placed_lines
 from ..parquet import parquet_rows
 
 Attributes = dict[str, Any]  # by their flat names; values are texts, numbers, booleans and lists of them
@@ -124,8 +121,7 @@ def is_otlp(record: Record) -> bool:
 def otlp_spans(document: Record) -> Iterator[tuple[str, Record]]:
     """Yield (place, span) of a document, with plain `attributes`; what is not an object is skipped."""
     for n, resource in _objects(document.get("resourceSpans")):
-        # Documents of before 2022 have another name for the scope.
-        for m, scoped in _objects(resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans")):
+        for m, scoped in _objects(resource.get("scopeSpans")):
             for k, span in _objects(scoped.get("spans")):
                 place = f"$.resourceSpans[{n}].scopeSpans[{m}].spans[{k}]"
                 events = [_unwrapped_span(event) for _, event in _objects(span.get("events"))]
@@ -176,10 +172,11 @@ _MAX_ATTRIBUTES = 20_000  # of one span
 _MAX_EVENTS = 1_000  # of one span
 _MAX_DEPTH = 12
 _FIX = "Export spans as OTLP JSON, or one a line as Phoenix does."
-# Between two indented objects: a brace at the beginning of a line is inside no text.
-_NEXT = re.compile(rb"(?m)^\}[ \t\r]*\n\s*(?=\{)")
-# What went in and came out, in whichever form: kept as one text.
-_VALUES = ("input.value", "output.value")
+# Documents of their own, in whichever form: kept as one text.
+_VALUES = (
+    *("input.value", "output.value", "gen_ai.input.messages", "gen_ai.output.messages"),
+    "gen_ai.retrieval.documents",
+)
 # Large attributes that no metric reads.
 _NOT_READ = ("embedding.", "llm.tools", "llm.invocation_parameters", "exception.stacktrace")
 
@@ -230,19 +227,6 @@ class SpanDump:
         self.first.setdefault(reason, where)
 
 
-def check_spans(path: Path) -> None:
-    """DataError that says what to do, if a file begins as a dump of spans does."""
-    try:
-        _, record = next(_records(path), ("", {}))
-    except DataError:
-        return  # whoever reads it says what is wrong
-    if isinstance(record, DataError):
-        return
-    if is_otlp(record) or ("sample_id" not in record and _ids(record) is not None):
-        fix = "Make predictions of them first: auepora import-traces SPANS --outputs FILE --samples FILE."
-        raise DataError(path.name, "these are spans, not predictions.", fix=fix)
-
-
 def _records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
     """(place, record) of a file; where there is none, what is wrong."""
     with opened(path) as file:
@@ -257,41 +241,20 @@ def _records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Record | DataError]]:
-    for number, line in enumerate(read_lines(path, _MAX_LINE), start=1):
-        content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        where = f"{path.name}:{number}"
-        if content.strip():
-            try:
-                record = parse_line(content, where)
-            except DataError as error:
-                yield where, error
-            else:
-                yield where, record
+    for where, line in placed_lines(path, _MAX_LINE):
+        try:
+            yield where, parse_line(line, where)
+        except DataError as error:
+            yield where, error
 
 
 def _whole(path: Path) -> Iterator[tuple[str, Record | DataError]]:
-    """A file that is one document, OTLP or a list of spans; or several, indented, one after the other."""
-    content = read_content(path)
-    if _NEXT.search(content):
-        yield from _one_after_the_other(content, path.name)
-        return
-    document = parse_document(content, path.name)
+    """Yield the records of a file that is one document, OTLP or a list of spans."""
+    document = read_document(path)
     records = document if isinstance(document, list) else [document]
     for number, record in enumerate(records):
         where = f"{path.name}: $[{number}]" if isinstance(document, list) else path.name
         yield where, record if isinstance(record, dict) else DataError(where, "this is not a span.", fix=_FIX)
-
-
-def _one_after_the_other(content: bytes, name: str) -> Iterator[tuple[str, Record | DataError]]:
-    line, start = 1, 0
-    ends = [match.end() for match in _NEXT.finditer(content)]
-    for end in [*ends, len(content)]:
-        where, piece = f"{name}:{line}", content[start:end]
-        try:
-            yield where, parse_document(piece, where)
-        except DataError as error:
-            yield where, error
-        line, start = line + piece.count(b"\n"), end
 
 
 def _ids(record: Record) -> tuple[str, str] | None:
@@ -335,8 +298,8 @@ def _span(record: Record) -> Span | None:
     )
 
 
-def _events(given: Any) -> Iterator[SpanEvent]:
-    for record in given[:_MAX_EVENTS] if isinstance(given, list) else ():
+def _events(events: Any) -> Iterator[SpanEvent]:
+    for record in events[:_MAX_EVENTS] if isinstance(events, list) else ():
         if isinstance(record, dict) and isinstance(record.get("name"), str):
             attributes: Attributes = {}
             _flatten(record.get("attributes"), "", attributes, 0)

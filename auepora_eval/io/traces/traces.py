@@ -82,8 +82,8 @@ class TraceReader:
 
     def _trace(self, trace_id: str, spans: list[Span]) -> Trace:
         spans = sorted(spans, key=lambda span: (span.start_ns or 0, span.span_id))
-        known = {span.span_id for span in spans}
-        root = next((span for span in spans if span.parent_id not in known), spans[0])
+        span_ids = {span.span_id for span in spans}
+        root = next((span for span in spans if span.parent_id not in span_ids), spans[0])
         ordered = [root, *(span for span in spans if span is not root)]
         query = _first(ordered, _query)
         answer = _first([root, *_of_kind(spans, "LLM")[::-1]], _answer)
@@ -111,7 +111,7 @@ class TraceReader:
 
 
 def _first(spans: Sequence[Span], look: Callable[[Span], str | None]) -> str | None:
-    return next((found for span in spans if (found := look(span)) is not None), None)
+    return next((text for span in spans if (text := look(span)) is not None), None)
 
 
 def kind_of_span(span: Span) -> str:
@@ -215,28 +215,18 @@ def _parts(span: Span, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_parts(attributes: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
-    """As JSON text, or flattened by the reader."""
-    value = attributes.get(name)
-    if isinstance(value, str):
-        messages = parsed(value)
-        for message in messages if isinstance(messages, list) else ():
-            if isinstance(message, dict):
-                parts = message.get("parts")
-                parts = parts if isinstance(parts, list) else [message]
-                texts = [part["content"] for part in parts if isinstance(part, dict) and _is_text(part)]
-                if texts:
-                    yield str(message.get("role", "")).lower(), "\n".join(texts)
-        return
-    for place in range(_MAX_DOCUMENTS):
-        role = attributes.get(f"{name}.{place}.role")
-        if role is None:
-            return
-        for part in range(_MAX_DOCUMENTS):
-            text = attributes.get(f"{name}.{place}.parts.{part}.content")
-            if text is None:
-                break
-            if isinstance(text, str) and attributes.get(f"{name}.{place}.parts.{part}.type") == "text":
-                yield str(role).lower(), text
+    for message in _listed_objects(attributes.get(name)):
+        parts = message.get("parts")
+        parts = parts if isinstance(parts, list) else [message]
+        texts = [part["content"] for part in parts if isinstance(part, dict) and _is_text(part)]
+        if texts:
+            yield str(message.get("role", "")).lower(), "\n".join(texts)
+
+
+def _listed_objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects of a list that is JSON text."""
+    values = parsed(value) if isinstance(value, str) else None
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
 
 
 def _is_text(part: Mapping[str, Any]) -> bool:
@@ -245,18 +235,18 @@ def _is_text(part: Mapping[str, Any]) -> bool:
 
 def _documents(spans: Sequence[Span]) -> list[RetrievedDocument]:
     """What was retrieved, in order, each document once: as a reranker left it, if there was one."""
-    found: dict[str, RetrievedDocument] = {}
+    documents: dict[str, RetrievedDocument] = {}
     ranked = [span for span in spans if "reranker.output_documents.0.document.content" in span.attributes]
     sources = [(ranked[-1], "reranker.output_documents")] if ranked else []
     sources += [] if ranked else [(span, "retrieval.documents") for span in spans]
     for span, prefix in sources:
         for doc, score in [*_listed(span, prefix), *([] if ranked else _gen_ai_documents(span))]:
-            if len(found) < _MAX_DOCUMENTS and doc.doc_id not in found:
-                rank = len(found) + 1
-                found[doc.doc_id] = (
+            if len(documents) < _MAX_DOCUMENTS and doc.doc_id not in documents:
+                rank = len(documents) + 1
+                documents[doc.doc_id] = (
                     unscored(doc, rank) if score is None else RetrievedDocument(doc, score, rank)
                 )
-    return list(found.values())
+    return list(documents.values())
 
 
 def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
@@ -269,16 +259,8 @@ def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
 
 
 def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
-    value = span.attributes.get("gen_ai.retrieval.documents")
-    documents = parsed(value) if isinstance(value, str) else None
-    for each in documents if isinstance(documents, list) else ():
-        if isinstance(each, dict):
-            yield _document(each.get("id"), each.get("content")), _number(each.get("score"))
-    for place in _places(span, "gen_ai.retrieval.documents"):
-        base = f"gen_ai.retrieval.documents.{place}"
-        doc_id, text = span.attributes.get(f"{base}.id"), span.attributes.get(f"{base}.content")
-        if doc_id is not None or text is not None:
-            yield _document(doc_id, text), _number(span.attributes.get(f"{base}.score"))
+    for each in _listed_objects(span.attributes.get("gen_ai.retrieval.documents")):
+        yield _document(each.get("id"), each.get("content")), _number(each.get("score"))
 
 
 def _document(doc_id: Any, text: Any) -> Document:

@@ -28,7 +28,7 @@ from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError, StorageError
 from ...io.datasets.predictions import missing_output
 from ...io.files.atomic import sync_folder, write_bytes
-from ...io.json.records import prediction_record, quick_journaled, read_prediction
+from ...io.json.records import prediction_record, read_prediction
 from ...io.json.text import parse_json
 from .identity import check_same_identity, program_was_changed
 from .lock import LostLockError, RunLock
@@ -524,12 +524,8 @@ class JournalPlaces:
             if line is None:
                 yield missing_output()
                 continue
-            text, where = text_of(line, self._run_key), self._where(offset)
-            decoded = None if text is None else quick_journaled(text, where)
-            if decoded is not None and decoded[0] == sample_id:
-                yield decoded[1]
-            else:
-                yield read_prediction(self._record(line, sample_id, offset), where)[1]
+            record = self._record(line, sample_id, offset)
+            yield read_prediction(record, self._where(offset))[1]
 
     def _lines(self, sample_ids: Iterable[str]) -> Iterator[tuple[str, int, bytes | None]]:
         """Yield (id, first byte, line) for each sample, in order."""

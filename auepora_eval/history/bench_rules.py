@@ -102,7 +102,7 @@ def improvements(
     better = []
     for one in found:
         if one.operation in baselines:
-            better += _since(one, baselines[one.operation], alpha)[1]
+            better += _better(one, baselines[one.operation], alpha)
     return better
 
 
@@ -122,48 +122,33 @@ def baseline_restarts(
         baseline = baselines.get(one.operation)
         if baseline is None or not one.count or one.operation in first:
             continue
-        since, better = _since(one, baseline, None if accept else alpha)
-        if better and (accept or one not in (*baseline.recordings, *baseline.history)):
-            first[one.operation] = since
-        elif accept and regressions([one], baselines, alpha=None):
+        is_better = bool(_better(one, baseline, None if accept else alpha))
+        if accept:
+            is_changed = is_better or bool(regressions([one], baselines, alpha=None))
+        else:
+            is_changed = is_better and one not in (*baseline.recordings, *baseline.history)
+        if is_changed:
             first[one.operation] = one
     return list(first.values())
 
 
-def _since(one: Measurement, baseline: Baseline, alpha: float | None) -> tuple[Measurement, list[Change]]:
-    """Return the recording since which it is better, and what became better.
-
-    That is the measurement, or a recording shortly before it: the last recordings count as now if the
-    measurement alone has too few samples, or if they joined the baseline while the change was inconclusive.
-    """
-    least = max(1, int(baseline.thresholds["min_samples_for_baseline"]))
-    # The shortest recent stretch first, so that the new baseline starts as late as it can.
-    for cut in range(len(baseline.recordings), 0, -1):
-        before, now = baseline.recordings[:cut], (*baseline.recordings[cut:], one)
-        if one.count and all(sum(each.count for each in part) >= least for part in (before, now)):
-            better = _better(before, with_fields(baseline, recordings=now), one.timestamp, alpha)
-            if better:
-                return now[0], better
-    return one, []
-
-
-def _better(before: Sequence[Measurement], now: Baseline, today: str, alpha: float | None) -> list[Change]:
-    """Return what is better now: going back to what was recorded before, and to each recording, is worse.
+def _better(one: Measurement, baseline: Baseline, alpha: float | None) -> list[Change]:
+    """Return what is better than the baseline: going back to it, and to each of its recordings, is worse.
 
     A machine is faster on some days. What beats the mean, but not the best recording, is such a day.
     """
+    least = max(1, int(baseline.thresholds["min_samples_for_baseline"]))
+    if one.count < least or baseline.lacking_samples() or not baseline.recordings:
+        return []
+    now = with_fields(baseline, recordings=(one,))
     # As of today: the rule of sigma looks at the last seven days.
-    back = [with_fields(each, timestamp=today) for each in before]
-    mean = pooled(back)
-    found = [each for each in _worse(mean, now, alpha) if each.severity != SEVERITIES[0]]
-    if found:
+    before = [with_fields(each, timestamp=one.timestamp) for each in baseline.recordings]
+    better = [each for each in _worse(pooled(before), now, alpha) if each.severity != SEVERITIES[0]]
+    for recording in before:
         # By the rules alone: the pool has been tested above, and one recording may be too small for a test.
-        each_now = [with_fields(now, recordings=(each,)) for each in now.recordings]
-        ways = [(each, now) for each in back] + [(mean, each) for each in each_now]
-        for measurement, baseline in ways:
-            worse = {each.quantity for each in _worse(measurement, baseline, None)}
-            found = [each for each in found if each.quantity in worse]
-    return [_reversed(each) for each in found]
+        worse = {each.quantity for each in _worse(recording, now, None)}
+        better = [each for each in better if each.quantity in worse]
+    return [_reversed(each) for each in better]
 
 
 def _worse(one: Measurement, baseline: Baseline, alpha: float | None) -> list[Change]:

@@ -8,8 +8,6 @@ the data best (fitted), and at thresholds that were chosen without the samples t
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ import numpy as np
 
 from ..core.scores import shared_or_none
 from ..errors import DataError
-from ..reporting.drawing import COLOURS, FAINT, INK, add_legend, new_figure, style_axes, with_fixed_layout
 from ..stats.arrays import Array, Indices
 from ..stats.classification import (
     accuracy,
@@ -34,9 +31,6 @@ from ..stats.classification import (
 from ..text.label_terms import ACCURATE, CONTRADICTION, HALLUCINATION, LABELS
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 THRESHOLDS = tuple(step / 100 for step in range(5, 100, 5))
@@ -46,12 +40,6 @@ ROBUST_BELOW, SENSITIVE_FROM = 0.02, 0.05
 EVERYTHING = "all"
 Figures = dict[str, float | None]
 _SHORT = {HALLUCINATION: "hall", ACCURATE: "accurate", CONTRADICTION: "contr"}
-COLUMNS = (
-    "threshold",
-    "accuracy",
-    "macro_f1",
-    *(f"{short}_{figure}" for short in _SHORT.values() for figure in ("precision", "recall", "f1")),
-)
 _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRADICTION))
 
 
@@ -59,14 +47,13 @@ _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRAD
 class ScoredLabels:
     """The true labels and scores of a sweep, one row per sample, and what no threshold changes.
 
-    `contradictions` marks what a detector called one, `hallucinations` what it called one whatever the score.
-    A row without a score (NaN) is called a hallucination at every threshold.
+    `contradictions` marks what a detector called one. A row without a score (NaN) is called a hallucination
+    at every threshold.
     """
 
     true: Indices
     scores: Array
     contradictions: NDArray[np.bool_]
-    hallucinations: NDArray[np.bool_]
     scenarios: Sequence[str]
     clusters: Sequence[Hashable]
 
@@ -77,7 +64,6 @@ class ScoredLabels:
         scores: Sequence[float | None],
         *,
         contradictions: Sequence[bool] | None = None,
-        hallucinations: Sequence[bool] | None = None,
         scenarios: Sequence[str] | None = None,
         clusters: Sequence[Hashable] | None = None,
     ) -> ScoredLabels:
@@ -93,7 +79,6 @@ class ScoredLabels:
             np.array([numbers[label] for label in labels], dtype=np.intp),
             known,
             np.zeros(rows, dtype=bool) if contradictions is None else np.asarray(contradictions, dtype=bool),
-            np.zeros(rows, dtype=bool) if hallucinations is None else np.asarray(hallucinations, dtype=bool),
             [EVERYTHING] * rows if scenarios is None else scenarios,
             range(rows) if clusters is None else clusters,
         )
@@ -187,23 +172,6 @@ def _ascending(thresholds: Sequence[float]) -> list[float]:
     return sorted({float(one) for one in thresholds})
 
 
-def csv_text(result: Sweep) -> str:
-    """Return the sweep as CSV; per scenario with the scenario in front. What was not measured is empty."""
-    out = io.StringIO()
-    several = [part.scenario for part in result.parts] != [EVERYTHING]
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["scenario", *COLUMNS] if several else COLUMNS)
-    for part in result.parts:
-        for row in part.rows:
-            cells = [_cell(row[column]) for column in COLUMNS]
-            writer.writerow([part.scenario, *cells] if several else cells)
-    return out.getvalue()
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
-
-
 def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fold_of: Indices) -> Array:
     """Return confusion tables (groups, folds, thresholds, 3, 3), from one pass over the rows."""
     group_count, folds = int(groups.max()) + 1, int(fold_of.max()) + 1
@@ -226,7 +194,7 @@ def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fo
 def _passed(data: ScoredLabels, thresholds: Array, inclusive: bool) -> Indices:
     """Return how many thresholds, from the lowest on, a score passes: 0 for a row without a score."""
     passed = np.searchsorted(thresholds, data.scores, side="right" if inclusive else "left")
-    return np.where(np.isnan(data.scores) | data.hallucinations, 0, passed)
+    return np.where(np.isnan(data.scores), 0, passed)
 
 
 def _chosen(tables: Array) -> int:
@@ -291,53 +259,3 @@ def _folds(data: ScoredLabels, folds: int, seed: int) -> Indices:
     fold_of = np.empty(len(numbers), dtype=np.intp)
     fold_of[order] = np.arange(len(numbers)) % folds
     return fold_of[units]
-
-
-# The picture of a sweep: macro-F1 and each label's recall over the threshold. Needs the extra `plots`.
-
-_LINES = {
-    "macro_f1": ("macro-F1", INK, "-"),
-    "hall_recall": ("recall of hallucinations", COLOURS[1], "--"),
-    "accurate_recall": ("recall of accurate answers", COLOURS[0], "-."),
-    "contr_recall": ("recall of contradictions", COLOURS[2], ":"),
-}
-
-
-def plot_sweep(result: Sweep) -> Figure:
-    """Draw a panel for each scenario, or one for everything; a line marks the chosen threshold."""
-    columns = min(3, len(result.parts))
-    rows = math.ceil(len(result.parts) / columns)
-    size = (8, 4.8) if columns == 1 else (3.4 * columns + 1, 2.7 * rows + 1)
-    figure = new_figure("Labels by threshold", *size)
-    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
-    keys: dict[str, Artist] = {}
-    for panel, part in zip(panels, result.parts, strict=False):
-        style_axes(panel, grid="y")
-        keys |= _draw(panel, part)
-    for panel in panels[len(result.parts) :]:
-        panel.set_visible(False)
-    for panel in panels[max(0, len(result.parts) - columns) : len(result.parts)]:  # the lowest ones
-        panel.tick_params(labelbottom=True)
-        panel.set_xlabel("threshold", loc="left", color=INK)
-    add_legend(figure, [(artist, label) for label, artist in keys.items()])
-    return with_fixed_layout(figure)
-
-
-def _draw(axes: Axes, part: SweepPart) -> dict[str, Artist]:
-    thresholds = [row["threshold"] or 0.0 for row in part.rows]
-    keys: dict[str, Artist] = {}
-    for column, (label, colour, style) in _LINES.items():
-        figures = [row[column] for row in part.rows]
-        values = [math.nan if figure is None else figure for figure in figures]
-        if not all(map(math.isnan, values)):
-            (keys[label],) = axes.plot(thresholds, values, color=colour, linestyle=style, linewidth=1.6)
-    keys["chosen threshold"] = axes.axvline(part.chosen_threshold, color=FAINT, linewidth=1)
-    keys[f"hallucination recall of {LEAST_RECALL:g}"] = axes.axhline(
-        LEAST_RECALL, color=FAINT, linewidth=0.8, linestyle=":"
-    )
-    axes.set(xlim=(0, 1), ylim=(-0.02, 1.02))
-    if part.scenario != EVERYTHING:
-        axes.set_title(
-            f"{part.scenario} ({part.samples})".replace("$", r"\$"), loc="left", fontsize=10, color=INK
-        )
-    return keys

@@ -18,7 +18,6 @@ from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError, ScoringError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import (
-    EntropyWarning,
     FhriDetector,
     LabelDecision,
     load_profile,
@@ -119,8 +118,6 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
         ("high_risk: {by_question: 'no'}", "p.yaml: high_risk.by_question: true or false was expected"),
         ("contradiction: {soft: 0.5}", "p.yaml: contradiction.soft: 0.5 is above contradiction.hard, 0.4."),
         ("contradiction: {hard: 0.1}", "p.yaml: contradiction.soft: 0.15 is above contradiction.hard, 0.1."),
-        ("entropy_share: 1.0", "p.yaml: entropy_share: expected 'float' < 1.0."),
-        ("entropy_share: high", "p.yaml: entropy_share: a number or null was expected"),
         ("base: other", "p.yaml: base: invalid enum value 'other'."),
         ("high_risk: {scenarios: [sea]}", "p.yaml: there is no scenario 'sea'."),
         ("[1]", "p.yaml: an object was expected."),
@@ -134,10 +131,6 @@ def test_a_wrong_profile_is_refused(tmp_path: Path, text: str, error: str) -> No
     assert str(caught.value).startswith(error)
 
 
-def _on(answer: str, *, scenario: str = "default", **extra: Any) -> tuple[EvaluationSample, SystemOutputs]:
-    return a_labelled("1", answer=answer, scenario=scenario), an_output(answer=answer, extra=extra)
-
-
 GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual report."
 
 
@@ -147,33 +140,12 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
         pytest.param(
             an_output(
                 answer="Revenue fell 5%.",
-                extra={"earlier_answers": ["Revenue rose 5%."], "facts": {"price": 1.0}},
+                extra={"earlier_answers": ["Revenue rose 5%."]},
             ),
             "numeric_kpi",
             "contradiction",
             "contradicts an earlier answer (hard)",
             id="contradiction comes first",
-        ),
-        pytest.param(
-            an_output(answer="It is at $150.", extra={"facts": {"price": 100.0}}),
-            "intraday",
-            "hallucination",
-            "the price is not the quoted one",
-            id="then the price",
-        ),
-        pytest.param(
-            an_output(answer="It is at $150.", extra={"facts": {"price": 100.0}}),
-            "crypto",
-            "hallucination",
-            "not above the threshold",
-            id="a price matters only where it is asked for",
-        ),
-        pytest.param(
-            an_output(answer="It sails.", extra={"entropy": 0.65, "entropy_samples": 2}),
-            "advice",
-            "hallucination",
-            "the entropy is too high",
-            id="then the entropy",
         ),
         pytest.param(
             an_output(answer="It sails."),
@@ -183,7 +155,7 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
             id="then the floor",
         ),
         pytest.param(
-            an_output(answer=GOOD, extra={"facts": {"price": 100.0}, "sources": ["a", "b", "c"]}),
+            an_output(answer=GOOD),
             "advice",
             "accurate",
             "above the threshold",
@@ -195,29 +167,8 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
     ],
 )
 def test_the_rules_in_their_order(output: SystemOutputs, scenario: str, label: str, reason: str) -> None:
-    profile = replace(SEED, entropy_share=0.9)  # of ln 2: 0.624
-    (decision,) = FhriDetector(profile).decide([a_labelled(scenario=scenario)], [output])
+    (decision,) = FhriDetector(SEED).decide([a_labelled(scenario=scenario)], [output])
     assert (decision.label, decision.reason) == (label, reason)
-
-
-def test_entropy_is_compared_with_the_logarithm_of_its_samples(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text("entropy_share: 0.5")
-    detector = FhriDetector(load_profile(path))
-    for entropy, reason in ((0.89, "not above the threshold"), (0.90, "the entropy is too high")):
-        sample, output = _on("It sails.", entropy=entropy, entropy_samples=6)  # half of ln 6 is 0.896
-        assert detector.decide([sample], [output])[0].reason == reason
-    sample, output = _on("It sails.", entropy=1.7)
-    with pytest.warns(EntropyWarning, match="without entropy_samples"):
-        assert detector.decide([sample], [output])[0].reason == "not above the threshold"
-
-
-@pytest.mark.parametrize("name", ["seed", "final"])
-def test_the_included_profiles_do_not_use_the_entropy(name: str) -> None:
-    assert load_profile(name).entropy_share is None
-    sample, output = _on("It sails.", entropy=1.7917, entropy_samples=6)  # all of ln 6
-    (decision,) = FhriDetector(load_profile(name)).decide([sample], [output])
-    assert decision.reason == "not above the threshold"
 
 
 def test_at_the_threshold(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import echo
 
@@ -77,11 +77,3 @@ def note_no_detector() -> None:
     echo.note(
         "note: the FHRI ranks accurate answers no better than chance on public data (docs/how-to/labels.md)."
     )
-
-
-def figure(value: Any, interval: Any = None) -> str:
-    """Return a number with its interval, or n/a."""
-    if value is None or value != value:
-        return "n/a"
-    text = f"{value:.3f}"
-    return f"{text} [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else text

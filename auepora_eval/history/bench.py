@@ -173,14 +173,6 @@ def with_recordings(
     return changed
 
 
-def with_min_samples(baselines: Mapping[str, Baseline], count: int | None) -> dict[str, Baseline]:
-    """Return the baselines with the number of samples that each needs before it is used."""
-    if count is None:
-        return dict(baselines)
-    least = {"min_samples_for_baseline": count}
-    return {name: replace(one, thresholds={**one.thresholds, **least}) for name, one in baselines.items()}
-
-
 def write_baselines(baselines: Mapping[str, Baseline], path: str | Path) -> None:
     """Write the file of baselines in place of the previous one."""
     entries = {name: _baseline_entry(baseline) for name, baseline in sorted(baselines.items())}

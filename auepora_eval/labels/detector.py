@@ -121,17 +121,13 @@ class LabelDecision:
 class FhriDetector:
     """Labels answers by the FHRI and by contradictions within a pair.
 
-    `contradiction` scores (premise, hypothesis) from 0 to 1, and None leaves contradictions out. A score from
-    the profile's soft to its hard threshold is a contradiction (`soft="label"`) or only marks the sample for
-    review (`soft="flag"`). An answer is accurate if its score is above the threshold, or, with `inclusive`,
-    at it. A sample's own scenario decides; `detect_scenario` decides where it has none, and without it that
-    is `default`. What it detects is recorded for every sample, so that its accuracy can be measured.
+    `contradiction` scores (premise, hypothesis) from 0 to 1, and None leaves contradictions out. A sample's
+    own scenario decides; `detect_scenario` decides where it has none, and without it that is `default`. What
+    it detects is recorded for every sample, so that its accuracy can be measured.
     """
 
     profile: LabelProfile
     contradiction: ContradictionScore | None = lexical_contradiction
-    soft: Literal["label", "flag"] = "label"
-    inclusive: bool = False
     detect_scenario: Callable[[str], str] | None = None
 
     def decide(
@@ -159,7 +155,8 @@ class FhriDetector:
         index = fhri(scores, self.profile.weights.get(scenario, self.profile.weights[DEFAULT_SCENARIO]))
         conflict = self._conflict(premises, answer)
         label, reason = self._label(question, scenario, index, conflict)
-        soft = conflict is not None and conflict >= self.profile.contradiction.soft
+        limits = self.profile.contradiction
+        soft = conflict is not None and limits is not None and conflict >= limits.soft
         threshold = self.profile.threshold(scenario)
         return LabelDecision(
             question.sample_id,
@@ -178,16 +175,17 @@ class FhriDetector:
         self, question: Question, scenario: str, index: float | None, conflict: float | None
     ) -> tuple[str, str]:
         """Return the label of the first rule that applies, and its reason."""
-        profile, threshold = self.profile, self.profile.threshold(scenario)
-        if conflict is not None and conflict >= profile.contradiction.hard:
-            return CONTRADICTION, "contradicts an earlier answer (hard)"
-        if conflict is not None and conflict >= profile.contradiction.soft and self.soft == "label":
-            return CONTRADICTION, "contradicts an earlier answer (soft)"
+        limits = self.profile.contradiction
+        if conflict is not None and limits is not None:
+            if conflict >= limits.hard:
+                return CONTRADICTION, "contradicts an earlier answer (hard)"
+            if conflict >= limits.soft and limits.soft_effect == "label":
+                return CONTRADICTION, "contradicts an earlier answer (soft)"
         if index is None:
             return ACCURATE, "nothing to score"
         if self._breaches_floor(question, scenario, index):
             return HALLUCINATION, "below the floor for high risk"
-        if index > threshold or (self.inclusive and index == threshold):
+        if self.profile.is_accurate(index, scenario):
             return ACCURATE, "above the threshold"
         return HALLUCINATION, "not above the threshold"
 
@@ -200,7 +198,7 @@ class FhriDetector:
 
     def _conflict(self, premises: list[str], answer: str) -> float | None:
         """Return the highest score of either direction; None where there is nothing to contradict."""
-        if self.contradiction is None or not premises:
+        if self.contradiction is None or self.profile.contradiction is None or not premises:
             return None
         scores: list[float] = []
         for premise in premises:
@@ -248,25 +246,39 @@ class HighRisk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContradictionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The scores from which an answer contradicts an earlier one."""
+    """The scores from which an answer contradicts an earlier one.
+
+    From soft to hard it is a contradiction ("label"), or is only marked for review ("flag").
+    """
 
     hard: Share
     soft: Share
+    soft_effect: Literal["label", "flag"] = "label"
 
 
 class LabelProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The thresholds and weights that turn scores into labels."""
+    """The thresholds and weights that turn scores into labels.
+
+    Without `contradiction` the answers of a pair are not compared. An answer is accurate if its score is
+    above the threshold, or, if that is `inclusive`, at it.
+    """
 
     name: str
     thresholds: dict[str, float]
     weights: dict[str, dict[str, float]]
     high_risk: HighRisk
-    contradiction: ContradictionLimits
+    contradiction: ContradictionLimits | None
+    inclusive: bool = False
     base: Literal["seed", "final"] = "seed"
 
     def threshold(self, scenario: str) -> float:
         """Return the threshold of a scenario, or that of `default` where it has none of its own."""
         return self.thresholds.get(scenario, self.thresholds[DEFAULT_SCENARIO])
+
+    def is_accurate(self, score: float, scenario: str) -> bool:
+        """Return whether an answer with this score counts as accurate."""
+        threshold = self.threshold(scenario)
+        return score > threshold or (self.inclusive and score == threshold)
 
 
 def load_profile(name: str | Path) -> LabelProfile:
@@ -326,9 +338,9 @@ def _check(profile: LabelProfile, where: str) -> None:
     for name, value in numbers.items():
         if not 0 <= value <= 1:
             raise DataError(f"{where}: {name}", f"{value!r} is not a number from 0 to 1.", fix="Change it.")
-    hard, soft = profile.contradiction.hard, profile.contradiction.soft
-    if soft > hard:
-        what = f"{soft:g} is above contradiction.hard, {hard:g}."
+    limits = profile.contradiction
+    if limits is not None and limits.soft > limits.hard:
+        what = f"{limits.soft:g} is above contradiction.hard, {limits.hard:g}."
         raise DataError(f"{where}: contradiction.soft", what, fix="Lower it, or raise the other one.")
 
 

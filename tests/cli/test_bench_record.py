@@ -92,7 +92,6 @@ def test_regression_after_an_improvement_is_detected(record: Record) -> None:
     assert [one["quantity"] for one in document["improvements"]] == ["duration"]
     out, err = record(records("3.benchmark.json", scaled(1.6), 3), "--baselines", "b.json", code=1)
     assert "critical: search: duration is 1.6, +60% against the baseline of 1." in out
-    assert "its baseline began with 2.benchmark.json (2026-03-02T00:00:00Z)" in err
     days(2.5, 1.0, 1.0)
     record(records("4.benchmark.json", scaled(1.6), 4), "--baselines", "b.json", code=1)
     days(2.5, 2.48, 2.52, 1.0, 0.7, 0.72)  # better twice
@@ -190,7 +189,6 @@ def test_a_baseline_of_few_samples(record: Record) -> None:
     record(records("1.benchmark.json", STEADY[:3], 1))
     slow = records("2.benchmark.json", [9.0, 9.1], 2)
     assert record(slow, "--check")[0].endswith("baseline lacks 2")
-    record(slow, "--check", "--min-samples", "3", code=1)
 
 
 @pytest.mark.parametrize("name", ["benchmark_weekly.results.json", "weekly.benchmark.json"])
@@ -219,19 +217,3 @@ def test_rejected_arguments(record: Record) -> None:
     assert "Use benchmark_w.results.json" in record(source, "--report", "w.json", code=2)[1]
     assert not Path("w.json").exists()
     assert "but no baselines" in record(source, "--baselines", source, code=2)[1]
-
-
-def test_two_files_make_the_first_baseline_together(record: Record) -> None:
-    """There is nothing yet to hold either against: that is said, and one at a time they are compared."""
-    first = records("1.benchmark.json", STEADY, 1)
-    slow = records("2.benchmark.json", [1.3 * one for one in STEADY], 2)
-    _, err = record(first, slow, "--baselines", "both.json")
-    assert (
-        "note: search: 2 measurements make its first baseline together; none is compared with another" in err
-    )
-    _, err = record(first, "--baselines", "one.json")
-    assert "together" not in err
-    out, _ = record(slow, "--baselines", "one.json", code=1)
-    assert "+30%" in out
-    _, err = record(first, slow, "--baselines", "one.json", "--accept")
-    assert "together" not in err

@@ -178,7 +178,7 @@ def test_at_the_threshold(tmp_path: Path) -> None:
     path.write_text(f"thresholds: {{advice: {index}}}")
     profile = load_profile(path)
     assert decided([sample], profile=profile)[0].label == "hallucination"
-    assert decided([sample], profile=profile, inclusive=True)[0].label == "accurate"
+    assert decided([sample], profile=replace(profile, inclusive=True))[0].label == "accurate"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,9 @@ def test_at_the_threshold(tmp_path: Path) -> None:
 )
 def test_hard_and_soft_contradictions(score: float, soft: Any, label: str, review: bool) -> None:
     samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    second = decided(samples, contradiction=lambda premise, hypothesis: score, soft=soft)[1]
+    limits = replace(SEED.contradiction, soft_effect=soft)
+    profile = replace(SEED, contradiction=limits)
+    second = decided(samples, profile=profile, contradiction=lambda premise, hypothesis: score)[1]
     assert (second.label, second.needs_review, second.contradiction_score) == (label, review, score)
 
 

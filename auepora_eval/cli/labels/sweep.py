@@ -47,13 +47,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from dataclasses import asdict
 
+    from ...labels.detector import load_profile
     from ...labels.report import sweep_tables
     from ...labels.sweep import sweep
 
     samples = labelled_samples(args)
     data = _scored(args, samples)
+    inclusive = load_profile(args.profile).inclusive
     result = sweep(
-        data, per_scenario=args.per_scenario, folds=args.folds, inclusive=args.inclusive, seed=args.seed
+        data, per_scenario=args.per_scenario, folds=args.folds, inclusive=inclusive, seed=args.seed
     )
     if args.json:
         echo.say_json({"dataset": args.dataset, **asdict(result)})

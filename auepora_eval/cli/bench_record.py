@@ -53,7 +53,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--accept", action="store_true", help="record the run as a new baseline even if it is worse"
     )
     parser.add_argument(
-        "--report", metavar="FILE", help="write what was found: benchmark_*.results.json or *.benchmark.json"
+        "--report",
+        metavar="FILE",
+        help="write what was measured: benchmark_*.results.json or *.benchmark.json",
     )
     parser.add_argument("--force", action="store_true", help="overwrite the report if it exists")
     add_out(parser)
@@ -73,29 +75,29 @@ def run(args: Namespace) -> int:
         check_report_name(args.report)
     file = args.baselines or kept.DEFAULT_FILE
     storage = EvaluationResultsStorage(args.out)
-    found = [one for source in args.sources for one in measurements(source, storage)]
+    measured = [one for source in args.sources for one in measurements(source, storage)]
     if args.check:
-        return _judge(found, file, args)
+        return _judge(measured, file, args)
     kept.read_baselines(file)  # a file that is none gets no lock beside it
     # Read, judge and write under one lock: two jobs that record at once would lose one recording.
     with kept.locked(file):
-        return _judge(found, file, args)
+        return _judge(measured, file, args)
 
 
-def _judge(found: Sequence[Measurement], file: str, args: Namespace) -> int:
+def _judge(measured: Sequence[Measurement], file: str, args: Namespace) -> int:
     from ..history import bench as kept
     from ..history.bench_report import recording, save_recording
     from ..history.bench_rules import baseline_restarts, improvements, is_at_least, regressions
 
     before = kept.read_baselines(file)
     alpha = None if args.ignore_chance else args.alpha
-    worse, better = regressions(found, before, alpha=alpha), improvements(found, before, alpha=alpha)
+    worse, better = regressions(measured, before, alpha=alpha), improvements(measured, before, alpha=alpha)
     failing = {one.operation for one in worse if is_at_least(one.severity, args.fail_on)}
-    document = recording(found, before, worse, better)
+    document = recording(measured, before, worse, better)
     if args.report:
         say_stored(save_recording(document, args.report, force=args.force))
-    restarts = baseline_restarts(found, before, alpha=alpha, accept=args.accept)
-    planned = kept.with_recordings(before, found, restarts=restarts)
+    restarts = baseline_restarts(measured, before, alpha=alpha, accept=args.accept)
+    planned = kept.with_recordings(before, measured, restarts=restarts)
     started = [
         name for name, one in planned.items() if name in before and one.history != before[name].history
     ]
@@ -108,10 +110,10 @@ def _judge(found: Sequence[Measurement], file: str, args: Namespace) -> int:
         more = {"recorded": bool(recorded), "new_baselines": [] if refused else started}
         echo.say_json({**document, "baselines_file": str(file), **more})
     else:
-        _say(found, before, [*worse, *better])
+        _say(measured, before, [*worse, *better])
     if args.check or not refused:
         _say_started([planned[name] for name in started], would=args.check)
-    _say_recorded(found, before, recorded, file, refused=refused)
+    _say_recorded(measured, before, recorded, file, refused=refused)
     return int(bool(failing.difference(recorded) if args.accept else failing))
 
 
@@ -123,35 +125,39 @@ def _say_started(baselines: Sequence[Baseline], *, would: bool) -> None:
 
 
 def _say_recorded(
-    found: Sequence[Measurement],
+    measured: Sequence[Measurement],
     before: Mapping[str, Baseline],
     recorded: Sequence[str],
     file: str,
     *,
     refused: bool,
 ) -> None:
-    measured = dict.fromkeys(one.operation for one in found)
-    lost = [name for name in before if name not in measured]
+    operations = dict.fromkeys(one.operation for one in measured)
+    lost = [name for name in before if name not in operations]
     if lost:
         more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
         names = ", ".join(echo.one_line(name, 60) for name in lost[:_NAMES_SHOWN])
-        echo.note(f"note: in the baselines, but not measured this time: {names}{more}.")
-    for name in measured:
-        if not any(one.count for one in found if one.operation == name):
+        echo.note(f"note: in the baselines, but not operations this time: {names}{more}.")
+    for name in operations:
+        if not any(one.count for one in measured if one.operation == name):
             echo.note(f"note: {echo.one_line(name, 60)}: all calls failed; there is nothing to record of it.")
     if recorded:
-        part = "" if len(recorded) == len(measured) else f" ({len(recorded)} of {len(measured)} operations)"
+        part = (
+            "" if len(recorded) == len(operations) else f" ({len(recorded)} of {len(operations)} operations)"
+        )
         echo.note(f"recorded in {file}{part}")
-    elif refused or not any(one.count for one in found):
+    elif refused or not any(one.count for one in measured):
         echo.note(f"not recorded: {file} is as it was")
     else:
         echo.note(f"nothing to record: {file} has these measurements already")
 
 
-def _say(found: Sequence[Measurement], baselines: Mapping[str, Baseline], changes: Sequence[Change]) -> None:
+def _say(
+    measured: Sequence[Measurement], baselines: Mapping[str, Baseline], changes: Sequence[Change]
+) -> None:
     from ..history.bench_report import measurement_table
 
-    echo.show(measurement_table(found, baselines, changes))
+    echo.show(measurement_table(measured, baselines, changes))
     for change in changes:
         chance = "" if change.p_value is None else f", p = {change.p_value:.2g}"
         kind = change.severity or change.verdict

@@ -78,16 +78,16 @@ def is_at_least(severity: str, limit: str) -> bool:
 
 
 def regressions(
-    found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
+    measured: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
 ) -> list[Change]:
     """Return everything that became worse, the most severe first.
 
     Without an `alpha` the rules alone decide. Of an operation without a baseline only failures are checked.
     """
     worse: list[Change] = []
-    for one in found:
+    for one in measured:
         worse += _of_failures(one, baselines.get(one.operation))
-    for one in found:
+    for one in measured:
         baseline = baselines.get(one.operation)
         if baseline is not None and baseline.lacking_samples() == 0:
             worse += _of_operation(one, baseline)
@@ -96,18 +96,18 @@ def regressions(
 
 
 def improvements(
-    found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
+    measured: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
 ) -> list[Change]:
     """Return everything that became significantly better. Without an `alpha` the rules alone decide."""
     better = []
-    for one in found:
+    for one in measured:
         if one.operation in baselines:
             better += _better(one, baselines[one.operation], alpha)
     return better
 
 
 def baseline_restarts(
-    found: Sequence[Measurement],
+    measured: Sequence[Measurement],
     baselines: Mapping[str, Baseline],
     *,
     alpha: float | None = ALPHA,
@@ -118,16 +118,16 @@ def baseline_restarts(
     With `accept` it is the first that any rule finds changed, for better or worse, even if by chance.
     """
     first: dict[str, Measurement] = {}
-    for one in found:
+    for one in measured:
         baseline = baselines.get(one.operation)
         if baseline is None or not one.count or one.operation in first:
             continue
-        is_better = bool(_better(one, baseline, None if accept else alpha))
+        changes = _better(one, baseline, None if accept else alpha)
         if accept:
-            is_changed = is_better or bool(regressions([one], baselines, alpha=None))
-        else:
-            is_changed = is_better and one not in (*baseline.recordings, *baseline.history)
-        if is_changed:
+            changes += regressions([one], baselines, alpha=None)
+        elif one in (*baseline.recordings, *baseline.history):
+            continue
+        if changes:
             first[one.operation] = one
     return list(first.values())
 
@@ -182,8 +182,8 @@ def _of_failures(one: Measurement, baseline: Baseline | None) -> Iterator[Change
     usual = 0.0 if before is None else before.failed_share
     hits = [("failures", severity) for limit, severity in _FAILURES if one.failed_share > limit][:1]
     if one.failed_share > usual:
-        told = math.nan if before is None else usual
-        yield from _joined(one, FAILURES, hits, told, one.failed_share, _p_of_failures(one, before))
+        baseline_share = math.nan if before is None else usual
+        yield from _joined(one, FAILURES, hits, baseline_share, one.failed_share, _p_of_failures(one, before))
 
 
 def _p_of_failures(one: Measurement, before: Measurement | None) -> float:
@@ -282,24 +282,24 @@ def _by_the_clock(one: Measurement) -> Measurement:
 
 
 def _p_value(one: Measurement, expected: Measurement) -> float | None:
-    """Student's t-test on the two means, from their spreads (Welch's); None where no spread is known.
+    """Student's t-test on the two means, from their spreads (Welch's); None where no spread is known_spreads.
 
     One call has no spread of its own: it is taken to be that of the others.
     """
     from scipy.stats import ttest_ind_from_stats
 
     spreads = [0.0 if side.count == 1 else side.std_duration for side in (one, expected)]
-    known = [spread for spread in spreads if spread is not None]
-    if len(known) < len(spreads) or not any(known):
+    known_spreads = [spread for spread in spreads if spread is not None]
+    if len(known_spreads) < len(spreads) or not any(known_spreads):
         return None
-    found = ttest_ind_from_stats(
+    test = ttest_ind_from_stats(
         one.mean_duration,
-        known[0],
+        known_spreads[0],
         one.count,
         expected.mean_duration,
-        known[1],
+        known_spreads[1],
         expected.count,
         # Welch's test needs a spread on both sides. One call has none, so the variances are pooled.
         equal_var=1 in (one.count, expected.count),
     )
-    return float(found.pvalue)
+    return float(test.pvalue)

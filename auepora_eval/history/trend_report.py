@@ -127,8 +127,8 @@ def sparkline(line: TrendLine) -> str:
     A stroke is before each change, and a dot where there is no value.
     """
     values = [point.value for point in line.points]
-    known = [value for value in values if math.isfinite(value)]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
     places = {change.place for change in line.changes}
     drawn = []
     for place, value in enumerate(values):
@@ -215,8 +215,8 @@ def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[LegendEntry]:
         fontsize=10,
     )
     axes.set_xlim(-0.6, len(values) - 0.4)
-    shown = list(places)[:: math.ceil(len(values) / DATES)]
-    axes.set_xticks(shown, [_day(line.points[place].timestamp) for place in shown])
+    dated = list(places)[:: math.ceil(len(values) / DATES)]
+    axes.set_xticks(dated, [_day(line.points[place].timestamp) for place in dated])
     axes.set_ylabel("seconds" if line.unit == "s" else "value", color=INK)
     return keys
 

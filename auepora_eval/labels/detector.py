@@ -105,30 +105,24 @@ class LabelDecision:
     sub_scores: dict[str, float | None] | None = None
     contradiction_score: float | None = None
     needs_review: bool = False
-    scenario_detected: str | None = None
 
     def as_output(self) -> SystemOutputs:
         """Return the decision as an output, which the metrics of labels score."""
         if self.label is None:
             return SystemOutputs([], Response(""), error=Failure("NoLabel", self.reason))
-        extra = {PREDICTED_LABEL: self.label, "decision": asdict(self)}
-        if self.scenario_detected is not None:
-            extra["scenario_detected"] = self.scenario_detected
-        return SystemOutputs([], Response(""), extra=extra)
+        return SystemOutputs([], Response(""), extra={PREDICTED_LABEL: self.label, "decision": asdict(self)})
 
 
 @dataclass(frozen=True)
 class FhriDetector:
     """Labels answers by the FHRI and by contradictions within a pair.
 
-    `contradiction` scores (premise, hypothesis) from 0 to 1, and None leaves contradictions out. A sample's
-    own scenario decides; `detect_scenario` decides where it has none, and without it that is `default`. What
-    it detects is recorded for every sample, so that its accuracy can be measured.
+    `contradiction` scores (premise, hypothesis) from 0 to 1, and None leaves contradictions out. A sample
+    without a scenario gets that of `default`.
     """
 
     profile: LabelProfile
     contradiction: ContradictionScore | None = lexical_contradiction
-    detect_scenario: Callable[[str], str] | None = None
 
     def decide(
         self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
@@ -148,8 +142,7 @@ class FhriDetector:
         if output.error is not None:
             return LabelDecision(question.sample_id, None, f"{output.error.type}: {output.error.message}")
         answer = output.response.text
-        detected = self.detect_scenario(question.text) if self.detect_scenario else None
-        scenario = _known_scenario(question.scenario or detected or DEFAULT_SCENARIO, question.sample_id)
+        scenario = _known_scenario(question.scenario or DEFAULT_SCENARIO, question.sample_id)
         passages = [hit.doc.text for hit in output.retrieved]
         scores = sub_scores(question.text, answer, passages, _entropy(output))
         index = fhri(scores, self.profile.weights.get(scenario, self.profile.weights[DEFAULT_SCENARIO]))
@@ -168,7 +161,6 @@ class FhriDetector:
             asdict(scores),
             conflict,
             needs_review=soft or index is None or index < threshold,
-            scenario_detected=detected,
         )
 
     def _label(
@@ -220,8 +212,8 @@ def _known_scenario(scenario: str, sample_id: str) -> str:
 
 
 def _entropy(output: SystemOutputs) -> float | None:
-    value = output.extra.get("entropy")
-    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
+    value: object = output.extra.get("entropy")
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 # Profiles: from which score on an answer counts as accurate, by scenario. They are data, in YAML files.

@@ -109,7 +109,7 @@ def sweep_tables(result: Sweep) -> Iterator[Table]:
     """Yield every threshold of a sweep of everything, the chosen thresholds, and what to expect of them."""
     if [part.scenario for part in result.parts] == [EVERYTHING]:
         yield _thresholds(result)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             part.scenario,
             str(part.samples),

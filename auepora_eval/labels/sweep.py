@@ -68,16 +68,16 @@ class ScoredLabels:
         clusters: Sequence[Hashable] | None = None,
     ) -> ScoredLabels:
         """Return the same from lists; without clusters every row is independent of the others."""
-        numbers = {label: place for place, label in enumerate(LABELS)}
+        label_numbers = {label: place for place, label in enumerate(LABELS)}
         rows = len(labels)
-        known = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
-        beyond = np.flatnonzero((known < 0) | (known > 1))
+        values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+        beyond = np.flatnonzero((values < 0) | (values > 1))
         if len(beyond):
-            where, what = f"scores[{beyond[0]}]", f"{known[beyond[0]]:g} is not a score from 0 to 1."
+            where, what = f"scores[{beyond[0]}]", f"{values[beyond[0]]:g} is not a score from 0 to 1."
             raise DataError(where, what, fix="Scale the scores, or leave it out (None).")
         return cls(
-            np.array([numbers[label] for label in labels], dtype=np.intp),
-            known,
+            np.array([label_numbers[label] for label in labels], dtype=np.intp),
+            values,
             np.zeros(rows, dtype=bool) if contradictions is None else np.asarray(contradictions, dtype=bool),
             [EVERYTHING] * rows if scenarios is None else scenarios,
             range(rows) if clusters is None else clusters,
@@ -123,28 +123,21 @@ class Sweep:
 def sweep(
     data: ScoredLabels,
     *,
-    thresholds: Sequence[float] = THRESHOLDS,
     per_scenario: bool = False,
     folds: int = 5,
     inclusive: bool = False,
     seed: int = 0,
 ) -> Sweep:
-    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check.
-
-    Thresholds are tried from the lowest to the highest, in whatever order they are given.
-    """
-    thresholds = _ascending(thresholds)
+    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check."""
     if not len(data):
         raise DataError("sweep", "there is nothing to sweep: no sample has both a label and a score.")
     scenarios = data.scenarios if per_scenario else [EVERYTHING] * len(data)
     names, groups = np.unique(np.array(scenarios, dtype=object).astype(str), return_inverse=True)
     fold_of = _folds(data, max(folds, 1), seed)
-    passed = _passed(data, np.asarray(thresholds), inclusive)
-    tables = _tables(data, passed, len(thresholds), groups, fold_of)
+    passed = _passed(data, inclusive)
+    tables = _tables(data, passed, groups, fold_of)
     whole = tables.sum(axis=1)  # (groups, thresholds, 3, 3)
-    parts = [
-        _part(str(name), whole[place], thresholds, data, groups == place) for place, name in enumerate(names)
-    ]
+    parts = [_part(str(name), whole[place], data, groups == place) for place, name in enumerate(names)]
     fitted = sum(group[_chosen(group)] for group in whole)
     validated = interval = None
     if folds > 1:
@@ -164,17 +157,9 @@ def sweep(
     return Sweep(parts, _figures(fitted), validated, limits, folds, int(np.isnan(data.scores).sum()))
 
 
-def _ascending(thresholds: Sequence[float]) -> list[float]:
-    wrong = [one for one in thresholds if not 0 <= one <= 1]
-    if wrong or not len(thresholds):
-        what = f"the threshold {wrong[0]!r} is not from 0 to 1." if wrong else "there is no threshold to try."
-        raise DataError("sweep", what, fix="Give some from 0 to 1.")
-    return sorted({float(one) for one in thresholds})
-
-
-def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fold_of: Indices) -> Array:
+def _tables(data: ScoredLabels, passed: Indices, groups: Indices, fold_of: Indices) -> Array:
     """Return confusion tables (groups, folds, thresholds, 3, 3), from one pass over the rows."""
-    group_count, folds = int(groups.max()) + 1, int(fold_of.max()) + 1
+    group_count, folds, steps = int(groups.max()) + 1, int(fold_of.max()) + 1, len(THRESHOLDS)
     cell = (groups * folds + fold_of) * len(LABELS) + data.true
     called = data.contradictions
     shape = (group_count, folds, len(LABELS))
@@ -191,9 +176,9 @@ def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fo
     return tables
 
 
-def _passed(data: ScoredLabels, thresholds: Array, inclusive: bool) -> Indices:
+def _passed(data: ScoredLabels, inclusive: bool) -> Indices:
     """Return how many thresholds, from the lowest on, a score passes: 0 for a row without a score."""
-    passed = np.searchsorted(thresholds, data.scores, side="right" if inclusive else "left")
+    passed = np.searchsorted(THRESHOLDS, data.scores, side="right" if inclusive else "left")
     return np.where(np.isnan(data.scores), 0, passed)
 
 
@@ -206,12 +191,10 @@ def _chosen(tables: Array) -> int:
     return min(allowed.tolist(), key=lambda place: (-round(float(score[place]), 12), -recalls[place], place))
 
 
-def _part(
-    name: str, tables: Array, thresholds: Sequence[float], data: ScoredLabels, mask: NDArray[np.bool_]
-) -> SweepPart:
+def _part(name: str, tables: Array, data: ScoredLabels, mask: NDArray[np.bool_]) -> SweepPart:
     best = _chosen(tables)
     counts = class_counts(tables)
-    scores, found = macro_f1(counts), recall(counts)[best, _H]
+    scores, hallucination_recall = macro_f1(counts), recall(counts)[best, _H]
     near = [
         abs(float(scores[best] - scores[place])) for place in (best - 1, best + 1) if 0 <= place < len(scores)
     ]
@@ -227,12 +210,12 @@ def _part(
     return SweepPart(
         name,
         int(mask.sum()),
-        thresholds[best],
-        bool(math.isnan(found) or found >= LEAST_RECALL - 1e-12),
+        THRESHOLDS[best],
+        bool(math.isnan(hallucination_recall) or hallucination_recall >= LEAST_RECALL - 1e-12),
         robustness,
         change,
         None if math.isnan(area) else area,
-        [{"threshold": limit, **_figures(table)} for limit, table in zip(thresholds, tables, strict=True)],
+        [{"threshold": limit, **_figures(table)} for limit, table in zip(THRESHOLDS, tables, strict=True)],
     )
 
 

@@ -18,6 +18,7 @@ from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError, ScoringError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import (
+    ContradictionLimits,
     FhriDetector,
     LabelDecision,
     load_profile,
@@ -63,7 +64,7 @@ def test_the_included_profiles(place: int, name: str, floor: float | None) -> No
     assert (profile.name, profile.high_risk.floor) == (name, floor)
     assert profile.high_risk.scenarios == {"numeric_kpi", "intraday", "directional", "regulatory"}
     assert profile.high_risk.by_question
-    assert (profile.contradiction.hard, profile.contradiction.soft) == (0.40, 0.15)
+    assert profile.contradiction == ContradictionLimits(hard=0.40, soft=0.15)
 
 
 def test_a_profile_may_have_the_name_of_an_included_one(tmp_path: Path) -> None:
@@ -89,7 +90,8 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
     path.write_text("name: strict\nbase: final\nthresholds: {news: 0.9}\ncontradiction: {hard: 0.7}\n")
     strict = load_profile(path)
     assert (strict.name, strict.thresholds["news"], strict.thresholds["crypto"]) == ("strict", 0.9, 0.6)
-    assert (strict.contradiction.hard, strict.contradiction.soft, strict.high_risk.floor) == (0.7, 0.15, None)
+    assert strict.contradiction == ContradictionLimits(hard=0.7, soft=0.15)
+    assert strict.high_risk.floor is None
 
 
 @pytest.mark.parametrize(
@@ -193,8 +195,7 @@ def test_at_the_threshold(tmp_path: Path) -> None:
 )
 def test_hard_and_soft_contradictions(score: float, soft: Any, label: str, review: bool) -> None:
     samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    limits = replace(SEED.contradiction, soft_effect=soft)
-    profile = replace(SEED, contradiction=limits)
+    profile = replace(SEED, contradiction=ContradictionLimits(0.40, 0.15, soft))
     second = decided(samples, profile=profile, contradiction=lambda premise, hypothesis: score)[1]
     assert (second.label, second.needs_review, second.contradiction_score) == (label, review, score)
 
@@ -268,11 +269,9 @@ def test_a_contradiction_score_is_a_share() -> None:
             decided(samples, contradiction=lambda premise, hypothesis, said=wrong: said)
 
 
-def test_the_scenario_of_a_sample_goes_before_the_detected_one() -> None:
+def test_a_sample_without_a_scenario_gets_the_default() -> None:
     samples = [a_labelled("1", scenario="news"), a_labelled("2")]
     assert [decision.scenario for decision in decided(samples)] == ["news", "default"]
-    asked = decided(samples, detect_scenario=lambda question: "crypto")
-    assert [(d.scenario, d.scenario_detected) for d in asked] == [("news", "crypto"), ("crypto", "crypto")]
     with pytest.raises(DataError, match="sample '1': there is no scenario 'sea'"):
         decided([a_labelled(scenario="sea")])
 

@@ -13,11 +13,10 @@ from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from auepora_eval.errors import DataError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, load_profile, stored_output
-from auepora_eval.labels.sweep import ScoredLabels, sweep
+from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
 from auepora_eval.text.label_terms import LABELS
 from tests.labels.labelled import REAL, real_data
 
-SOME = (0.05, 0.3, 0.35, 0.95)
 ROW = st.tuples(
     st.sampled_from(LABELS),
     st.none() | st.sampled_from([0.0, 0.05, 0.3, 0.35, 0.65, 0.95, 1.0]),
@@ -46,8 +45,8 @@ def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
         [row[1] for row in rows],
         contradictions=[row[2] for row in rows],
     )
-    result = sweep(data, thresholds=SOME, inclusive=inclusive, folds=0)
-    assert [row["threshold"] for row in result.parts[0].rows] == list(SOME)
+    result = sweep(data, inclusive=inclusive, folds=0)
+    assert [row["threshold"] for row in result.parts[0].rows] == list(THRESHOLDS)
     for found in result.parts[0].rows:
         predicted = [_plainly(row, found["threshold"] or 0, inclusive) for row in rows]
         macro = sklearn.f1_score(true, predicted, labels=LABELS, average="macro", zero_division=0)
@@ -152,17 +151,6 @@ def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) ->
 def test_nothing_to_sweep() -> None:
     with pytest.raises(DataError, match="nothing to sweep"):
         sweep(ScoredLabels.of([], []))
-
-
-@pytest.mark.parametrize("thresholds", [[], [0.5, 1.5], [math.nan]])
-def test_thresholds_that_are_none(thresholds: list[float]) -> None:
-    with pytest.raises(DataError, match=r"no threshold to try|is not from 0 to 1"):
-        sweep(_data([0.9], [0.1]), thresholds=thresholds)
-
-
-def test_the_order_of_the_thresholds_does_not_matter() -> None:
-    data = _data([0.8, 0.9, 0.3], [0.1, 0.2, 0.5])
-    assert sweep(data, thresholds=[0.6, 0.2, 0.4, 0.2]) == sweep(data, thresholds=(0.2, 0.4, 0.6))
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, math.inf])

@@ -84,14 +84,14 @@ def run(args: Namespace) -> int:
 def _check_clear(args: Namespace) -> None:
     from ...errors import DataError
 
-    given = [flag for flag in ("predictions", "system", "fhri") if getattr(args, flag)]
+    sources = [flag for flag in ("predictions", "system", "fhri") if getattr(args, flag)]
     # With --system the FHRI labels what the system answers, which needs live mode.
-    live_answers = given == ["system", "fhri"] and args.mode == "live"
-    if len(given) != 1 and not live_answers:
-        what = f"--{' and --'.join(given)} cannot be combined." if given else "there are no predictions."
+    live_answers = sources == ["system", "fhri"] and args.mode == "live"
+    if len(sources) != 1 and not live_answers:
+        what = f"--{' and --'.join(sources)} cannot be combined." if sources else "there are no predictions."
         fix = "Give one of --predictions FILE, --system MODULE:ATTR and --fhri."
         raise DataError("labels score", what, fix=f"{fix} --system with --fhri needs --mode live.")
-    if args.mode == "live" and given == ["fhri"]:
+    if args.mode == "live" and sources == ["fhri"]:
         raise DataError("--mode live", "no system answers.", fix="Name one: --system MODULE:ATTR.")
 
 
@@ -109,8 +109,8 @@ def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemO
     from ...io.datasets.label_sets import read_predicted_labels
     from ...io.datasets.predictions import matched_outputs
 
-    known = {sample.sample_id for sample in samples}
-    return matched_outputs(samples, read_predicted_labels(path, known), path)
+    sample_ids = {sample.sample_id for sample in samples}
+    return matched_outputs(samples, read_predicted_labels(path, sample_ids), path)
 
 
 def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
@@ -123,11 +123,11 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
     from ...execution.systems import load_system
 
     # An id such as "halluc_07" says it all: the system gets a number in its place.
-    shown = [
+    blinded = [
         without_answers(sample, stored=args.mode == "static", sample_id=f"sample-{number}")
         for number, sample in enumerate(samples, start=1)
     ]
-    blind = InMemoryDataset("blind", shown)
+    blind = InMemoryDataset("blind", blinded)
     with progress(len(samples), args.system) as advance, redirect_stdout(sys.stderr):
         evaluator = AueporaEvaluator(
             load_system(args.system),

@@ -80,20 +80,20 @@ def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
     scenarios = [str(sample.labels.get("scenario") or DEFAULT_SCENARIO) for sample in samples]
     clusters = cluster_names(samples)
     if args.fhri:
-        found = decisions(args, samples)
+        decided = decisions(args, samples)
         return ScoredLabels.of(
             labels,
-            [decision.fhri for decision in found],
-            contradictions=[decision.label == CONTRADICTION for decision in found],
+            [decision.fhri for decision in decided],
+            contradictions=[decision.label == CONTRADICTION for decision in decided],
             scenarios=scenarios,
             clusters=clusters,
         )
     scores = read_scores(args.scores, {sample.sample_id for sample in samples})
-    given = [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
+    scored = [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
     return ScoredLabels.of(
         labels,
-        [one.score for one in given],
-        contradictions=[one.contradiction for one in given],
+        [one.score for one in scored],
+        contradictions=[one.contradiction for one in scored],
         scenarios=scenarios,
         clusters=clusters,
     )

@@ -137,7 +137,7 @@ def _say_recorded(
     if lost:
         more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
         names = ", ".join(echo.one_line(name, 60) for name in lost[:_NAMES_SHOWN])
-        echo.note(f"note: in the baselines, but not operations this time: {names}{more}.")
+        echo.note(f"note: in the baselines, but not measured this time: {names}{more}.")
     for name in operations:
         if not any(one.count for one in measured if one.operation == name):
             echo.note(f"note: {echo.one_line(name, 60)}: all calls failed; there is nothing to record of it.")

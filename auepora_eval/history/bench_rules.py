@@ -282,7 +282,7 @@ def _by_the_clock(one: Measurement) -> Measurement:
 
 
 def _p_value(one: Measurement, expected: Measurement) -> float | None:
-    """Student's t-test on the two means, from their spreads (Welch's); None where no spread is known_spreads.
+    """Student's t-test on the two means, from their spreads (Welch's); None where no spread is known.
 
     One call has no spread of its own: it is taken to be that of the others.
     """

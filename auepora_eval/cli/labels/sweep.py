@@ -76,24 +76,18 @@ def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
     from ...labels.sweep import ScoredLabels
     from ...text.label_terms import CONTRADICTION, DEFAULT_SCENARIO
 
-    labels = [str(sample.labels[TRUE_LABEL]) for sample in samples]
-    scenarios = [str(sample.labels.get("scenario") or DEFAULT_SCENARIO) for sample in samples]
-    clusters = cluster_names(samples)
     if args.fhri:
-        decided = decisions(args, samples)
-        return ScoredLabels.of(
-            labels,
-            [decision.fhri for decision in decided],
-            contradictions=[decision.label == CONTRADICTION for decision in decided],
-            scenarios=scenarios,
-            clusters=clusters,
-        )
-    scores = read_scores(args.scores, {sample.sample_id for sample in samples})
-    scored = [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
+        scored = [
+            ScoredSample(decision.fhri, decision.label == CONTRADICTION)
+            for decision in decisions(args, samples)
+        ]
+    else:
+        scores = read_scores(args.scores, {sample.sample_id for sample in samples})
+        scored = [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
     return ScoredLabels.of(
-        labels,
+        [str(sample.labels[TRUE_LABEL]) for sample in samples],
         [one.score for one in scored],
         contradictions=[one.contradiction for one in scored],
-        scenarios=scenarios,
-        clusters=clusters,
+        scenarios=[str(sample.labels.get("scenario") or DEFAULT_SCENARIO) for sample in samples],
+        clusters=cluster_names(samples),
     )

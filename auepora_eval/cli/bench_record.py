@@ -14,13 +14,12 @@ or 50% of the calls failed. A change that may be chance is shown, and does not f
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import echo
 from .common import add_json, add_out, say_stored
-from .flags import at_least, share
+from .flags import share
 
 if TYPE_CHECKING:
     from ..history.bench import Baseline, Measurement
@@ -49,18 +48,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--ignore-chance", action="store_true", help="let the limits decide without a significance test"
     )
-    parser.add_argument(
-        "--min-samples",
-        type=at_least(1),
-        metavar="N",
-        help="minimum number of samples of a baseline (default: 5)",
-    )
     parser.add_argument("--check", action="store_true", help="compare only, without changing the baselines")
     parser.add_argument(
         "--accept", action="store_true", help="record the run as a new baseline even if it is worse"
     )
     parser.add_argument(
-        "--report", metavar="FILE", help="write what was found: benchmark_*.results.json or *.benchmark.json"
+        "--report",
+        metavar="FILE",
+        help="write what was measured: benchmark_*.results.json or *.benchmark.json",
     )
     parser.add_argument("--force", action="store_true", help="overwrite the report if it exists")
     add_out(parser)
@@ -80,49 +75,45 @@ def run(args: Namespace) -> int:
         check_report_name(args.report)
     file = args.baselines or kept.DEFAULT_FILE
     storage = EvaluationResultsStorage(args.out)
-    found = [one for source in args.sources for one in measurements(source, storage)]
+    measured = [one for source in args.sources for one in measurements(source, storage)]
     if args.check:
-        return _judge(found, file, args)
+        return _judge(measured, file, args)
     kept.read_baselines(file)  # a file that is none gets no lock beside it
     # Read, judge and write under one lock: two jobs that record at once would lose one recording.
     with kept.locked(file):
-        return _judge(found, file, args)
+        return _judge(measured, file, args)
 
 
-def _judge(found: Sequence[Measurement], file: str, args: Namespace) -> int:
+def _judge(measured: Sequence[Measurement], file: str, args: Namespace) -> int:
     from ..history import bench as kept
     from ..history.bench_report import recording, save_recording
     from ..history.bench_rules import baseline_restarts, improvements, is_at_least, regressions
 
-    stored = kept.read_baselines(file)
-    before = kept.with_min_samples(stored, args.min_samples)
+    before = kept.read_baselines(file)
     alpha = None if args.ignore_chance else args.alpha
-    worse, better = regressions(found, before, alpha=alpha), improvements(found, before, alpha=alpha)
+    worse, better = regressions(measured, before, alpha=alpha), improvements(measured, before, alpha=alpha)
     failing = {one.operation for one in worse if is_at_least(one.severity, args.fail_on)}
-    document = recording(found, before, worse, better)
+    document = recording(measured, before, worse, better)
     if args.report:
         say_stored(save_recording(document, args.report, force=args.force))
-    restarts = baseline_restarts(found, before, alpha=alpha, accept=args.accept)
-    planned = kept.with_recordings(before, found, restarts=restarts)
-    planned = kept.with_min_samples(planned, args.min_samples)
+    restarts = baseline_restarts(measured, before, alpha=alpha, accept=args.accept)
+    planned = kept.with_recordings(before, measured, restarts=restarts)
     started = [
-        name for name, one in planned.items() if name in stored and one.history != stored[name].history
+        name for name, one in planned.items() if name in before and one.history != before[name].history
     ]
     refused = bool(args.check or (failing and not args.accept))
-    after = stored if refused else planned
-    recorded = [name for name, one in after.items() if name not in stored or one != stored[name]]
-    if after != stored:
+    after = before if refused else planned
+    recorded = [name for name, one in after.items() if name not in before or one != before[name]]
+    if recorded:
         kept.write_baselines(after, file)
     if args.json:
         more = {"recorded": bool(recorded), "new_baselines": [] if refused else started}
         echo.say_json({**document, "baselines_file": str(file), **more})
     else:
-        _say(found, before, [*worse, *better])
+        _say(measured, before, [*worse, *better])
     if args.check or not refused:
         _say_started([planned[name] for name in started], would=args.check)
-    if failing and refused:
-        _say_beginnings([before[name] for name in failing if name in before])
-    _say_recorded(found, before, recorded, file, refused=refused)
+    _say_recorded(measured, before, recorded, file, refused=refused)
     return int(bool(failing.difference(recorded) if args.accept else failing))
 
 
@@ -133,51 +124,40 @@ def _say_started(baselines: Sequence[Baseline], *, would: bool) -> None:
         echo.note(f"note: {name}: a new baseline {verb} with {source or 'this one'}.")
 
 
-def _say_beginnings(baselines: Sequence[Baseline]) -> None:
-    """Where the baseline comes from that something fails against, if it has not been so for ever."""
-    for one in baselines:
-        if one.history and one.recordings:
-            first = one.recordings[0]
-            source, stamp = echo.one_line(first.source, 80), echo.one_line(first.timestamp, 40)
-            what = f"its baseline began with {source or 'a recording'} ({stamp or 'at no stated time'})"
-            name = echo.one_line(one.operation, 60)
-            echo.note(f"note: {name}: {what}. If that was the exception, --accept takes this for the rule.")
-
-
 def _say_recorded(
-    found: Sequence[Measurement],
+    measured: Sequence[Measurement],
     before: Mapping[str, Baseline],
     recorded: Sequence[str],
     file: str,
     *,
     refused: bool,
 ) -> None:
-    measured = dict.fromkeys(one.operation for one in found)
-    lost = [name for name in before if name not in measured]
+    operations = dict.fromkeys(one.operation for one in measured)
+    lost = [name for name in before if name not in operations]
     if lost:
         more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
         names = ", ".join(echo.one_line(name, 60) for name in lost[:_NAMES_SHOWN])
         echo.note(f"note: in the baselines, but not measured this time: {names}{more}.")
-    for name in measured:
-        if not any(one.count for one in found if one.operation == name):
+    for name in operations:
+        if not any(one.count for one in measured if one.operation == name):
             echo.note(f"note: {echo.one_line(name, 60)}: all calls failed; there is nothing to record of it.")
-    for name, count in Counter(one.operation for one in found if one.count).items():
-        if count > 1 and (name not in before or not before[name].recordings) and name in recorded:
-            what = f"{count} measurements make its first baseline together; none is compared with another"
-            echo.note(f"note: {echo.one_line(name, 60)}: {what}. To have that, record one at a time.")
     if recorded:
-        part = "" if len(recorded) == len(measured) else f" ({len(recorded)} of {len(measured)} operations)"
+        part = (
+            "" if len(recorded) == len(operations) else f" ({len(recorded)} of {len(operations)} operations)"
+        )
         echo.note(f"recorded in {file}{part}")
-    elif refused or not any(one.count for one in found):
+    elif refused or not any(one.count for one in measured):
         echo.note(f"not recorded: {file} is as it was")
     else:
         echo.note(f"nothing to record: {file} has these measurements already")
 
 
-def _say(found: Sequence[Measurement], baselines: Mapping[str, Baseline], changes: Sequence[Change]) -> None:
+def _say(
+    measured: Sequence[Measurement], baselines: Mapping[str, Baseline], changes: Sequence[Change]
+) -> None:
     from ..history.bench_report import measurement_table
 
-    echo.show(measurement_table(found, baselines, changes))
+    echo.show(measurement_table(measured, baselines, changes))
     for change in changes:
         chance = "" if change.p_value is None else f", p = {change.p_value:.2g}"
         kind = change.severity or change.verdict

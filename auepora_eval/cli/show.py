@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..core.types import EvaluationRun, MetricResult
     from ..runs.store.storage import EvaluationResultsStorage
 
+_BENCHMARKS = (".json", ".yaml", ".yml", ".parquet", ".h5", ".hdf5")
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
@@ -40,11 +42,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..history.verify import is_benchmark_file
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
-    if is_benchmark_file(args.run_id):
+    if _is_benchmark_file(args.run_id):
         return _show_benchmark_file(args)
     sinks = span_sinks(settings_of(args))
     if args.json:
@@ -56,7 +57,6 @@ def run(args: Namespace) -> int:
 
 
 def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
-    from ..history.verify import AB_TEST, document_kind
     from ..io.results.document import is_ours
     from ..runs.store.state import read_results
 
@@ -64,8 +64,10 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
         _say_sample(storage.load_run(args.run_id), args.sample)
     elif args.worst:
         _say_worst(storage.load_run(args.run_id), args.worst, args.n)
-    elif (kind := document_kind(results := read_results(path := storage.find(args.run_id)))) is not None:
-        _say_experiment(results) if kind == AB_TEST else _say_recording(results, path.name)
+    elif (kind := _kind(results := read_results(path := storage.find(args.run_id)))) == "ab_test":
+        _say_experiment(results)
+    elif kind == "benchmark":
+        _say_recording(results, path.name)
     elif not is_ours(results):
         _say_as_it_is(results, path.name)
     else:
@@ -75,6 +77,23 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
         _say_variant(stored)
         say_run(stored, storage.load_tally(args.run_id))
+
+
+def _kind(results: Mapping[str, Any]) -> object:
+    """Return what a document says that it is: "ab_test", "benchmark" or a run."""
+    note = results.get("_metadata")
+    return note.get("evaluation_type") if isinstance(note, dict) else None
+
+
+def _is_benchmark_file(name: str) -> bool:
+    """Return whether there is a file of that name, and the name does not say that it is a run's."""
+    from ..runs.store.state import SUFFIX
+
+    plain = Path(name).name.removesuffix(".gz")
+    try:
+        return plain.endswith(_BENCHMARKS) and not plain.endswith(SUFFIX) and Path(name).is_file()
+    except (OSError, ValueError):  # too long, a NUL character
+        return False
 
 
 def _show_benchmark_file(args: Namespace) -> int:

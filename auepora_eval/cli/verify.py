@@ -2,8 +2,7 @@
 
 Nothing is called and nothing changed. The exit code is 1 if something does not fit: a value or a row was
 edited, an output exchanged, a file cut off. It is 3 if all checks fit, but the rows, samples or outputs of
-the run are missing. Experiments (ab_test_ID) are compared with the runs of their variants, files of baselines
-with their recordings. Example:
+the run are missing. Of an experiment, verify the runs of its variants. Example:
 
   auepora demo
   auepora verify demo-bm25
@@ -18,7 +17,7 @@ from .common import add_json, add_out
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
     add_out(parser)
     add_json(parser)
 
@@ -26,11 +25,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from dataclasses import asdict
 
-    from ..history.verify import verify_stored
     from ..runs.store.storage import EvaluationResultsStorage
-    from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED
+    from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
 
-    found = verify_stored(EvaluationResultsStorage(args.out), args.run_id)
+    found = verify_run(EvaluationResultsStorage(args.out), args.run_id)
     # 3, not 0: a run that could not be checked must not pass in a CI job.
     code = 1 if not found.ok else 0 if found.whole else 3
     if args.json:

@@ -120,9 +120,9 @@ def pooled(recordings: Sequence[Measurement]) -> Measurement:
         spread = 0.0 if one.count == 1 else one.std_duration
         within = None if within is None or spread is None else within + (one.count - 1) * spread**2
     between = math.fsum(one.count * (one.mean_duration - mean) ** 2 for one in recordings)
-    known = [one for one in recordings if one.throughput]
+    timed = [one for one in recordings if one.throughput]
     # Rates are pooled by time: the mean of rates would overweight the fast recordings.
-    seconds = math.fsum(one.count / (one.throughput or math.nan) for one in known)
+    seconds = math.fsum(one.count / (one.throughput or math.nan) for one in timed)
     names = dict.fromkeys(name for one in recordings for name in one.quantities)
     return replace(
         recordings[-1],
@@ -130,7 +130,7 @@ def pooled(recordings: Sequence[Measurement]) -> Measurement:
         mean_duration=mean,
         std_duration=None if within is None or count < 2 else math.sqrt((within + between) / (count - 1)),
         mean_memory=_mean([(one.mean_memory, one.count) for one in recordings]),
-        throughput=sum(one.count for one in known) / seconds if known else None,
+        throughput=sum(one.count for one in timed) / seconds if timed else None,
         failed=failed,
         quantities={
             name: value
@@ -153,7 +153,10 @@ def read_baselines(path: str | Path) -> dict[str, Baseline]:
 
 
 def with_recordings(
-    baselines: Mapping[str, Baseline], found: Sequence[Measurement], *, restarts: Collection[Measurement] = ()
+    baselines: Mapping[str, Baseline],
+    measured: Sequence[Measurement],
+    *,
+    restarts: Collection[Measurement] = (),
 ) -> dict[str, Baseline]:
     """Return the baselines with further measurements; what was recorded before is not counted twice.
 
@@ -161,24 +164,16 @@ def with_recordings(
     gets no baseline.
     """
     changed = dict(baselines)
-    for one in found:
+    for one in measured:
         before = changed.get(one.operation, Baseline(one.operation, ()))
         # A recording that starts a new baseline may be in the history, and is added again from there.
-        known = before.recordings if one in restarts else (*before.recordings, *before.history)
-        if one.count and one not in known:
+        recorded = before.recordings if one in restarts else (*before.recordings, *before.history)
+        if one.count and one not in recorded:
             changed[one.operation] = replace(before, recordings=(*before.recordings, one)[-_RECORDINGS:])
     for first in restarts:
         if first.operation in changed and first in changed[first.operation].recordings:
             changed[first.operation] = changed[first.operation].restarted(first)
     return changed
-
-
-def with_min_samples(baselines: Mapping[str, Baseline], count: int | None) -> dict[str, Baseline]:
-    """Return the baselines with the number of samples that each needs before it is used."""
-    if count is None:
-        return dict(baselines)
-    least = {"min_samples_for_baseline": count}
-    return {name: replace(one, thresholds={**one.thresholds, **least}) for name, one in baselines.items()}
 
 
 def write_baselines(baselines: Mapping[str, Baseline], path: str | Path) -> None:
@@ -266,9 +261,9 @@ def measurement_of(
 
 
 def _mean(pairs: Sequence[tuple[float | None, int]]) -> float | None:
-    known = [(value, count) for value, count in pairs if value is not None]
-    total = sum(count for _, count in known)
-    return math.fsum(value * count for value, count in known) / total if total else None
+    values = [(value, count) for value, count in pairs if value is not None]
+    total = sum(count for _, count in values)
+    return math.fsum(value * count for value, count in values) / total if total else None
 
 
 # How long operations took and what they used: measured from a stored run, or read from a benchmark file.
@@ -283,14 +278,14 @@ def measurements(name: str, storage: EvaluationResultsStorage) -> list[Measureme
     """Return what a source says: a stored run by id or path, a results file, or a benchmark file."""
     path = Path(name)
     if path.is_file() and not path.name.removesuffix(".gz").endswith(SUFFIX):
-        found = measurements_of_benchmark(load_benchmark(path), path.name)
+        measured = measurements_of_benchmark(load_benchmark(path), path.name)
     else:
         path = storage.find(name)
-        found = _of_results(read_results(path), path)
-    if not found:
+        measured = _of_results(read_results(path), path)
+    if not measured:
         what = "nothing was timed in it."
         raise DataError(path.name, what, fix="Name a run whose outputs have timings, or benchmark records.")
-    return found
+    return measured
 
 
 def time_of(stamp: object) -> datetime | None:
@@ -324,11 +319,11 @@ def _of_results(results: Mapping[str, Any], path: Path) -> list[Measurement]:
         # A run that was only scored called nothing, and one that was resumed had several clocks.
         called = usage is not None and not _was_resumed(folder)
         workers = _number(_dig(results, "configuration", "concurrency")) or 1.0
-        found = _of_timings(path, memory, (total, workers) if called and total else None)
+        measured = _of_timings(path, memory, (total, workers) if called and total else None)
     else:
-        found = _of_foreign_results(results, memory, total)
+        measured = _of_foreign_results(results, memory, total)
     stamp, source = _text_of(results.get("timestamp")), str(results.get("evaluation_id") or path.name)
-    return [replace(one, timestamp=stamp, source=source) for one in found]
+    return [replace(one, timestamp=stamp, source=source) for one in measured]
 
 
 def _of_foreign_results(
@@ -363,16 +358,16 @@ def _of_timings(path: Path, memory: float | None, clock: tuple[float, float] | N
     if failed and failed == total:
         # An outage has no timings. Without an entry its failures would go unreported.
         seconds = {_END_TO_END: []}
-    found = {name: _measured(name, values) for name, values in seconds.items()}
+    measured = {name: _measured(name, values) for name, values in seconds.items()}
     if _END_TO_END in seconds:
         calls = seconds[_END_TO_END]
         throughput = None
         # If the calls took longer than the clock allows, the clock missed some: answers were kept before.
         if clock is not None and calls and math.fsum(calls) <= 1.01 * clock[0] * clock[1]:
             throughput = len(calls) / clock[0]
-        whole = replace(found[_END_TO_END], mean_memory=memory, failed=failed, throughput=throughput)
-        found[_END_TO_END] = whole
-    return list(found.values())
+        whole = replace(measured[_END_TO_END], mean_memory=memory, failed=failed, throughput=throughput)
+        measured[_END_TO_END] = whole
+    return list(measured.values())
 
 
 def _was_resumed(folder: Path) -> bool:
@@ -404,13 +399,13 @@ def _of_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Measur
     by_operation: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         by_operation.setdefault(record["operation"], []).append(record)
-    found = []
+    measured = []
     for name, each in by_operation.items():
         good = [record for record in each if record.get("success", True)]
         memory = [record["memory_usage"] for record in good if record.get("memory_usage") is not None]
         times = [time for record in each if (time := time_of(record["timestamp"])) is not None]
         one = _measured(name, [float(record["duration"]) for record in good])
-        found.append(
+        measured.append(
             replace(
                 one,
                 mean_memory=fmean(memory) if memory else None,
@@ -419,7 +414,7 @@ def _of_records(records: Iterable[Mapping[str, Any]], where: str) -> list[Measur
                 source=where,
             )
         )
-    return found
+    return measured
 
 
 def _of_suite(suite: Mapping[str, Any], where: str) -> Measurement:

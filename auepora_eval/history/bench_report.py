@@ -25,14 +25,14 @@ _REPORTS = (".benchmark.json", ".benchmark.yaml", ".benchmark.parquet", ".benchm
 
 
 def recording(
-    found: Sequence[Measurement],
+    measured: Sequence[Measurement],
     baselines: Mapping[str, Baseline],
     worse: Sequence[Change],
     better: Sequence[Change] = (),
 ) -> Document:
     """Return what was measured, what was expected, and what became worse or better."""
-    names = dict.fromkeys(one.operation for one in found)
-    together = {name: pooled([one for one in found if one.operation == name]) for name in names}
+    names = dict.fromkeys(one.operation for one in measured)
+    together = {name: pooled([one for one in measured if one.operation == name]) for name in names}
     return {
         "operations": {name: measurement_entry(one) for name, one in together.items()},
         "comparisons": {
@@ -132,7 +132,7 @@ def _as_report(document: Document) -> Document:
 
 
 def measurement_table(
-    found: Sequence[Measurement],
+    measured: Sequence[Measurement],
     baselines: Mapping[str, Baseline] | None = None,
     changes: Sequence[Change] = (),
 ) -> Table:
@@ -147,11 +147,11 @@ def measurement_table(
             "-" if one.mean_memory is None else f"{one.mean_memory:,.0f} MB",
             "-" if one.throughput is None else f"{one.throughput:.3g}/s",
         ]
-        for one in found
+        for one in measured
     ]
     if baselines is not None:
         headings += ["Baseline", "Change", "State"]
-        for row, one in zip(rows, found, strict=True):
+        for row, one in zip(rows, measured, strict=True):
             row += _against_baseline(one, baselines.get(one.operation), changes)
     return Table(headings, rows, numeric=range(1, 8))
 

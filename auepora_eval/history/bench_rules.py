@@ -78,16 +78,16 @@ def is_at_least(severity: str, limit: str) -> bool:
 
 
 def regressions(
-    found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
+    measured: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
 ) -> list[Change]:
     """Return everything that became worse, the most severe first.
 
     Without an `alpha` the rules alone decide. Of an operation without a baseline only failures are checked.
     """
     worse: list[Change] = []
-    for one in found:
+    for one in measured:
         worse += _of_failures(one, baselines.get(one.operation))
-    for one in found:
+    for one in measured:
         baseline = baselines.get(one.operation)
         if baseline is not None and baseline.lacking_samples() == 0:
             worse += _of_operation(one, baseline)
@@ -96,18 +96,18 @@ def regressions(
 
 
 def improvements(
-    found: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
+    measured: Sequence[Measurement], baselines: Mapping[str, Baseline], *, alpha: float | None = ALPHA
 ) -> list[Change]:
     """Return everything that became significantly better. Without an `alpha` the rules alone decide."""
     better = []
-    for one in found:
+    for one in measured:
         if one.operation in baselines:
-            better += _since(one, baselines[one.operation], alpha)[1]
+            better += _better(one, baselines[one.operation], alpha)
     return better
 
 
 def baseline_restarts(
-    found: Sequence[Measurement],
+    measured: Sequence[Measurement],
     baselines: Mapping[str, Baseline],
     *,
     alpha: float | None = ALPHA,
@@ -118,52 +118,37 @@ def baseline_restarts(
     With `accept` it is the first that any rule finds changed, for better or worse, even if by chance.
     """
     first: dict[str, Measurement] = {}
-    for one in found:
+    for one in measured:
         baseline = baselines.get(one.operation)
         if baseline is None or not one.count or one.operation in first:
             continue
-        since, better = _since(one, baseline, None if accept else alpha)
-        if better and (accept or one not in (*baseline.recordings, *baseline.history)):
-            first[one.operation] = since
-        elif accept and regressions([one], baselines, alpha=None):
+        changes = _better(one, baseline, None if accept else alpha)
+        if accept:
+            changes += regressions([one], baselines, alpha=None)
+        elif one in (*baseline.recordings, *baseline.history):
+            continue
+        if changes:
             first[one.operation] = one
     return list(first.values())
 
 
-def _since(one: Measurement, baseline: Baseline, alpha: float | None) -> tuple[Measurement, list[Change]]:
-    """Return the recording since which it is better, and what became better.
-
-    That is the measurement, or a recording shortly before it: the last recordings count as now if the
-    measurement alone has too few samples, or if they joined the baseline while the change was inconclusive.
-    """
-    least = max(1, int(baseline.thresholds["min_samples_for_baseline"]))
-    # The shortest recent stretch first, so that the new baseline starts as late as it can.
-    for cut in range(len(baseline.recordings), 0, -1):
-        before, now = baseline.recordings[:cut], (*baseline.recordings[cut:], one)
-        if one.count and all(sum(each.count for each in part) >= least for part in (before, now)):
-            better = _better(before, with_fields(baseline, recordings=now), one.timestamp, alpha)
-            if better:
-                return now[0], better
-    return one, []
-
-
-def _better(before: Sequence[Measurement], now: Baseline, today: str, alpha: float | None) -> list[Change]:
-    """Return what is better now: going back to what was recorded before, and to each recording, is worse.
+def _better(one: Measurement, baseline: Baseline, alpha: float | None) -> list[Change]:
+    """Return what is better than the baseline: going back to it, and to each of its recordings, is worse.
 
     A machine is faster on some days. What beats the mean, but not the best recording, is such a day.
     """
+    least = max(1, int(baseline.thresholds["min_samples_for_baseline"]))
+    if one.count < least or baseline.lacking_samples() or not baseline.recordings:
+        return []
+    now = with_fields(baseline, recordings=(one,))
     # As of today: the rule of sigma looks at the last seven days.
-    back = [with_fields(each, timestamp=today) for each in before]
-    mean = pooled(back)
-    found = [each for each in _worse(mean, now, alpha) if each.severity != SEVERITIES[0]]
-    if found:
+    before = [with_fields(each, timestamp=one.timestamp) for each in baseline.recordings]
+    better = [each for each in _worse(pooled(before), now, alpha) if each.severity != SEVERITIES[0]]
+    for recording in before:
         # By the rules alone: the pool has been tested above, and one recording may be too small for a test.
-        each_now = [with_fields(now, recordings=(each,)) for each in now.recordings]
-        ways = [(each, now) for each in back] + [(mean, each) for each in each_now]
-        for measurement, baseline in ways:
-            worse = {each.quantity for each in _worse(measurement, baseline, None)}
-            found = [each for each in found if each.quantity in worse]
-    return [_reversed(each) for each in found]
+        worse = {each.quantity for each in _worse(recording, now, None)}
+        better = [each for each in better if each.quantity in worse]
+    return [_reversed(each) for each in better]
 
 
 def _worse(one: Measurement, baseline: Baseline, alpha: float | None) -> list[Change]:
@@ -197,8 +182,8 @@ def _of_failures(one: Measurement, baseline: Baseline | None) -> Iterator[Change
     usual = 0.0 if before is None else before.failed_share
     hits = [("failures", severity) for limit, severity in _FAILURES if one.failed_share > limit][:1]
     if one.failed_share > usual:
-        told = math.nan if before is None else usual
-        yield from _joined(one, FAILURES, hits, told, one.failed_share, _p_of_failures(one, before))
+        baseline_share = math.nan if before is None else usual
+        yield from _joined(one, FAILURES, hits, baseline_share, one.failed_share, _p_of_failures(one, before))
 
 
 def _p_of_failures(one: Measurement, before: Measurement | None) -> float:
@@ -304,17 +289,17 @@ def _p_value(one: Measurement, expected: Measurement) -> float | None:
     from scipy.stats import ttest_ind_from_stats
 
     spreads = [0.0 if side.count == 1 else side.std_duration for side in (one, expected)]
-    known = [spread for spread in spreads if spread is not None]
-    if len(known) < len(spreads) or not any(known):
+    known_spreads = [spread for spread in spreads if spread is not None]
+    if len(known_spreads) < len(spreads) or not any(known_spreads):
         return None
-    found = ttest_ind_from_stats(
+    test = ttest_ind_from_stats(
         one.mean_duration,
-        known[0],
+        known_spreads[0],
         one.count,
         expected.mean_duration,
-        known[1],
+        known_spreads[1],
         expected.count,
         # Welch's test needs a spread on both sides. One call has none, so the variances are pooled.
         equal_var=1 in (one.count, expected.count),
     )
-    return float(found.pvalue)
+    return float(test.pvalue)

@@ -113,13 +113,13 @@ def metric_trend(
             continue
         # Collected for the message if no run has the metric.
         names |= dict.fromkeys(result.name for result in run.results)
-        found = point_of_run(run, name, metric, seed)
-        if found is None:
+        measured = point_of_run(run, name, metric, seed)
+        if measured is None:
             left_out[path.name] = f"has no {name}"
             continue
-        system = "" if across_systems else found.point.system
-        alike = canonical_json([found.signature, found.settings])
-        groups.setdefault((system, found.sha256, alike), []).append(found)
+        system = "" if across_systems else measured.point.system
+        alike = canonical_json([measured.signature, measured.settings])
+        groups.setdefault((system, measured.sha256, alike), []).append(measured)
     lines = [_line(group, metric, str(key[0]), alpha, seed) for key, group in groups.items()]
     lines.sort(
         key=lambda line: (
@@ -203,8 +203,8 @@ def _in_values(points: Sequence[TrendPoint], marks: Sequence[ChangePoint]) -> tu
 
 
 def _mean(points: Sequence[TrendPoint]) -> float:
-    known = [point.value for point in points if math.isfinite(point.value)]
-    return math.fsum(known) / len(known) if known else math.nan
+    values = [point.value for point in points if math.isfinite(point.value)]
+    return math.fsum(values) / len(values) if values else math.nan
 
 
 # One run of a trend: what a stored run, or the results file of another tool, says of a metric.
@@ -315,18 +315,18 @@ def with_failures_beside(group: Sequence[Measured], metric: SampleMetric, seed: 
     run before that; where none did, as the runs after it, and else as the mean of its own run.
     """
     lent = _lent([one.scores for one in group])
-    found = []
+    counted_group = []
     for one, beside in zip(group, lent, strict=True):
         counted = None
         if one.scores is not None and one.failed and one.point.samples:
             filled = filled_by(metric, one.scores, one.failed, beside)
             counted = _with_failures(metric, one.scores, filled, seed)
         if counted is None:
-            found.append(one)
+            counted_group.append(one)
             continue
         point = replace(one.point, value=counted.value, interval=counted.interval, failures_counted=True)
-        found.append(replace(one, point=point))
-    return found
+        counted_group.append(replace(one, point=point))
+    return counted_group
 
 
 def _lent(runs: Sequence[Scores | None]) -> list[dict[int, Rows]]:
@@ -358,15 +358,15 @@ def _lent(runs: Sequence[Scores | None]) -> list[dict[int, Rows]]:
 
 def settings_of(run: EvaluationRun) -> dict[str, object]:
     """What makes one system two, though it has one name: top_k, a prompt, what an experiment made it with."""
-    told = run.configuration.get("experiment")
-    experiment: Mapping[str, Any] = told if isinstance(told, dict) else {}
-    found: dict[str, object] = {"top_k": run.top_k}
-    found |= {key: run.configuration[key] for key in ("prompt", "http") if run.configuration.get(key)}
+    about = run.configuration.get("experiment")
+    experiment: Mapping[str, Any] = about if isinstance(about, dict) else {}
+    settings: dict[str, object] = {"top_k": run.top_k}
+    settings |= {key: run.configuration[key] for key in ("prompt", "http") if run.configuration.get(key)}
     for part in ("settings", "arguments"):
         entries = experiment.get(part)
         if isinstance(entries, dict):
-            found |= {key: value for key, value in entries.items() if key not in _HOW_IT_IS_CALLED}
-    return found
+            settings |= {key: value for key, value in entries.items() if key not in _HOW_IT_IS_CALLED}
+    return settings
 
 
 def _with_failures(

@@ -1,15 +1,14 @@
 """Detect hallucinations and contradictions by the FHRI, with thresholds by scenario.
 
-It decides in this order: contradiction, a price that is not the quoted one, entropy or the floor for high
-risk, the threshold of the scenario. It is given a `Question`, which holds no true label, no notes, no rubric
-and no hint, so it cannot use them. `labels.fhri` says how little the index detects.
+It decides in this order: contradiction, the floor for high risk, the threshold of the scenario. It is given a
+`Question`, which holds no true label, no notes, no rubric and no hint, so it cannot use them. `labels.fhri`
+says how little the index detects.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -40,23 +39,16 @@ from ..text.label_terms import (
     SCENARIO_NAMES,
 )
 from .contradiction import lexical_contradiction
-from .fhri import DEFAULT_WEIGHTS, Evidence, fhri, price_mismatch, sub_scores
+from .fhri import DEFAULT_WEIGHTS, fhri, sub_scores
 from .scoring import nearest_earlier, pairs_of
 
 ContradictionScore = Callable[[str, str], float]
-OTHER_PRICE, TOO_UNCERTAIN = "the price is not the quoted one", "the entropy is too high"
-# Scenarios whose answers quote a price: another price is a hallucination at any score.
-_PRICED = frozenset({"numeric_kpi", "intraday"})
 _HIGH_RISK_QUESTION = re.compile(
     r"\bcurrent (?:price|quote)\b|\blast (?:close|closing price)\b|\b(?:as of|today|right now)\b"
     r"|\bdividend yield\b|\bP/?E\b|\bmarket cap(?:italization)?\b|\brevenue (?:last year|ttm|trailing)\b"
     r"|\bEPS\b|(?:%|\bpercent\b)\s*(?:growth|change)",
     re.IGNORECASE,
 )
-
-
-class EntropyWarning(UserWarning):
-    """An entropy that cannot be judged, because its number of samples is missing."""
 
 
 class Question(NamedTuple):
@@ -113,39 +105,24 @@ class LabelDecision:
     sub_scores: dict[str, float | None] | None = None
     contradiction_score: float | None = None
     needs_review: bool = False
-    scenario_detected: str | None = None
-
-    @property
-    def holds_at_any_threshold(self) -> bool:
-        """Whether the label is based on something else than the score."""
-        return self.label == CONTRADICTION or self.reason in (OTHER_PRICE, TOO_UNCERTAIN)
 
     def as_output(self) -> SystemOutputs:
         """Return the decision as an output, which the metrics of labels score."""
         if self.label is None:
             return SystemOutputs([], Response(""), error=Failure("NoLabel", self.reason))
-        extra = {PREDICTED_LABEL: self.label, "decision": asdict(self)}
-        if self.scenario_detected is not None:
-            extra["scenario_detected"] = self.scenario_detected
-        return SystemOutputs([], Response(""), extra=extra)
+        return SystemOutputs([], Response(""), extra={PREDICTED_LABEL: self.label, "decision": asdict(self)})
 
 
 @dataclass(frozen=True)
 class FhriDetector:
     """Labels answers by the FHRI and by contradictions within a pair.
 
-    `contradiction` scores (premise, hypothesis) from 0 to 1, and None leaves contradictions out. A score from
-    the profile's soft to its hard threshold is a contradiction (`soft="label"`) or only marks the sample for
-    review (`soft="flag"`). An answer is accurate if its score is above the threshold, or, with `inclusive`,
-    at it. A sample's own scenario decides; `detect_scenario` decides where it has none, and without it that
-    is `default`. What it detects is recorded for every sample, so that its accuracy can be measured.
+    `contradiction` scores (premise, hypothesis) from 0 to 1, and None leaves contradictions out. A sample
+    without a scenario gets that of `default`.
     """
 
     profile: LabelProfile
     contradiction: ContradictionScore | None = lexical_contradiction
-    soft: Literal["label", "flag"] = "label"
-    inclusive: bool = False
-    detect_scenario: Callable[[str], str] | None = None
 
     def decide(
         self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
@@ -164,14 +141,15 @@ class FhriDetector:
     def _decided(self, question: Question, output: SystemOutputs, premises: list[str]) -> LabelDecision:
         if output.error is not None:
             return LabelDecision(question.sample_id, None, f"{output.error.type}: {output.error.message}")
-        evidence, answer = _evidence(output), output.response.text
-        detected = self.detect_scenario(question.text) if self.detect_scenario else None
-        scenario = _known_scenario(question.scenario or detected or DEFAULT_SCENARIO, question.sample_id)
-        scores = sub_scores(question.text, answer, evidence)
+        answer = output.response.text
+        scenario = _known_scenario(question.scenario or DEFAULT_SCENARIO, question.sample_id)
+        passages = [hit.doc.text for hit in output.retrieved]
+        scores = sub_scores(question.text, answer, passages, _entropy(output))
         index = fhri(scores, self.profile.weights.get(scenario, self.profile.weights[DEFAULT_SCENARIO]))
         conflict = self._conflict(premises, answer)
-        label, reason = self._label(question, answer, evidence, scenario, index, conflict)
-        soft = conflict is not None and conflict >= self.profile.contradiction.soft
+        label, reason = self._label(question, scenario, index, conflict)
+        limits = self.profile.contradiction
+        soft = conflict is not None and limits is not None and conflict >= limits.soft
         threshold = self.profile.threshold(scenario)
         return LabelDecision(
             question.sample_id,
@@ -183,33 +161,23 @@ class FhriDetector:
             asdict(scores),
             conflict,
             needs_review=soft or index is None or index < threshold,
-            scenario_detected=detected,
         )
 
     def _label(
-        self,
-        question: Question,
-        answer: str,
-        evidence: Evidence,
-        scenario: str,
-        index: float | None,
-        conflict: float | None,
+        self, question: Question, scenario: str, index: float | None, conflict: float | None
     ) -> tuple[str, str]:
         """Return the label of the first rule that applies, and its reason."""
-        profile, threshold = self.profile, self.profile.threshold(scenario)
-        if conflict is not None and conflict >= profile.contradiction.hard:
-            return CONTRADICTION, "contradicts an earlier answer (hard)"
-        if conflict is not None and conflict >= profile.contradiction.soft and self.soft == "label":
-            return CONTRADICTION, "contradicts an earlier answer (soft)"
-        if scenario in _PRICED and price_mismatch(answer, evidence.facts):
-            return HALLUCINATION, OTHER_PRICE
-        if _too_uncertain(evidence, profile.entropy_share):
-            return HALLUCINATION, TOO_UNCERTAIN
+        limits = self.profile.contradiction
+        if conflict is not None and limits is not None:
+            if conflict >= limits.hard:
+                return CONTRADICTION, "contradicts an earlier answer (hard)"
+            if conflict >= limits.soft and limits.soft_effect == "label":
+                return CONTRADICTION, "contradicts an earlier answer (soft)"
         if index is None:
             return ACCURATE, "nothing to score"
         if self._breaches_floor(question, scenario, index):
             return HALLUCINATION, "below the floor for high risk"
-        if index > threshold or (self.inclusive and index == threshold):
+        if self.profile.is_accurate(index, scenario):
             return ACCURATE, "above the threshold"
         return HALLUCINATION, "not above the threshold"
 
@@ -222,7 +190,7 @@ class FhriDetector:
 
     def _conflict(self, premises: list[str], answer: str) -> float | None:
         """Return the highest score of either direction; None where there is nothing to contradict."""
-        if self.contradiction is None or not premises:
+        if self.contradiction is None or self.profile.contradiction is None or not premises:
             return None
         scores: list[float] = []
         for premise in premises:
@@ -243,36 +211,9 @@ def _known_scenario(scenario: str, sample_id: str) -> str:
     return scenario
 
 
-def _too_uncertain(evidence: Evidence, share: float | None) -> bool:
-    """Return whether the entropy is above a share of its maximum: ln of the number of samples."""
-    if share is None or evidence.entropy is None:
-        return False
-    if not evidence.entropy_samples or evidence.entropy_samples < 2:
-        warnings.warn(
-            "an entropy without entropy_samples (2 or more) is ignored.",
-            EntropyWarning,
-            stacklevel=2,
-        )
-        return False
-    return evidence.entropy > share * math.log(evidence.entropy_samples)
-
-
-def _evidence(output: SystemOutputs) -> Evidence:
-    extra: dict[str, Any] = output.extra
-    facts = extra.get("facts") if isinstance(extra.get("facts"), dict) else {}
-    return Evidence(
-        passages=tuple(hit.doc.text for hit in output.retrieved),
-        facts={str(name): float(value) for name, value in (facts or {}).items() if _is_number(value)},
-        sources=tuple(str(source) for source in _list_of(extra, "sources")),
-        symbol=str(extra.get("symbol") or ""),
-        has_filings=bool(extra.get("has_filings")),
-        entropy=float(extra["entropy"]) if _is_number(extra.get("entropy")) else None,
-        entropy_samples=int(extra["entropy_samples"]) if _is_number(extra.get("entropy_samples")) else None,
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _entropy(output: SystemOutputs) -> float | None:
+    value: object = output.extra.get("entropy")
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 # Profiles: from which score on an answer counts as accurate, by scenario. They are data, in YAML files.
@@ -297,27 +238,39 @@ class HighRisk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ContradictionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The scores from which an answer contradicts an earlier one."""
+    """The scores from which an answer contradicts an earlier one.
+
+    From soft to hard it is a contradiction ("label"), or is only marked for review ("flag").
+    """
 
     hard: Share
     soft: Share
+    soft_effect: Literal["label", "flag"] = "label"
 
 
 class LabelProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The thresholds and weights that turn scores into labels."""
+    """The thresholds and weights that turn scores into labels.
+
+    Without `contradiction` the answers of a pair are not compared. An answer is accurate if its score is
+    above the threshold, or, if that is `inclusive`, at it.
+    """
 
     name: str
     thresholds: dict[str, float]
     weights: dict[str, dict[str, float]]
     high_risk: HighRisk
-    contradiction: ContradictionLimits
-    # None: the entropy decides nothing. Below 1, since an entropy is never above ln(number of samples).
-    entropy_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None
+    contradiction: ContradictionLimits | None
+    inclusive: bool = False
     base: Literal["seed", "final"] = "seed"
 
     def threshold(self, scenario: str) -> float:
         """Return the threshold of a scenario, or that of `default` where it has none of its own."""
         return self.thresholds.get(scenario, self.thresholds[DEFAULT_SCENARIO])
+
+    def is_accurate(self, score: float, scenario: str) -> bool:
+        """Return whether an answer with this score counts as accurate."""
+        threshold = self.threshold(scenario)
+        return score > threshold or (self.inclusive and score == threshold)
 
 
 def load_profile(name: str | Path) -> LabelProfile:
@@ -377,9 +330,9 @@ def _check(profile: LabelProfile, where: str) -> None:
     for name, value in numbers.items():
         if not 0 <= value <= 1:
             raise DataError(f"{where}: {name}", f"{value!r} is not a number from 0 to 1.", fix="Change it.")
-    hard, soft = profile.contradiction.hard, profile.contradiction.soft
-    if soft > hard:
-        what = f"{soft:g} is above contradiction.hard, {hard:g}."
+    limits = profile.contradiction
+    if limits is not None and limits.soft > limits.hard:
+        what = f"{limits.soft:g} is above contradiction.hard, {limits.hard:g}."
         raise DataError(f"{where}: contradiction.soft", what, fix="Lower it, or raise the other one.")
 
 

@@ -212,6 +212,7 @@ def detailed_results(
                 "predicted_label": predicted,
                 "correct": predicted == true_label(sample),
                 "error": None if output.error is None else f"{output.error.type}: {output.error.message}",
+                "scenario_detected": output.extra.get("scenario_detected"),
                 **record,
             }
         )

@@ -8,8 +8,6 @@ the data best (fitted), and at thresholds that were chosen without the samples t
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ import numpy as np
 
 from ..core.scores import shared_or_none
 from ..errors import DataError
-from ..reporting.drawing import COLOURS, FAINT, INK, add_legend, new_figure, style_axes, with_fixed_layout
 from ..stats.arrays import Array, Indices
 from ..stats.classification import (
     accuracy,
@@ -34,9 +31,6 @@ from ..stats.classification import (
 from ..text.label_terms import ACCURATE, CONTRADICTION, HALLUCINATION, LABELS
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 THRESHOLDS = tuple(step / 100 for step in range(5, 100, 5))
@@ -46,12 +40,6 @@ ROBUST_BELOW, SENSITIVE_FROM = 0.02, 0.05
 EVERYTHING = "all"
 Figures = dict[str, float | None]
 _SHORT = {HALLUCINATION: "hall", ACCURATE: "accurate", CONTRADICTION: "contr"}
-COLUMNS = (
-    "threshold",
-    "accuracy",
-    "macro_f1",
-    *(f"{short}_{figure}" for short in _SHORT.values() for figure in ("precision", "recall", "f1")),
-)
 _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRADICTION))
 
 
@@ -59,14 +47,13 @@ _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRAD
 class ScoredLabels:
     """The true labels and scores of a sweep, one row per sample, and what no threshold changes.
 
-    `contradictions` marks what a detector called one, `hallucinations` what it called one whatever the score.
-    A row without a score (NaN) is called a hallucination at every threshold.
+    `contradictions` marks what a detector called one. A row without a score (NaN) is called a hallucination
+    at every threshold.
     """
 
     true: Indices
     scores: Array
     contradictions: NDArray[np.bool_]
-    hallucinations: NDArray[np.bool_]
     scenarios: Sequence[str]
     clusters: Sequence[Hashable]
 
@@ -77,23 +64,21 @@ class ScoredLabels:
         scores: Sequence[float | None],
         *,
         contradictions: Sequence[bool] | None = None,
-        hallucinations: Sequence[bool] | None = None,
         scenarios: Sequence[str] | None = None,
         clusters: Sequence[Hashable] | None = None,
     ) -> ScoredLabels:
         """Return the same from lists; without clusters every row is independent of the others."""
-        numbers = {label: place for place, label in enumerate(LABELS)}
+        label_numbers = {label: place for place, label in enumerate(LABELS)}
         rows = len(labels)
-        known = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
-        beyond = np.flatnonzero((known < 0) | (known > 1))
+        values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
+        beyond = np.flatnonzero((values < 0) | (values > 1))
         if len(beyond):
-            where, what = f"scores[{beyond[0]}]", f"{known[beyond[0]]:g} is not a score from 0 to 1."
+            where, what = f"scores[{beyond[0]}]", f"{values[beyond[0]]:g} is not a score from 0 to 1."
             raise DataError(where, what, fix="Scale the scores, or leave it out (None).")
         return cls(
-            np.array([numbers[label] for label in labels], dtype=np.intp),
-            known,
+            np.array([label_numbers[label] for label in labels], dtype=np.intp),
+            values,
             np.zeros(rows, dtype=bool) if contradictions is None else np.asarray(contradictions, dtype=bool),
-            np.zeros(rows, dtype=bool) if hallucinations is None else np.asarray(hallucinations, dtype=bool),
             [EVERYTHING] * rows if scenarios is None else scenarios,
             range(rows) if clusters is None else clusters,
         )
@@ -138,28 +123,21 @@ class Sweep:
 def sweep(
     data: ScoredLabels,
     *,
-    thresholds: Sequence[float] = THRESHOLDS,
     per_scenario: bool = False,
     folds: int = 5,
     inclusive: bool = False,
     seed: int = 0,
 ) -> Sweep:
-    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check.
-
-    Thresholds are tried from the lowest to the highest, in whatever order they are given.
-    """
-    thresholds = _ascending(thresholds)
+    """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check."""
     if not len(data):
         raise DataError("sweep", "there is nothing to sweep: no sample has both a label and a score.")
     scenarios = data.scenarios if per_scenario else [EVERYTHING] * len(data)
     names, groups = np.unique(np.array(scenarios, dtype=object).astype(str), return_inverse=True)
     fold_of = _folds(data, max(folds, 1), seed)
-    passed = _passed(data, np.asarray(thresholds), inclusive)
-    tables = _tables(data, passed, len(thresholds), groups, fold_of)
+    passed = _passed(data, inclusive)
+    tables = _tables(data, passed, groups, fold_of)
     whole = tables.sum(axis=1)  # (groups, thresholds, 3, 3)
-    parts = [
-        _part(str(name), whole[place], thresholds, data, groups == place) for place, name in enumerate(names)
-    ]
+    parts = [_part(str(name), whole[place], data, groups == place) for place, name in enumerate(names)]
     fitted = sum(group[_chosen(group)] for group in whole)
     validated = interval = None
     if folds > 1:
@@ -179,34 +157,9 @@ def sweep(
     return Sweep(parts, _figures(fitted), validated, limits, folds, int(np.isnan(data.scores).sum()))
 
 
-def _ascending(thresholds: Sequence[float]) -> list[float]:
-    wrong = [one for one in thresholds if not 0 <= one <= 1]
-    if wrong or not len(thresholds):
-        what = f"the threshold {wrong[0]!r} is not from 0 to 1." if wrong else "there is no threshold to try."
-        raise DataError("sweep", what, fix="Give some from 0 to 1.")
-    return sorted({float(one) for one in thresholds})
-
-
-def csv_text(result: Sweep) -> str:
-    """Return the sweep as CSV; per scenario with the scenario in front. What was not measured is empty."""
-    out = io.StringIO()
-    several = [part.scenario for part in result.parts] != [EVERYTHING]
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["scenario", *COLUMNS] if several else COLUMNS)
-    for part in result.parts:
-        for row in part.rows:
-            cells = [_cell(row[column]) for column in COLUMNS]
-            writer.writerow([part.scenario, *cells] if several else cells)
-    return out.getvalue()
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") or "0"
-
-
-def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fold_of: Indices) -> Array:
+def _tables(data: ScoredLabels, passed: Indices, groups: Indices, fold_of: Indices) -> Array:
     """Return confusion tables (groups, folds, thresholds, 3, 3), from one pass over the rows."""
-    group_count, folds = int(groups.max()) + 1, int(fold_of.max()) + 1
+    group_count, folds, steps = int(groups.max()) + 1, int(fold_of.max()) + 1, len(THRESHOLDS)
     cell = (groups * folds + fold_of) * len(LABELS) + data.true
     called = data.contradictions
     shape = (group_count, folds, len(LABELS))
@@ -223,10 +176,10 @@ def _tables(data: ScoredLabels, passed: Indices, steps: int, groups: Indices, fo
     return tables
 
 
-def _passed(data: ScoredLabels, thresholds: Array, inclusive: bool) -> Indices:
+def _passed(data: ScoredLabels, inclusive: bool) -> Indices:
     """Return how many thresholds, from the lowest on, a score passes: 0 for a row without a score."""
-    passed = np.searchsorted(thresholds, data.scores, side="right" if inclusive else "left")
-    return np.where(np.isnan(data.scores) | data.hallucinations, 0, passed)
+    passed = np.searchsorted(THRESHOLDS, data.scores, side="right" if inclusive else "left")
+    return np.where(np.isnan(data.scores), 0, passed)
 
 
 def _chosen(tables: Array) -> int:
@@ -238,12 +191,10 @@ def _chosen(tables: Array) -> int:
     return min(allowed.tolist(), key=lambda place: (-round(float(score[place]), 12), -recalls[place], place))
 
 
-def _part(
-    name: str, tables: Array, thresholds: Sequence[float], data: ScoredLabels, mask: NDArray[np.bool_]
-) -> SweepPart:
+def _part(name: str, tables: Array, data: ScoredLabels, mask: NDArray[np.bool_]) -> SweepPart:
     best = _chosen(tables)
     counts = class_counts(tables)
-    scores, found = macro_f1(counts), recall(counts)[best, _H]
+    scores, hallucination_recall = macro_f1(counts), recall(counts)[best, _H]
     near = [
         abs(float(scores[best] - scores[place])) for place in (best - 1, best + 1) if 0 <= place < len(scores)
     ]
@@ -259,12 +210,12 @@ def _part(
     return SweepPart(
         name,
         int(mask.sum()),
-        thresholds[best],
-        bool(math.isnan(found) or found >= LEAST_RECALL - 1e-12),
+        THRESHOLDS[best],
+        bool(math.isnan(hallucination_recall) or hallucination_recall >= LEAST_RECALL - 1e-12),
         robustness,
         change,
         None if math.isnan(area) else area,
-        [{"threshold": limit, **_figures(table)} for limit, table in zip(thresholds, tables, strict=True)],
+        [{"threshold": limit, **_figures(table)} for limit, table in zip(THRESHOLDS, tables, strict=True)],
     )
 
 
@@ -291,53 +242,3 @@ def _folds(data: ScoredLabels, folds: int, seed: int) -> Indices:
     fold_of = np.empty(len(numbers), dtype=np.intp)
     fold_of[order] = np.arange(len(numbers)) % folds
     return fold_of[units]
-
-
-# The picture of a sweep: macro-F1 and each label's recall over the threshold. Needs the extra `plots`.
-
-_LINES = {
-    "macro_f1": ("macro-F1", INK, "-"),
-    "hall_recall": ("recall of hallucinations", COLOURS[1], "--"),
-    "accurate_recall": ("recall of accurate answers", COLOURS[0], "-."),
-    "contr_recall": ("recall of contradictions", COLOURS[2], ":"),
-}
-
-
-def plot_sweep(result: Sweep) -> Figure:
-    """Draw a panel for each scenario, or one for everything; a line marks the chosen threshold."""
-    columns = min(3, len(result.parts))
-    rows = math.ceil(len(result.parts) / columns)
-    size = (8, 4.8) if columns == 1 else (3.4 * columns + 1, 2.7 * rows + 1)
-    figure = new_figure("Labels by threshold", *size)
-    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
-    keys: dict[str, Artist] = {}
-    for panel, part in zip(panels, result.parts, strict=False):
-        style_axes(panel, grid="y")
-        keys |= _draw(panel, part)
-    for panel in panels[len(result.parts) :]:
-        panel.set_visible(False)
-    for panel in panels[max(0, len(result.parts) - columns) : len(result.parts)]:  # the lowest ones
-        panel.tick_params(labelbottom=True)
-        panel.set_xlabel("threshold", loc="left", color=INK)
-    add_legend(figure, [(artist, label) for label, artist in keys.items()])
-    return with_fixed_layout(figure)
-
-
-def _draw(axes: Axes, part: SweepPart) -> dict[str, Artist]:
-    thresholds = [row["threshold"] or 0.0 for row in part.rows]
-    keys: dict[str, Artist] = {}
-    for column, (label, colour, style) in _LINES.items():
-        figures = [row[column] for row in part.rows]
-        values = [math.nan if figure is None else figure for figure in figures]
-        if not all(map(math.isnan, values)):
-            (keys[label],) = axes.plot(thresholds, values, color=colour, linestyle=style, linewidth=1.6)
-    keys["chosen threshold"] = axes.axvline(part.chosen_threshold, color=FAINT, linewidth=1)
-    keys[f"hallucination recall of {LEAST_RECALL:g}"] = axes.axhline(
-        LEAST_RECALL, color=FAINT, linewidth=0.8, linestyle=":"
-    )
-    axes.set(xlim=(0, 1), ylim=(-0.02, 1.02))
-    if part.scenario != EVERYTHING:
-        axes.set_title(
-            f"{part.scenario} ({part.samples})".replace("$", r"\$"), loc="left", fontsize=10, color=INK
-        )
-    return keys

@@ -139,16 +139,10 @@ def _left_out(ceiling: HumanCeiling) -> Table:
 def _corrected(estimate: CorrectedRates, report: AuditReport) -> Table:
     # Labels of yes and no have a share only; those on a scale have a mean too.
     is_graded = report.correlation is not None
-    mean, share, by_errors = estimate.mean, estimate.share_of_yes, estimate.share_of_yes_by_errors
+    mean, share = estimate.mean, estimate.share_of_yes
     rows = _corrected_rows("mean", mean) if is_graded else []
     rows += _corrected_rows("share of yes", share)
     notes = []
-    # Se and Sp: sensitivity and specificity, as epidemiologists write them.
-    if by_errors.reason is None:
-        rates = f"Se {by_errors.sensitivity:.2f}, Sp {by_errors.specificity:.2f}"
-        rows.append((f"  corrected by its errors ({rates})", *by_errors.cells()))
-    else:
-        notes.append(f"No correction by the judge's errors: {by_errors.reason}.")
     if report.unlabelled_not_scored:
         notes.append(f"{report.unlabelled_not_scored} unlabelled claims could not be scored.")
     worth = (mean if is_graded else share).worth_labels

@@ -25,7 +25,7 @@ from ..metrics.parse import parse_metric
 from ..models.entailment import SUPPORTS, checked_support, support_function
 from ..stats.agreement import Statistic, agreement
 from ..stats.arrays import Array
-from ..stats.calibration import BINS, calibration, prediction_powered_mean, true_rate, true_rate_interval
+from ..stats.calibration import BINS, calibration, prediction_powered_mean
 from ..stats.classification import accuracy, area_under_curve, cohen_kappa, confusion_table, table_interval
 from ..stats.correlation import KINDS, Kind, correlation
 from ..stats.intervals import Interval, bca_mean_interval, bootstrap_interval, mean_interval
@@ -78,16 +78,6 @@ class Alpha(Estimate):
     """Krippendorff's alpha, for nominal or ordinal ratings."""
 
     statistic: Statistic
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrueRate(Estimate):
-    """The share of yes, corrected by the judge's error rates; without a value, `reason` says why."""
-
-    reported: float
-    sensitivity: float | None
-    specificity: float | None
-    reason: str | None = None
 
 
 @dataclass
@@ -170,11 +160,10 @@ class CorrectedMean:
 
 @dataclass(frozen=True)
 class CorrectedRates:
-    """What people would say of all claims: their mean label, and their share of yes in two ways."""
+    """What people would say of all claims: their mean label, and their share of yes."""
 
     mean: CorrectedMean
     share_of_yes: CorrectedMean
-    share_of_yes_by_errors: TrueRate
 
 
 @dataclass(frozen=True)
@@ -374,23 +363,19 @@ def _calibration(judge: Array, people: Array, clusters: list[str] | None, how: A
 
 # The mean of people's labels over all claims, from a few labels and a judge that scored every claim.
 #
-# The mean of a judge is biased by its errors, which the labels show. Both corrections assume that the
-# labelled claims are a random sample of all claims.
+# The mean of a judge is biased by its errors, which the labels show. The correction assumes that the labelled
+# claims are a random sample of all claims.
 
 
 def _estimate(scored: Sequence[Scored], others: Sequence[Scored], how: Audit) -> CorrectedRates:
     judge, people = _columns(scored)
     rest = np.array([score for score, _ in others], dtype=np.float64)
-    is_yes = np.array([one.is_supported for _, one in scored], dtype=bool)
+    yes = np.array([one.is_supported for _, one in scored], dtype=np.float64)
     own, of_rest = (clusters_of(one for _, one in claims) for claims in (scored, others))
     clusters = None if own is None or of_rest is None else (own, of_rest)
-    yes = is_yes.astype(np.float64)
     return CorrectedRates(
         mean=corrected(people, judge, rest, clusters=clusters, seed=how.seed),
         share_of_yes=corrected(yes, judge, rest, clusters=clusters, seed=how.seed, yes_from=how.threshold),
-        share_of_yes_by_errors=rate_by_errors(
-            is_yes, judge >= how.threshold, rest >= how.threshold, independent=clusters is None
-        ),
     )
 
 
@@ -428,36 +413,6 @@ def corrected(
         corrected=estimate_of(both.value, both.interval),
         weight=both.weight,
         worth_labels=None if both.error == 0 else len(people) * (alone.error / both.error) ** 2,
-    )
-
-
-def rate_by_errors(
-    is_yes: Flags, judged_yes: Flags, rest_yes: Flags, *, independent: bool = True
-) -> TrueRate:
-    """Return the true share of yes, from the judge's share and its error rates (Rogan & Gladen).
-
-    It has no value if the judge is not better than chance. The interval is for independent claims; claims in
-    clusters have none.
-    """
-    right_yes, all_yes = int((judged_yes & is_yes).sum()), int(is_yes.sum())
-    right_no, all_no = int((~judged_yes & ~is_yes).sum()), int((~is_yes).sum())
-    shares = (int(rest_yes.sum()), len(rest_yes)), (right_yes, all_yes), (right_no, all_no)
-    # Rogan and Gladen: (reported + specificity - 1) / (sensitivity + specificity - 1).
-    value, interval, reason = math.nan, None, None
-    if all_yes and all_no:
-        try:
-            value = true_rate(*(yes / n for yes, n in shares))
-            interval = true_rate_interval(*shares) if independent else None
-        except ValueError as error:
-            value, reason = math.nan, str(error)
-    else:
-        reason = "the labels are all yes or all no"
-    return TrueRate(
-        **vars(estimate_of(value, interval)),
-        reported=float(rest_yes.mean()),
-        sensitivity=right_yes / all_yes if all_yes else None,
-        specificity=right_no / all_no if all_no else None,
-        reason=reason,
     )
 
 

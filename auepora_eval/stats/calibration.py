@@ -135,10 +135,8 @@ def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
 
 # True rates from a few human labels and many judgements of a machine.
 #
-# | prediction_powered_mean   the mean of the labels, sharpened by a judge that scored everything (PPI++)
-# | true_rate                 a rate that a judge with known errors reported, corrected (Rogan-Gladen)
-#
-# A judge's own mean is biased by its errors. The labels show the bias; the judge, on many more samples, takes
+# `prediction_powered_mean` is the mean of the labels, sharpened by a judge that scored everything (PPI++). A
+# judge's own mean is biased by its errors. The labels show the bias; the judge, on many more samples, takes
 # out noise that they share. With its weight tuned the interval is never much wider than that of labels alone.
 
 
@@ -200,55 +198,3 @@ def _clustered_variance(
     if len(sums) < 2:
         raise ValueError("two clusters at least are needed")
     return float((sums**2).sum()) * len(sums) / (len(sums) - 1)
-
-
-def true_rate(reported: float, sensitivity: float, specificity: float) -> float:
-    """The rate behind what a judge reports: (reported + Sp - 1) / (Se + Sp - 1), kept in [0, 1].
-
-    `sensitivity` is how often it says yes where that is right, `specificity` how often no.
-
-    >>> round(true_rate(0.75, 0.9, 0.8), 6)
-    0.785714
-    """
-    _check_coin(sensitivity, specificity)
-    return min(1.0, max(0.0, (reported + specificity - 1) / (sensitivity + specificity - 1)))
-
-
-def true_rate_interval(
-    reported: tuple[int, int],
-    sensitivity: tuple[int, int],
-    specificity: tuple[int, int],
-    *,
-    confidence: float = 0.95,
-) -> Interval:
-    """The interval of `true_rate` from counts (yes, of how many), each with its own uncertainty.
-
-    By Lang & Reiczigel (2014): two pseudo-observations to each share, then the delta method.
-    """
-    for yes, n in (reported, sensitivity, specificity):
-        if not 0 <= yes <= n or n <= 0:
-            raise ValueError(f"{yes} of {n} is not a share")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    (p_yes, n_p), (se_yes, n_se), (sp_yes, n_sp) = reported, sensitivity, specificity
-    _check_coin(se_yes / n_se, sp_yes / n_sp)
-    p = (p_yes + z * z / 2) / (n_p + z * z)
-    se, sp = (se_yes + 1) / (n_se + 2), (sp_yes + 1) / (n_sp + 2)
-    _check_coin(se, sp)
-    gain = se + sp - 1
-    rate = (p + sp - 1) / gain
-    shift = 2 * z * z * (rate * se * (1 - se) / (n_se + 2) - (1 - rate) * sp * (1 - sp) / (n_sp + 2))
-    variance = (
-        p * (1 - p) / (n_p + z * z)
-        + rate**2 * se * (1 - se) / (n_se + 2)
-        + (1 - rate) ** 2 * sp * (1 - sp) / (n_sp + 2)
-    )
-    half = z * math.sqrt(variance) / gain
-    low, high = (min(1.0, max(0.0, rate + shift + side * half)) for side in (-1, 1))
-    return Interval(low, high, "Rogan-Gladen, Lang & Reiczigel")
-
-
-def _check_coin(sensitivity: float, specificity: float) -> None:
-    if not (0 <= sensitivity <= 1 and 0 <= specificity <= 1):
-        raise ValueError(f"sensitivity and specificity are shares, not {sensitivity} and {specificity}")
-    if sensitivity + specificity <= 1:
-        raise ValueError("a judge that is right no more often than a coin cannot be corrected")

@@ -92,14 +92,12 @@ def test_regression_after_an_improvement_is_detected(record: Record) -> None:
     assert [one["quantity"] for one in document["improvements"]] == ["duration"]
     out, err = record(records("3.benchmark.json", scaled(1.6), 3), "--baselines", "b.json", code=1)
     assert "critical: search: duration is 1.6, +60% against the baseline of 1." in out
-    assert "its baseline began with 2.benchmark.json (2026-03-02T00:00:00Z)" in err
     days(2.5, 1.0, 1.0)
     record(records("4.benchmark.json", scaled(1.6), 4), "--baselines", "b.json", code=1)
     days(2.5, 2.48, 2.52, 1.0, 0.7, 0.72)  # better twice
     entry = json.loads(Path("b.json").read_text(encoding="utf-8"))["search"]
     assert [round(one["mean_duration"], 2) for one in entry["recordings"]] == [0.7, 0.72]
     assert [round(one["mean_duration"], 2) for one in entry["history"]] == [2.5, 2.48, 2.52, 1.0]
-    assert main(["verify", "b.json"]) == 0
     assert main(["show", "b.json"]) == 0
     assert main(["dataset", "validate", "b.json", "--format", "benchmark"]) == 0
 
@@ -150,7 +148,7 @@ def test_failures_are_reported(record: Record) -> None:
 def test_concurrent_recordings_are_all_kept(record: Record, tmp_path: Path) -> None:
     record(records("1.benchmark.json", STEADY, 1), "--baselines", "b.json")
     names = []
-    for number in range(6):
+    for number in range(4):
         rows = json.loads(Path(records(f"p{number}.benchmark.json", STEADY, 2)).read_text(encoding="utf-8"))
         names.append(f"p{number}.benchmark.json")
         Path(names[-1]).write_text(
@@ -163,7 +161,7 @@ def test_concurrent_recordings_are_all_kept(record: Record, tmp_path: Path) -> N
     ]
     assert [one.wait() for one in running] == [0] * len(names)
     kept = json.loads(Path("b.json").read_text(encoding="utf-8"))
-    assert set(kept) == {"search", *(f"op{number}" for number in range(6))}
+    assert set(kept) == {"search", *(f"op{number}" for number in range(4))}
 
 
 def test_recorded_file_is_not_recorded_again(record: Record) -> None:
@@ -191,7 +189,6 @@ def test_a_baseline_of_few_samples(record: Record) -> None:
     record(records("1.benchmark.json", STEADY[:3], 1))
     slow = records("2.benchmark.json", [9.0, 9.1], 2)
     assert record(slow, "--check")[0].endswith("baseline lacks 2")
-    record(slow, "--check", "--min-samples", "3", code=1)
 
 
 @pytest.mark.parametrize("name", ["benchmark_weekly.results.json", "weekly.benchmark.json"])
@@ -220,19 +217,3 @@ def test_rejected_arguments(record: Record) -> None:
     assert "Use benchmark_w.results.json" in record(source, "--report", "w.json", code=2)[1]
     assert not Path("w.json").exists()
     assert "but no baselines" in record(source, "--baselines", source, code=2)[1]
-
-
-def test_two_files_make_the_first_baseline_together(record: Record) -> None:
-    """There is nothing yet to hold either against: that is said, and one at a time they are compared."""
-    first = records("1.benchmark.json", STEADY, 1)
-    slow = records("2.benchmark.json", [1.3 * one for one in STEADY], 2)
-    _, err = record(first, slow, "--baselines", "both.json")
-    assert (
-        "note: search: 2 measurements make its first baseline together; none is compared with another" in err
-    )
-    _, err = record(first, "--baselines", "one.json")
-    assert "together" not in err
-    out, _ = record(slow, "--baselines", "one.json", code=1)
-    assert "+30%" in out
-    _, err = record(first, slow, "--baselines", "one.json", "--accept")
-    assert "together" not in err

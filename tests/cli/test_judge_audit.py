@@ -64,7 +64,6 @@ def test_sections_of_the_report(audit: Run) -> None:
         "one person and the others: same yes or no",
         "Estimate for all claims: 80 with a label, 200 without",
         "both (PPI++, weight",
-        "corrected by its errors (Se",
         "80 labels are worth about",
         "Judge at best weight",
         "95% interval of AUROC",

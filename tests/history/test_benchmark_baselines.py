@@ -23,7 +23,6 @@ from auepora_eval.history.bench import (
     pooled,
     read_baselines,
     time_of,
-    with_min_samples,
     with_recordings,
     write_baselines,
 )
@@ -125,7 +124,8 @@ def test_a_baseline_needs_some_samples_first() -> None:
     slow = replace(NOW, mean_duration=9.0)
     assert few["op"].lacking_samples() == 1
     assert regressions([slow], few) == []
-    assert regressions([slow], with_min_samples(few, 4))
+    enough = replace(few["op"], thresholds={**few["op"].thresholds, "min_samples_for_baseline": 4})
+    assert regressions([slow], {"op": enough})
     assert regressions([replace(slow, operation="new")], few) == []
 
 

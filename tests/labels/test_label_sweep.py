@@ -13,24 +13,22 @@ from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from auepora_eval.errors import DataError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, load_profile, stored_output
-from auepora_eval.labels.sweep import COLUMNS, THRESHOLDS, ScoredLabels, csv_text, sweep
+from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
 from auepora_eval.text.label_terms import LABELS
 from tests.labels.labelled import REAL, real_data
 
-SOME = (0.05, 0.3, 0.35, 0.95)
 ROW = st.tuples(
     st.sampled_from(LABELS),
     st.none() | st.sampled_from([0.0, 0.05, 0.3, 0.35, 0.65, 0.95, 1.0]),
     st.booleans(),
-    st.booleans(),
 )
 
 
-def _plainly(row: tuple[str, float | None, bool, bool], threshold: float, inclusive: bool) -> str:
-    _, score, contradiction, hallucination = row
+def _plainly(row: tuple[str, float | None, bool], threshold: float, inclusive: bool) -> str:
+    _, score, contradiction = row
     if contradiction:
         return "contradiction"
-    if hallucination or score is None:
+    if score is None:
         return "hallucination"
     return "accurate" if score > threshold or (inclusive and score == threshold) else "hallucination"
 
@@ -39,17 +37,16 @@ def _plainly(row: tuple[str, float | None, bool, bool], threshold: float, inclus
 @given(rows=st.lists(ROW, min_size=1, max_size=25), inclusive=st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
-    rows: list[tuple[str, float | None, bool, bool]], inclusive: bool
+    rows: list[tuple[str, float | None, bool]], inclusive: bool
 ) -> None:
     true = [row[0] for row in rows]
     data = ScoredLabels.of(
         true,
         [row[1] for row in rows],
         contradictions=[row[2] for row in rows],
-        hallucinations=[row[3] for row in rows],
     )
-    result = sweep(data, thresholds=SOME, inclusive=inclusive, folds=0)
-    assert [row["threshold"] for row in result.parts[0].rows] == list(SOME)
+    result = sweep(data, inclusive=inclusive, folds=0)
+    assert [row["threshold"] for row in result.parts[0].rows] == list(THRESHOLDS)
     for found in result.parts[0].rows:
         predicted = [_plainly(row, found["threshold"] or 0, inclusive) for row in rows]
         macro = sklearn.f1_score(true, predicted, labels=LABELS, average="macro", zero_division=0)
@@ -151,29 +148,9 @@ def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) ->
     )
 
 
-def test_csv() -> None:
-    data = ScoredLabels.of(["accurate", "hallucination"], [0.9, 0.1], scenarios=["a", "b"])
-    lines = csv_text(sweep(data)).splitlines()
-    assert lines[0] == ",".join(COLUMNS)
-    assert [float(line.split(",")[0]) for line in lines[1:]] == list(THRESHOLDS)
-    assert lines[2] == "0.1,1,0.6667,1,1,1,1,1,1,,,"
-    assert csv_text(sweep(data, per_scenario=True)).splitlines()[0] == ",".join(["scenario", *COLUMNS])
-
-
 def test_nothing_to_sweep() -> None:
     with pytest.raises(DataError, match="nothing to sweep"):
         sweep(ScoredLabels.of([], []))
-
-
-@pytest.mark.parametrize("thresholds", [[], [0.5, 1.5], [math.nan]])
-def test_thresholds_that_are_none(thresholds: list[float]) -> None:
-    with pytest.raises(DataError, match=r"no threshold to try|is not from 0 to 1"):
-        sweep(_data([0.9], [0.1]), thresholds=thresholds)
-
-
-def test_the_order_of_the_thresholds_does_not_matter() -> None:
-    data = _data([0.8, 0.9, 0.3], [0.1, 0.2, 0.5])
-    assert sweep(data, thresholds=[0.6, 0.2, 0.4, 0.2]) == sweep(data, thresholds=(0.2, 0.4, 0.6))
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, math.inf])

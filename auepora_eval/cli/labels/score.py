@@ -19,16 +19,12 @@ from typing import TYPE_CHECKING
 from .. import echo
 from ..common import add_json, progress, say_failures
 from ..flags import at_least
-from .shared import add_dataset, add_detector, decisions, figure, labelled_samples, note_no_detector
+from .shared import add_dataset, add_detector, decisions, labelled_samples, note_no_detector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.types import EvaluationSample, MetricResult, SystemOutputs
-    from ...labels.scoring import DetectorComparison, LabelReport, LabelTable
-
-
-_MOST_PAIRS = 20  # in the table; there may be as many pairs as samples
+    from ...core.types import EvaluationSample, SystemOutputs
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -59,6 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from dataclasses import asdict
 
+    from ...labels.report import score_tables
     from ...labels.scoring import compare_detectors, detailed_results, score_labels
 
     _check_clear(args)
@@ -73,9 +70,8 @@ def run(args: Namespace) -> int:
         record["compared"] = None if compared is None else asdict(compared)
         echo.say_json({**record, "detailed_results": detailed_results(samples, outputs)})
     else:
-        _say(report, len(samples))
-        if compared is not None:
-            _say_compared(compared)
+        echo.show_all(score_tables(report, compared))
+        say_failures(report.failures)
     if args.fhri:
         note_no_detector()
     # A report without any prediction is an error for the shell, not a result.
@@ -88,14 +84,14 @@ def run(args: Namespace) -> int:
 def _check_clear(args: Namespace) -> None:
     from ...errors import DataError
 
-    given = [flag for flag in ("predictions", "system", "fhri") if getattr(args, flag)]
+    sources = [flag for flag in ("predictions", "system", "fhri") if getattr(args, flag)]
     # With --system the FHRI labels what the system answers, which needs live mode.
-    live_answers = given == ["system", "fhri"] and args.mode == "live"
-    if len(given) != 1 and not live_answers:
-        what = f"--{' and --'.join(given)} cannot be combined." if given else "there are no predictions."
+    live_answers = sources == ["system", "fhri"] and args.mode == "live"
+    if len(sources) != 1 and not live_answers:
+        what = f"--{' and --'.join(sources)} cannot be combined." if sources else "there are no predictions."
         fix = "Give one of --predictions FILE, --system MODULE:ATTR and --fhri."
         raise DataError("labels score", what, fix=f"{fix} --system with --fhri needs --mode live.")
-    if args.mode == "live" and given == ["fhri"]:
+    if args.mode == "live" and sources == ["fhri"]:
         raise DataError("--mode live", "no system answers.", fix="Name one: --system MODULE:ATTR.")
 
 
@@ -113,8 +109,8 @@ def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemO
     from ...io.datasets.label_sets import read_predicted_labels
     from ...io.datasets.predictions import matched_outputs
 
-    known = {sample.sample_id for sample in samples}
-    return matched_outputs(samples, read_predicted_labels(path, known), path)
+    sample_ids = {sample.sample_id for sample in samples}
+    return matched_outputs(samples, read_predicted_labels(path, sample_ids), path)
 
 
 def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
@@ -127,11 +123,11 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
     from ...execution.systems import load_system
 
     # An id such as "halluc_07" says it all: the system gets a number in its place.
-    shown = [
+    blinded = [
         without_answers(sample, stored=args.mode == "static", sample_id=f"sample-{number}")
         for number, sample in enumerate(samples, start=1)
     ]
-    blind = InMemoryDataset("blind", shown)
+    blind = InMemoryDataset("blind", blinded)
     with progress(len(samples), args.system) as advance, redirect_stdout(sys.stderr):
         evaluator = AueporaEvaluator(
             load_system(args.system),
@@ -143,83 +139,3 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
             on_output=advance,
         )
         return evaluator.run(blind).outputs
-
-
-def _say(report: LabelReport, total: int) -> None:
-    from ...text.label_terms import LABELS
-
-    table = report.table
-    failed = table.overall["accuracy"].coverage.failed
-    about = f"{total} samples, {report.mode} mode"
-    echo.say(f"{about}, {failed} without a prediction" if failed else about)
-    bounds = ["If failed"] if failed else []
-    rows = [[name, *_row(result, bool(failed))] for name, result in table.overall.items()]
-    echo.say_table(("Overall", "Value", "95% interval", *bounds), rows, numeric=range(1, 4))
-    rows = [
-        [
-            label,
-            *(figure(r.value, r.interval) for r in table.classes[label].values()),
-            str(table.support[label]),
-        ]
-        for label in LABELS
-    ]
-    echo.say()
-    echo.say_table(("Label", "Precision", "Recall", "F1", "Samples"), rows, numeric=range(1, 5))
-    echo.say()
-    rows = [[true, *(str(table.confusion[true][label]) for label in LABELS)] for true in LABELS]
-    echo.say_table(("True \\ predicted", *LABELS), rows, numeric=range(1, 4))
-    echo.say()
-    base = report.baseline
-    echo.say(f"Always accurate: accuracy {base['accuracy']:.3f}, macro-F1 {base['macro_f1']:.3f}")
-    _say_pairs(report)
-    for name, tables in report.slices.items():
-        _say_slice(name, tables)
-    say_failures(report.failures)
-
-
-def _say_pairs(report: LabelReport) -> None:
-    pairs, scenarios = report.pairs, report.scenarios
-    if pairs is not None:
-        counts = pairs.counts
-        detected = f"{counts['contradictions_found']} of {counts['contradictions']} contradictions found"
-        accuracy = figure(pairs.accuracy, pairs.interval)
-        echo.say(f"Pairs: accuracy {accuracy} ({pairs.right} of {pairs.total}), {detected}")
-    if scenarios is not None:
-        rest = f"{scenarios.counts['expected_without_id']} expect a scenario that has no id"
-        overridden = scenarios.counts["left_out_as_overridden"]
-        if overridden:
-            rest += f"; {overridden} left out: their scenario is set, not detected"
-        accuracy = figure(scenarios.accuracy, scenarios.interval)
-        echo.say(f"Scenarios: accuracy {accuracy} ({scenarios.right} of {scenarios.total}); {rest}")
-
-
-def _say_slice(name: str, tables: dict[str, LabelTable]) -> None:
-    rows = []
-    shown_tables = list(tables.items())
-    if len(tables) > _MOST_PAIRS and name == "pair":
-        shown_tables.sort(key=lambda item: max(-1.0, item[1].overall["accuracy"].value))  # NaN comes first
-    for value, table in shown_tables[:_MOST_PAIRS] if name == "pair" else shown_tables:
-        chosen = [
-            table.overall[figure_name] for figure_name in ("accuracy", "macro_f1", "macro_f1_supported")
-        ]
-        shown = [figure(result.value, result.interval) for result in chosen]
-        rows.append([value, str(chosen[0].coverage.total), *shown])
-    echo.say()
-    headings = (name.replace("_", " ").capitalize(), "Samples", "Accuracy", "Macro-F1", "of occurring labels")
-    echo.say_table(headings, rows, numeric=range(1, 5))
-    if len(rows) < len(tables):
-        echo.say(f"The {len(rows)} worst of {len(tables)}; all of them are in --json")
-
-
-def _say_compared(compared: DetectorComparison) -> None:
-    echo.say(
-        f"Against the other detector: both right {compared.both_right}, only this one "
-        f"{compared.only_first_right}, only the other {compared.only_second_right}, neither "
-        f"{compared.neither_right}; p = {compared.p_value:.4g} ({compared.method})"
-    )
-
-
-def _row(result: MetricResult, failed: bool) -> list[str]:
-    interval, bounds = result.interval, result.if_failed
-    cells = [figure(result.value), f"[{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "n/a"]
-    return [*cells, f"{bounds[0]:.3f} to {bounds[1]:.3f}" if bounds else ""] if failed else cells

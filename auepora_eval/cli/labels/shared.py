@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import echo
 
@@ -26,21 +26,6 @@ def add_detector(parser: ArgumentParser) -> None:
         default="seed",
         help="for --fhri: thresholds and weights: seed, final or a YAML file (default: seed)",
     )
-    parser.add_argument(
-        "--contradiction",
-        choices=("lexical", "none"),
-        default="lexical",
-        help="for --fhri: how answers of a pair are compared (default: lexical)",
-    )
-    parser.add_argument(
-        "--soft",
-        choices=("label", "flag"),
-        default="label",
-        help="for --fhri: a soft contradiction is a label, or only flagged for review (default: label)",
-    )
-    parser.add_argument(
-        "--inclusive", action="store_true", help="a score at the threshold is accurate, not only one above it"
-    )
 
 
 def labelled_samples(args: Namespace) -> list[EvaluationSample]:
@@ -60,15 +45,9 @@ def decisions(
     args: Namespace, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs] | None = None
 ) -> list[LabelDecision]:
     """Return what the FHRI detector says about the stored answers, or about these."""
-    from ...labels.contradiction import lexical_contradiction
     from ...labels.detector import FhriDetector, load_profile, stored_output
 
-    detector = FhriDetector(
-        load_profile(args.profile),
-        contradiction=lexical_contradiction if args.contradiction == "lexical" else None,
-        soft=args.soft,
-        inclusive=args.inclusive,
-    )
+    detector = FhriDetector(load_profile(args.profile))
     return detector.decide(samples, outputs or [stored_output(sample) for sample in samples])
 
 
@@ -77,11 +56,3 @@ def note_no_detector() -> None:
     echo.note(
         "note: the FHRI ranks accurate answers no better than chance on public data (docs/how-to/labels.md)."
     )
-
-
-def figure(value: Any, interval: Any = None) -> str:
-    """Return a number with its interval, or n/a."""
-    if value is None or value != value:
-        return "n/a"
-    text = f"{value:.3f}"
-    return f"{text} [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else text

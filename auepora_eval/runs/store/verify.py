@@ -40,7 +40,6 @@ from .state import SUFFIX, read_results
 from .storage import EvaluationResultsStorage, query_rows, stored_predictions, stored_samples
 
 FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
-RUN_OF = "run of "  # a variant of an experiment
 _SCORED = ("individual_metrics", "statistics", "not_measured")  # what a row has beside its sample and output
 _OF_THE_METRIC = ("higher_is_better", "unit", "bounds", "interval_method")
 _PARTS = ("rows", "samples and outputs")
@@ -70,10 +69,8 @@ class Verification:
 
     @property
     def whole(self) -> bool:
-        """Return whether all parts could be read: rows, samples, outputs, the runs of an experiment."""
-        return not any(
-            check.what in _PARTS or check.what.startswith(RUN_OF) for check in self.having(UNCHECKED)
-        )
+        """Return whether all parts could be read: rows, samples and outputs."""
+        return not any(check.what in _PARTS for check in self.having(UNCHECKED))
 
     def having(self, status: str) -> list[Check]:
         """Return the checks with this status."""

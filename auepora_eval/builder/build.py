@@ -14,6 +14,7 @@ import os
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,6 +41,8 @@ from ..io.files.atomic import FilesTogether, check_absent, written_together
 from ..io.jsonl import opened, placed_lines
 
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
+# Bytes that the second thread hashes and writes at a time.
+_PORTION = 2_000_000
 
 
 @dataclass
@@ -120,18 +123,23 @@ class _Build:
         """Write the splits, and return the facts about them and about the source."""
         plan = self.plan
         before = _state(plan.source)
-        self.sinks = {name: Sink(together[path], path) for name, path in plan.outputs.items()}
-        if plan.rejects is not None:
-            self.rejects = Sink(together[plan.rejects], plan.rejects)
-        self._read()
-        splits = {
-            name: FileFacts(
-                relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
-            )
-            for name, sink in self.sinks.items()
-        }
-        self._check_usable()
-        name, sha256 = relative_path(plan.source, plan.manifest), file_sha256(plan.source)
+        # Hashing costs as much as parsing, and runs beside it.
+        with ThreadPoolExecutor(2) as beside:
+            source_sha256 = beside.submit(file_sha256, plan.source)
+            self.sinks = {name: Sink(together[path], path, beside) for name, path in plan.outputs.items()}
+            if plan.rejects is not None:
+                self.rejects = Sink(together[plan.rejects], plan.rejects, beside)
+            self._read()
+            splits = {
+                name: FileFacts(
+                    relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
+                )
+                for name, sink in self.sinks.items()
+            }
+            if self.rejects is not None:
+                self.rejects.sha256()
+            self._check_usable()
+            name, sha256 = relative_path(plan.source, plan.manifest), source_sha256.result()
         if _state(plan.source) != before:
             fix = "Build when nothing writes to it any more."
             raise DataError(str(plan.source), "the file changed while it was read.", fix=fix)
@@ -267,25 +275,47 @@ def _check_same_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -
 
 
 class Sink:
-    """A file that grows by lines; its size and sha256 are known at the end."""
+    """A file that grows by lines; its size and sha256 are known at the end.
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    Another thread hashes and writes the lines, a portion at a time. One portion waits at most.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path, beside: Executor) -> None:
         self.count = self.size = 0
-        self._file, self._path = file, path
+        self._file, self._path, self._beside = file, path, beside
         self._digest = hashlib.sha256()
+        self._lines: list[bytes] = []
+        self._unwritten = 0  # bytes of these lines
+        self._writing: Future[None] | None = None
 
     def add(self, record: object) -> None:
         """Write a record as one more line."""
         line = msgspec.json.encode(record) + b"\n"
+        self._lines.append(line)
         self.count += 1
         self.size += len(line)
-        self._digest.update(line)
-        with _named(self._path):
-            self._file.write(line)
+        self._unwritten += len(line)
+        if self._unwritten >= _PORTION:
+            self._hand_over()
 
     def sha256(self) -> str:
-        """Return the hash of everything that was written."""
+        """Write what is left, and return the hash of everything."""
+        self._hand_over()
+        if self._writing is not None:
+            self._writing.result()
         return self._digest.hexdigest()
+
+    def _hand_over(self) -> None:
+        if self._writing is not None:
+            self._writing.result()
+        self._writing = self._beside.submit(self._write, self._lines)
+        self._lines, self._unwritten = [], 0
+
+    def _write(self, lines: list[bytes]) -> None:
+        portion = b"".join(lines)
+        self._digest.update(portion)
+        with _named(self._path):
+            self._file.write(portion)
 
 
 @contextmanager

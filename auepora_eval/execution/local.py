@@ -7,9 +7,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from functools import partial
-from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from ..core.calls.executor import (
@@ -23,7 +21,6 @@ from ..core.calls.executor import (
     within_async,
 )
 from ..core.registry import Registry
-from ..errors import PlanError
 
 Item = TypeVar("Item")
 
@@ -208,27 +205,3 @@ def positive(concurrency: int) -> int:
     if concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, not {concurrency}")
     return concurrency
-
-
-class WarmedUp:
-    """An executor that calls the first items once before, so that a model has loaded when it is timed.
-
-    The first items are called again in their turn. The cost of the extra calls counts for a budget; their
-    results and failures do not count. Worker processes cannot be warmed up: they come and go.
-    """
-
-    def __init__(self, executor: Executor, calls: int) -> None:
-        if hasattr(executor, "for_scoring"):  # its calls are made in other processes
-            raise PlanError("A warm-up needs the executor serial, threads or async.")
-        self.executor, self.calls = executor, calls
-        self.concurrency = getattr(executor, "concurrency", None)
-        self.timeout = getattr(executor, "timeout", None)
-
-    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        source = iter(items)
-        first = list(islice(source, self.calls))
-        limits: Any = getattr(call, "limits", None)
-        with nullcontext() if limits is None else limits.warming_up():
-            for _ in self.executor.map(call, first):
-                pass
-        yield from self.executor.map(call, chain(first, source))

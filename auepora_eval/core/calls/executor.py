@@ -32,7 +32,7 @@ from ..types import (
     SystemOutputs,
     split_timings,
 )
-from .policy import CallPolicy, Gate, Limits, kind_of
+from .policy import CallPolicy, Limits, kind_of
 
 Item = TypeVar("Item")
 
@@ -67,13 +67,6 @@ class SerialExecutor:
             if isinstance(result, RunStoppedError):
                 raise result
             yield place, result
-
-
-def executor_name(executor: Any) -> str:
-    """Return the name of an executor's class, also if it is wrapped in one that warms it up."""
-    while (inner := getattr(executor, "executor", None)) is not None:
-        executor = inner
-    return type(executor).__name__
 
 
 def window(concurrency: int) -> int:
@@ -311,30 +304,23 @@ class SystemCall:
     async def _attempts(self, sample: EvaluationSample) -> SystemOutputs:
         """Make the attempts that the policy allows. Only an async system is ever awaited."""
         trial = _Trial(sample, self.limits)
-        gate = self.limits.gate
         while True:
-            ticket = await self._admitted(gate) if gate else 0
-            error: BaseException | None = None
+            if (pause := self.limits.reserve()) > 0:
+                await self._pause(pause)
             start = perf_counter()
             try:
-                if (pause := self.limits.reserve()) > 0:
-                    await self._pause(pause)
-                    start = perf_counter()
                 raw = await self._called_async(sample) if self.is_async else self._called(sample)
                 output = checked_output(raw, perf_counter() - start)
             except RunStoppedError:
                 raise
-            except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
-                error = caught
-            finally:
-                if gate:
-                    gate.leave(ticket, error)
-            if error is None:
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+                seconds = perf_counter() - start
+                wait = trial.failed(error, seconds)
+                if wait is None:
+                    return trial.given_up(error, seconds)
+            else:
                 self._warn_of_odd_time(output)
                 return trial.answered(output)
-            wait = trial.failed(error, perf_counter() - start)
-            if wait is None:
-                return trial.given_up(error, perf_counter() - start)
             await self._pause(wait)
 
     def _warn_of_odd_time(self, output: SystemOutputs) -> None:
@@ -348,10 +334,6 @@ class SystemCall:
                 NoTimeWarning,
                 stacklevel=3,
             )
-
-    async def _admitted(self, gate: Gate) -> int:
-        ticket = gate.enter()
-        return await asyncio.wrap_future(ticket) if self.is_async else ticket.result()
 
     async def _pause(self, seconds: float) -> None:
         if self.is_async:

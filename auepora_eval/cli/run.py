@@ -297,9 +297,7 @@ def _cache(settings: RunSettings, evaluator: AueporaEvaluator) -> OutputCache | 
     if not settings.cache:
         return None
     identity = cache_identity(settings.system or "", evaluator.system)
-    # The names of the fields decide what is read from a reply, so they are part of the key.
-    fields = [settings.http] if settings.http else []
-    return OutputCache(settings.cache, [*identity, *fields], evaluator.top_k)
+    return OutputCache(settings.cache, identity, evaluator.top_k)
 
 
 # Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.

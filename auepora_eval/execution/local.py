@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from ..core.calls.executor import (
     Executor,
@@ -23,8 +22,6 @@ from ..core.calls.executor import (
 from ..core.registry import Registry
 
 Item = TypeVar("Item")
-
-_TOGETHER = 0.004  # seconds
 
 # The executors in other modules register themselves when they are first used: ray takes a second to import.
 EXECUTORS: Registry[Callable[..., Executor]] = Registry(
@@ -82,11 +79,32 @@ class AsyncExecutor:
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         loop = background_loop()
-        tasks = _Tasks(self, call, loop)
+        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        slots = asyncio.Semaphore(self.concurrency)
+        # The loop has only weak references to its tasks: without these, one that waits could be collected.
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def work(place: int, item: Item) -> None:
+            async with slots:
+                result = await self.outcome(call, item)
+            done.put((place, result))
+
+        def start(place: int, item: Item) -> None:
+            task = loop.create_task(work(place, item))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        def send(place: int, item: Item) -> None:
+            loop.call_soon_threadsafe(start, place, item)
+
+        def dismiss() -> None:
+            for task in tasks:
+                task.cancel()
+
         try:
-            yield from through_a_window(items, window(self.concurrency), tasks.send, tasks.receive)
+            yield from through_a_window(items, window(self.concurrency), send, done.get)
         finally:
-            loop.call_soon_threadsafe(tasks.dismiss)
+            loop.call_soon_threadsafe(dismiss)
 
     async def outcome(self, call: Callable[[Item], Any], item: Item) -> Any:
         """Return the result of a call, or the exception that it ended with."""
@@ -105,75 +123,6 @@ class AsyncExecutor:
             if task is None or task.cancelling() > 0:
                 raise
             return RuntimeError("the system has cancelled the call itself")
-
-
-class _Tasks(Generic[Item]):
-    """Tasks on the loop that take items from one queue and put results into another."""
-
-    def __init__(
-        self, executor: AsyncExecutor, call: Callable[[Item], Any], loop: asyncio.AbstractEventLoop
-    ) -> None:
-        self._executor, self._call, self._loop = executor, call, loop
-        self._todo: deque[tuple[int, Item]] = deque()
-        self._arrived: list[tuple[int, Any]] = []
-        self._sent: queue.SimpleQueue[list[tuple[int, Any]]] = queue.SimpleQueue()
-        self._received: list[tuple[int, Any]] = []
-        # The loop has only weak references to its tasks: without these, one that waits could be collected.
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._working = 0  # tasks that will check the queue before they end
-        self._called = False
-
-    def send(self, place: int, item: Item) -> None:
-        """Accept an item, in the thread that takes the results."""
-        self._todo.append((place, item))
-        # No lock: a task that ends checks the queue once more (`_ended`), and `_start` resets the flag before
-        # it reads the queue. One wake-up for many items: each costs a system call.
-        if not self._called and self._working < self._executor.concurrency:
-            self._called = True
-            self._loop.call_soon_threadsafe(self._start)
-
-    def receive(self) -> tuple[int, Any]:
-        """Wait for the next result and return it, in that thread too."""
-        if not self._received:
-            self._received = self._sent.get()
-            self._received.reverse()
-        return self._received.pop()
-
-    def _start(self) -> None:
-        self._called = False
-        for _ in range(min(len(self._todo), self._executor.concurrency - self._working)):
-            self._working += 1
-            task = self._loop.create_task(self._work())
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
-
-    async def _work(self) -> None:
-        while self._todo:
-            place, item = self._todo.popleft()
-            result = await self._executor.outcome(self._call, item)
-            self._arrived.append((place, result))
-            if not self._todo:
-                self._hand_over()
-            elif len(self._arrived) == 1:
-                # While there are items left, results are handed over in groups: the two threads, of which
-                # only one can run at a time, switch less often.
-                self._loop.call_later(_TOGETHER, self._hand_over)
-
-    def _hand_over(self) -> None:
-        arrived, self._arrived = self._arrived, []
-        if arrived:
-            self._sent.put(arrived)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._working -= 1
-        self._start()
-
-    def dismiss(self) -> None:
-        """Stop at once and cancel the calls under way."""
-        self._todo.clear()
-        for task in self._tasks:
-            task.cancel()
 
 
 def outcome_in_thread(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:

@@ -107,7 +107,7 @@ MOST_TRIES = 3
 _ITEMS_EACH = 2  # one that a worker has, and one that waits here until it finishes
 # A start imports the system, which may load a model.
 _START_SECONDS = 120.0
-_LOOK_SECONDS = 0.1  # between two checks whether the run is to stop
+_LOOK_SECONDS = 0.1  # between two checks of deadlines, and whether the run is to stop
 
 
 @EXECUTORS.add("processes")
@@ -219,7 +219,7 @@ class _Pool(RemoteCalls[Item]):
         self._drop_starting()
         if self._done:
             return
-        ready = wait([worker.wire for worker in self._workers], self._patience())
+        ready = wait([worker.wire for worker in self._workers], _LOOK_SECONDS)
         for worker in list(self._workers):
             deadline = self._deadline(worker)
             # A result that arrived in time counts, even if it is read after the deadline.
@@ -235,14 +235,6 @@ class _Pool(RemoteCalls[Item]):
         for worker in starting if self._is_halted else []:
             self._end(worker)
             self._drop([worker.item] if worker.item else [])
-
-    def _patience(self) -> float | None:
-        """Return how long to wait for a message, in seconds; None for any time."""
-        if any(worker.item and not worker.ready for worker in self._workers):
-            return _LOOK_SECONDS  # a start may take long, and the run may be asked to stop
-        deadlines = [self._deadline(worker) for worker in self._workers if worker.item]
-        known = [deadline for deadline in deadlines if deadline is not None]
-        return max(0.0, min(known) - time.monotonic()) if known else None
 
     def _deadline(self, worker: _Worker[Item]) -> float | None:
         """Return when a worker will have taken too long; None if there is no limit."""

@@ -39,12 +39,6 @@ _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 Facts = dict[str, Any]  # of an event, by name
 
 
-def log_event(level: int, event: str, **facts: Any) -> None:
-    """Log an event, if a handler listens at that level. The record has `event` and `facts`."""
-    if LOGGER.isEnabledFor(level):
-        _log(level, event, clean_facts(facts))
-
-
 def _log(level: int, event: str, facts: Facts) -> None:
     if LOGGER.isEnabledFor(level):
         LOGGER.log(level, "%s", in_words(event, facts), extra={"event": event, "facts": facts})
@@ -136,7 +130,7 @@ class RunLog:
             with suppress(OSError):
                 os.close(self._file)
             self._file = None
-        log_event(WARNING, "log.given_up", path=self.path, message=error.strerror or error)
+        _log(WARNING, "log.given_up", clean_facts({"path": self.path, "message": error.strerror or error}))
 
 
 def _log_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs) -> None:

@@ -32,15 +32,11 @@ class Time:
 
     def __init__(self, chance: float = 1.0) -> None:
         self.now, self.slept = 0.0, list[float]()
-        self.clock = CallClock(lambda: self.now, self.sleep, self.sleep_async, lambda: chance)
+        self.clock = CallClock(lambda: self.now, self.sleep, lambda: chance)
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
-
-    async def sleep_async(self, seconds: float) -> None:
-        self.sleep(seconds)
-        await asyncio.sleep(0)
 
 
 class Failing:

@@ -139,43 +139,26 @@ def background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     # The thread's frame keeps the tasks alive: at its exit, the interpreter would throw an exception into
     # each task that is left behind, and one that swallows everything would run for ever.
-    arguments = (loop, _left_behind.tasks)
+    arguments = (loop, _left_behind)
     threading.Thread(target=_run_loop, args=arguments, name="auepora-loop", daemon=True).start()
     return loop
 
 
-def _run_loop(loop: asyncio.AbstractEventLoop, kept: set[asyncio.Task[Any]]) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop, kept: object) -> None:
     loop.run_forever()
 
 
-class _LeftBehind:
-    """Counts the threads and tasks that still work on calls which have timed out."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-        self.tasks: set[asyncio.Task[Any]] = set()  # a loop alone does not keep them
-
-    def add(self, change: int) -> None:
-        with self._lock:
-            self._count += change
-
-    def add_task(self, task: asyncio.Task[Any]) -> None:
-        self.add(1)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        task.add_done_callback(lambda _: self.add(-1))
-
-    def __int__(self) -> int:
-        return self._count
-
-
-_left_behind = _LeftBehind()
+# Threads and tasks that still work on calls which have timed out; a loop alone does not keep its tasks.
+_left_behind: set[threading.Thread | asyncio.Task[Any]] = set()
 
 
 def threads_left_behind() -> int:
     """Return the number of hung calls whose threads, or tasks, still exist."""
-    return int(_left_behind)
+    for work in tuple(_left_behind):
+        is_over = not work.is_alive() if isinstance(work, threading.Thread) else work.done()
+        if is_over:
+            _left_behind.discard(work)
+    return len(_left_behind)
 
 
 def _check_hanging_calls() -> None:
@@ -189,28 +172,20 @@ def _check_hanging_calls() -> None:
 def within(seconds: float, function: Callable[[], Any]) -> Any:
     """Call a function in a thread that can be left behind: a hung call must not block the run."""
     _check_hanging_calls()
-    lock = threading.Lock()
     box: list[tuple[bool, Any]] = []
-    abandoned = False
 
     def work() -> None:
         try:
-            result = (True, function())
+            box.append((True, function()))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread below
-            result = (False, error)
-        with lock:
-            box.append(result)
-            if abandoned:
-                _left_behind.add(-1)
+            box.append((False, error))
 
     thread = threading.Thread(target=work, name="auepora-call", daemon=True)
     thread.start()
     thread.join(seconds)
-    with lock:
-        if not box:
-            abandoned = True
-            _left_behind.add(1)
-            raise TimeoutError(f"no answer within {seconds:g} s")
+    if not box:
+        _left_behind.add(thread)
+        raise TimeoutError(f"no answer within {seconds:g} s")
     succeeded, value = box[0]
     if succeeded:
         return value
@@ -230,7 +205,7 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
     finally:
         if not task.done():
             task.cancel()
-            _left_behind.add_task(task)
+            _left_behind.add(task)
     if is_late:
         raise TimeoutError(f"no answer within {seconds:g} s")
     if task.cancelled():
@@ -530,13 +505,8 @@ def _without_reserved_names(extra: dict[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(extra, dict) or _RESERVED.isdisjoint(extra):
         return extra
-    kept = {name: value for name, value in extra.items() if name not in _RESERVED}
-    for name in sorted(_RESERVED & extra.keys()):
-        free = f"system_{name}"
-        while free in kept:
-            free = f"system_{free}"
-        kept[free] = extra[name]
-    return kept
+    own = {name: value for name, value in extra.items() if name not in _RESERVED}
+    return {**own, **{f"system_{name}": extra[name] for name in sorted(_RESERVED & extra.keys())}}
 
 
 def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -36,7 +36,6 @@ class CallClock:
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] | None = None
-    sleep_async: Callable[[float], Awaitable[None]] | None = None
     chance: Callable[[], float] = random.random
     on_wait: Callable[[float], None] | None = None
 
@@ -272,7 +271,10 @@ class Limits:
         clock = self.policy.clock
         if clock.on_wait is not None:
             clock.on_wait(seconds)
-        await (clock.sleep_async or self._alarm.wait_async)(seconds)
+        if clock.sleep is None:
+            await self._alarm.wait_async(seconds)
+        else:
+            clock.sleep(seconds)
         self._check_alarm()
 
     def reserve(self) -> float:

@@ -26,7 +26,7 @@ from ...execution.systems import origin_of
 # What decides the answers and the scores: resuming under another of these would mix two runs.
 BINDING = ("dataset_sha256", "system", "metrics", "top_k", "seed", "stop_when")
 
-_LONGEST = 80  # letters of a value that is shown
+_LONGEST = 200  # letters of a value that is shown
 
 
 class ChangedProgramWarning(UserWarning):
@@ -179,8 +179,8 @@ def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
     """Return the identity of a system that was loaded by its name, or made in Python."""
     origin = origin_of(system)
     if origin is not None:
-        name, folder, options = origin
-        asks = endpoint_identity(name, system, options.get("fields"))
+        name, folder, _ = origin
+        asks = endpoint_identity(name, system)
         named = None if is_endpoint(name) else name  # a URL may hold a secret; `asks` does not
         return SystemIdentity(asks, program_sha256(name, Path(folder)), begun_in or folder, named=named)
     files = {file for part in parts_of(system) if (file := _file_of(part)) is not None}
@@ -188,12 +188,10 @@ def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
     return SystemIdentity(None, sha256(content).hexdigest() if files else None, begun_in)
 
 
-def endpoint_identity(name: str, system: Any, fields: object = None) -> dict[str, object] | None:
+def endpoint_identity(name: str, system: Any) -> dict[str, object] | None:
     """Return what decides the answers of a server, as far as it is known here; None for Python code."""
     identity = getattr(system, "identity", None)
-    if not is_endpoint(name) or not isinstance(identity, dict):
-        return None
-    return {**identity, **({"fields": fields} if fields else {})}
+    return identity if is_endpoint(name) and isinstance(identity, dict) else None
 
 
 def program_sha256(name: str, folder: Path = Path()) -> str:

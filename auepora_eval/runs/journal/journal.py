@@ -172,10 +172,6 @@ class Journal:
             )
         return places
 
-    def append(self, sample_id: str, output: SystemOutputs) -> None:
-        """Write an output and return when it is on the disk."""
-        self.wait(self.submit(sample_id, output))
-
     def close(self, ending: str = "") -> None:
         """Write the waiting lines and one about how the session ended, and unlock the run."""
         try:
@@ -362,7 +358,6 @@ class Damage:
     lines: list[tuple[int, int]] = field(default_factory=list)
     good_bytes: int = 0  # where the last good line ends
     torn_bytes: int = 0
-    torn_lines: int = 0
 
     def in_words(self, name: str) -> list[str]:
         """Return a sentence for each kind of damage."""
@@ -374,15 +369,10 @@ class Damage:
                 f"{name}: {are} damaged, first line {number} at byte {offset}; "
                 "their content is not used, and their samples are run again."
             )
-        if self.torn_lines > 1:
+        if self.torn_bytes:
             sentences.append(
-                f"{name}: the last {self.torn_lines} lines ({self.torn_bytes} bytes) are damaged "
-                "and dropped; their samples are run again."
-            )
-        elif self.torn_bytes:
-            sentences.append(
-                f"{name}: the last {self.torn_bytes} bytes are not a whole record and are dropped; "
-                "the sample is run again."
+                f"{name}: the last {self.torn_bytes} bytes are not whole records and are dropped; "
+                "their samples are run again."
             )
         return sentences
 
@@ -403,7 +393,7 @@ def good_records(file: BinaryIO, run_key: bytes, damage: Damage) -> Iterator[tup
             yield offset, record
             damage.good_bytes = offset + len(line)
         offset += len(line)
-    damage.torn_bytes, damage.torn_lines = offset - damage.good_bytes, len(bad)
+    damage.torn_bytes = offset - damage.good_bytes
 
 
 def opened_journal(path: Path) -> BinaryIO:

@@ -46,14 +46,14 @@ def _log(level: int, event: str, facts: Facts) -> None:
 
 def clean_facts(facts: Facts) -> Facts:
     """Return facts as they may be written: without secrets, without None, of bounded length."""
-    known = {name: _plain(value) for name, value in facts.items() if value is not None}
-    texts = {name: value.replace("\0", "\ufffd") for name, value in known.items() if isinstance(value, str)}
+    plain = {name: _plain(value) for name, value in facts.items() if value is not None}
+    texts = {name: value.replace("\0", "\ufffd") for name, value in plain.items() if isinstance(value, str)}
     if not texts:
-        return known
+        return plain
     # All at once, since each call searches the environment for keys. No key has a NUL in it.
     # Redact before cutting: half a key would not be recognised.
     redacted = without_secrets("\0".join(texts.values())).split("\0")
-    return known | {name: text[:_LONGEST] for name, text in zip(texts, redacted, strict=True)}
+    return plain | {name: text[:_LONGEST] for name, text in zip(texts, redacted, strict=True)}
 
 
 def _plain(value: Any) -> Any:
@@ -137,8 +137,8 @@ def _log_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs) ->
     """Write the outcome of a sample, and its failed attempts, which the output has records of."""
     attempts = failed_attempts(output.extra)
     for record in attempts:
-        known = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
-        log.write(INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **known)
+        facts = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
+        log.write(INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **facts)
     if isinstance(odd := output.extra.get(TIMES_LEFT_OUT), dict):
         log.write(INFO, "times.left_out", sample_id=sample.sample_id, names=", ".join(map(str, odd)))
     if output.error is not None:
@@ -158,8 +158,8 @@ def _log_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs) ->
 
 def _seconds(attempts: list[AttemptRecord], error: Failure) -> float | None:
     """Return the seconds of all attempts, without the waits; of the last one if only that is known."""
-    known = [record["seconds"] for record in attempts if isinstance(record.get("seconds"), int | float)]
-    return sum(known) if known and len(known) == len(attempts) else error.seconds
+    seconds = [record["seconds"] for record in attempts if isinstance(record.get("seconds"), int | float)]
+    return sum(seconds) if seconds and len(seconds) == len(attempts) else error.seconds
 
 
 @dataclass

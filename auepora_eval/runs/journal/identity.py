@@ -38,9 +38,9 @@ def check_same_identity(before: Mapping[str, Any], now: Mapping[str, Any], folde
     parts = [_dataset_change(before, now), *(_change(name, before, now) for name in BINDING[1:])]
     if before.get("system") == now.get("system"):
         parts.append(_program_change(before, now))
-    asked, asks = before.get("asks"), now.get("asks")
-    if isinstance(asked, dict) and isinstance(asks, dict):  # a run of Python code has none
-        parts += [_change(name, asked, asks) for name in sorted({*asked, *asks})]
+    asks_before, asks = before.get("asks"), now.get("asks")
+    if isinstance(asks_before, dict) and isinstance(asks, dict):  # a run of Python code has none
+        parts += [_change(name, asks_before, asks) for name in sorted({*asks_before, *asks})]
     different = "; ".join(part for part in parts if part)
     if different:
         raise StorageError(

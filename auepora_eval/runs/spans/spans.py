@@ -150,7 +150,7 @@ class _Maker:
     def sample(self, place: int, sample: EvaluationSample, output: SystemOutputs) -> list[Span]:
         run = self.run
         trace = _digest(16, run.evaluation_id, run.started_at, sample.sample_id)
-        known = sample.sample_id in self.moments.arrived
+        has_moment = sample.sample_id in self.moments.arrived
         seconds = _seconds(output)
         end = self.moments.arrived.get(sample.sample_id, self.began + seconds)
         root = Span(
@@ -165,7 +165,7 @@ class _Maker:
                 "auepora.evaluation.id": run.evaluation_id,
                 "auepora.dataset.name": run.dataset_name,
                 "auepora.sample.id": sample.sample_id,
-                "auepora.time.known": known,  # otherwise only the duration is known, not the moment
+                "auepora.time.known": has_moment,  # otherwise only the duration is known, not the moment
                 "auepora.cached": True if is_from_cache(output) else None,
                 **self._content(sample, output),
             },

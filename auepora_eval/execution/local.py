@@ -30,10 +30,7 @@ EXECUTORS: Registry[Callable[..., Executor]] = Registry(
 )
 
 
-@EXECUTORS.add("serial")
-def serial(*, concurrency: int = 1, timeout: float | None = None) -> Executor:
-    """Make one call at a time, whatever the concurrency."""
-    return SerialExecutor(timeout=timeout)
+EXECUTORS.add("serial")(SerialExecutor)
 
 
 @EXECUTORS.add("threads")

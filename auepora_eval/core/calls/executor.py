@@ -54,12 +54,10 @@ class Executor(Protocol):
 
 
 class SerialExecutor:
-    """Calls one after the other, in this thread."""
+    """Calls one after the other, in this thread, whatever the concurrency."""
 
-    concurrency = 1
-
-    def __init__(self, *, timeout: float | None = None) -> None:
-        self.timeout = timeout
+    def __init__(self, *, concurrency: int = 1, timeout: float | None = None) -> None:
+        self.concurrency, self.timeout = 1, timeout
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         for place, item in enumerate(items):

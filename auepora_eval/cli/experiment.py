@@ -163,7 +163,7 @@ def _run_variant(
                 _say_how_to_resume(args)
             if isinstance(error, RunStoppedError) and "budget" in str(error):
                 echo.note(
-                    "The budget stays used up on --resume: write another number into the file, then resume."
+                    "The budget stays used up on --resume: write a larger number into the file, then resume."
                 )
             raise
     echo.note(f"{variant.variant_id}: {size} samples{'' if called else ', finished before'} ({name})")

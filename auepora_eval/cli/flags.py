@@ -8,6 +8,7 @@ import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import settings as known
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..core.rag_interface import RAGSystemProtocol
     from ..core.types import EvaluationSample, Goal, GoalKind
     from ..early_stop.rule import StopRule
-    from ..runs.spans.sinks import SpanSink
     from ..runs.spans.spans import Moments
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -168,7 +168,7 @@ def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[E
 def call_executor(settings: RunSettings) -> Executor:
     """Return the executor that the settings name."""
     from ..errors import PlanError
-    from ..execution.local import EXECUTORS, WarmedUp
+    from ..execution.local import EXECUTORS
 
     options: dict[str, Any] = {"concurrency": settings.concurrency}
     if settings.address:
@@ -178,10 +178,7 @@ def call_executor(settings: RunSettings) -> Executor:
     # Otherwise the call policy has the timeout, which leaves a late call behind but cannot end it.
     if settings.ends_processes:
         options["timeout"] = settings.timeout
-    executor = EXECUTORS.get(settings.executor)(**options)
-    if settings.warm_up and settings.executor in ("processes", "ray"):
-        raise PlanError("--warm-up needs --executor serial, threads or async: worker processes come and go.")
-    return WarmedUp(executor, settings.warm_up) if settings.warm_up else executor
+    return EXECUTORS.get(settings.executor)(**options)
 
 
 # Early stopping: the goals that the flags name.
@@ -292,7 +289,7 @@ def _named_number(text: str, flag: str) -> tuple[str, float]:
     return name.strip(), value
 
 
-# --spans and --otel: a run as OpenTelemetry spans, in a file or sent to an endpoint.
+# --spans: a run as OpenTelemetry spans, in a file.
 
 
 def add_span_flags(parser: ArgumentParser) -> None:
@@ -300,61 +297,44 @@ def add_span_flags(parser: ArgumentParser) -> None:
     add_settings(parser, [one for one in SETTINGS.values() if one.group == known.TELEMETRY])
 
 
-def span_sinks(settings: RunSettings) -> list[SpanSink]:
-    """Return where the spans go; raise an error before the run if they could not be written there."""
-    from ..runs.spans.sinks import SpanEndpoint, SpanFile
+def check_span_file(settings: RunSettings) -> None:
+    """Raise StorageError before the run if its spans could not be written."""
+    from ..runs.spans.spans import check_writable
 
-    sinks: list[SpanSink] = []
     if settings.spans:
-        file = SpanFile(settings.spans, force=settings.force)
-        file.check_writable()
-        sinks.append(file)
-    if settings.otel:
-        sinks.append(SpanEndpoint())
-    return sinks
+        check_writable(Path(settings.spans), force=settings.force)
 
 
 def span_flags(settings: RunSettings) -> str:
     """Return the flags about spans for a command to type: a stored run does not have them."""
     flags = f" --spans {shlex.quote(settings.spans)}" if settings.spans else ""
-    for name in ("spans_content", "otel"):
-        flags += f" {SETTINGS[name].flag_name}" if getattr(settings, name) else ""
-    return flags
+    return f"{flags} --spans-content" if settings.spans_content else flags
 
 
 def deliver_spans(
     settings: RunSettings,
-    sinks: list[SpanSink],
     storage: EvaluationResultsStorage,
     evaluation_id: str,
     moments: Moments | None = None,
 ) -> None:
-    """Send the spans of a stored run to each sink, even if another one fails.
+    """Write the spans of a stored run to the file that the settings name, if they do.
 
-    Raise the first error, after printing the command that sends the spans later.
+    If that fails, print the command that writes the spans later.
     """
-    from ..errors import CallError, StorageError
-    from ..runs.spans.sinks import SpanEndpoint
-    from ..runs.spans.spans import export_spans
+    from ..errors import StorageError
+    from ..runs.spans.spans import write_spans
     from .common import out_flag
 
-    errors: list[CallError | StorageError] = []
-    failed = RunSettings(spans_content=settings.spans_content)
-    for sink in sinks:
-        try:
-            with sink:
-                content = settings.spans_content or None  # None: the environment decides
-                count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
-        except (CallError, StorageError) as error:
-            errors.append(error)
-            if isinstance(sink, SpanEndpoint):
-                failed.otel = True
-            else:
-                failed.spans = settings.spans
-        else:
-            echo.note(f"spans: {count:,} {sink}")
-    if errors:
+    if not settings.spans:
+        return
+    path, content = Path(settings.spans), settings.spans_content or None  # None: the environment decides
+    try:
+        count = write_spans(
+            storage, evaluation_id, path, force=settings.force, moments=moments, content=content
+        )
+    except StorageError:
         out = out_flag(str(storage.results_directory))
-        command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(failed)}"
-        echo.note(f"The run is stored. Send its spans later: {command}")
-        raise errors[0]
+        command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"
+        echo.note(f"The run is stored. Write its spans later: {command}")
+        raise
+    echo.note(f"spans: {count:,} in {path}")

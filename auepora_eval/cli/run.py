@@ -23,7 +23,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,16 +47,15 @@ from .flags import (
     add_run_settings,
     as_measured,
     call_executor,
+    check_span_file,
     deliver_spans,
     named_system,
     span_flags,
-    span_sinks,
     stop_rule,
 )
 from .interrupts import Signalled, StopNow, finishing_first
 
 if TYPE_CHECKING:
-    from ..core.calls.policy import CallPolicy
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan, Survey
     from ..core.runner import AueporaEvaluator
@@ -162,7 +161,7 @@ class _Command:
     ) -> None:
         self.settings, self.storage, self.record = settings, storage, record
         self.evaluator, self.size = record.evaluator, record.survey.size
-        self.sinks = span_sinks(settings)
+        check_span_file(settings)
         self.moments: Moments | None = None  # when outputs arrived, for the spans
         self.has_started = False  # before that, what is in the folder may be another process's
         self.display = ExitStack()  # the progress bar
@@ -212,7 +211,7 @@ class _Command:
         self.has_started = True
         kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
         bar = self.display.enter_context(progress(self.size - kept, name_of(self.evaluator.system)))
-        if not self.sinks:
+        if not self.settings.spans:
             self.evaluator.on_output = bar
             return
         from ..runs.spans.spans import Moments
@@ -231,14 +230,14 @@ class _Command:
         if not settings.json:
             echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{out_flag(settings.out)}")
         say_stored(record.path)
-        deliver_spans(settings, self.sinks, self.storage, record.evaluation_id, self.moments)
+        deliver_spans(settings, self.storage, record.evaluation_id, self.moments)
 
     def _say_stopped(self, reason: object) -> None:
         self._say_how_to_resume()
         if "budget" in str(reason):
             flags = [SETTINGS[name].flag_name for name in BUDGETS if getattr(self.settings, name) is not None]
             if flags:
-                echo.note(f"The budget is used up: resume with another number for {' or '.join(flags)}.")
+                echo.note(f"The budget is used up: resume with a larger number for {' or '.join(flags)}.")
         if self.settings.json:
             self._say_stopped_json(reason)
 
@@ -298,9 +297,7 @@ def _cache(settings: RunSettings, evaluator: AueporaEvaluator) -> OutputCache | 
     if not settings.cache:
         return None
     identity = cache_identity(settings.system or "", evaluator.system)
-    # The names of the fields decide what is read from a reply, so they are part of the key.
-    fields = [settings.http] if settings.http else []
-    return OutputCache(settings.cache, [*identity, *fields], evaluator.top_k)
+    return OutputCache(settings.cache, identity, evaluator.top_k)
 
 
 # Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
@@ -319,7 +316,7 @@ def settled(args: Namespace) -> RunSettings:
             planned[name] = str(Path(args.config).parent / planned[name])
     stored: dict[str, Any] = {}
     if args.resume is not None:
-        stored, planned = _resumed(args, planned, RunSettings.merged(planned, flags))
+        stored = _resumed(args, RunSettings.merged(planned, flags))
         # `_resumed` has found out which run is meant, also if only the plan names it.
         flags["id"] = args.id
     settings = RunSettings.merged(stored, planned, flags)
@@ -369,11 +366,9 @@ def _is_complete(storage: EvaluationResultsStorage, settings: RunSettings) -> bo
     return storage.state(settings.id or "").is_complete(retry_failed=settings.retry_failed)
 
 
-def _resumed(
-    args: Namespace, planned: dict[str, Any], given: RunSettings
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings in the header of the run to resume, and the plan without its old budgets."""
-    from ..runs.journal.journal import budgets_of, read_header
+def _resumed(args: Namespace, given: RunSettings) -> dict[str, Any]:
+    """Return the settings in the header of the run to resume."""
+    from ..runs.journal.journal import read_header
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(given.out)
@@ -381,7 +376,7 @@ def _resumed(
     state = storage.state(name)
     _check_variant(state, given.out)
     if not _names_the_run(args) and state.is_complete(retry_failed=given.retry_failed):
-        return {"id": name, "dataset": "-", "system": "-"}, {}  # only the stored results are read
+        return {"id": name, "dataset": "-", "system": "-"}  # only the stored results are read
     if not state.has_header:
         _check_resumable(storage, state)
     header = read_header(state.folder)
@@ -391,23 +386,8 @@ def _resumed(
     stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
     stored["metrics"] = list(_mapping(header.get("metrics"))) or None
     stored["started_in_python"] = not (stored["dataset"] and stored["system"])
-    stored |= {budget: limit for budget, (limit, _) in budgets_of(header).items()}
     stored |= _moved_paths(stored, header.get("begun_in"))
-    return stored, _new_in_plan(planned, stored, configuration, args)
-
-
-def _new_in_plan(
-    planned: dict[str, Any], stored: Mapping[str, Any], configuration: Mapping[str, Any], args: Namespace
-) -> dict[str, Any]:
-    """Return the plan without the budgets that the run was started with: later ones replace those."""
-    old = [name for name in BUDGETS if stored.get(name) and planned.get(name) == configuration.get(name)]
-    for name in old:
-        if name in planned and planned[name] != stored[name] and getattr(args, name) is None:
-            echo.note(
-                f"budget: {name} in the plan ({planned[name]:,}) is the original one; the run was given "
-                f"{stored[name]:,} since, which applies"
-            )
-    return {name: value for name, value in planned.items() if name not in old}
+    return stored
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -493,13 +473,13 @@ def _moved_paths(stored: Mapping[str, Any], started_in: object) -> dict[str, str
 def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
     """Report that a run is complete, and return the exit code that it had."""
     name = settings.id or ""
-    sinks = span_sinks(settings)
+    check_span_file(settings)
     failed = storage.state(name).remaining(retry_failed=True)
     more = f" {failed} failures would happen again; --retry-failed retries them anyway." if failed else ""
     echo.note(f"Run {echo.one_line(name)!r} is already complete; nothing to resume.{more}")
     if settings.json:
         echo.say_json(storage.load_results(name))
-    deliver_spans(settings, sinks, storage, name)
+    deliver_spans(settings, storage, name)
     return _exit_code_of_complete(storage, name, settings.min_coverage)
 
 
@@ -530,22 +510,7 @@ def _say_resuming(
     for limit, amount in spent.items():
         budget = getattr(policy, limit)
         echo.note(f"budget: {amount:,.10g} of {budget:,.10g} {_unit(limit)} were spent before")
-    if places is not None:
-        _say_new_budgets(places.path.parent, spent, policy)
     return answered - retried
-
-
-def _say_new_budgets(folder: Path, counted: Collection[str], policy: CallPolicy | None) -> None:
-    """Report each new budget: it counts from here, so even a smaller one allows more calls."""
-    from ..runs.journal.journal import budgets_of, read_header
-
-    for name, (limit, after) in budgets_of(read_header(folder)).items():
-        field = BUDGETS[name]
-        if after and field not in counted and getattr(policy, field, None) is not None:
-            echo.note(
-                f"budget: {limit:,.10g} {_unit(field)} from here on; {after:,.10g} were spent before, under "
-                "another budget"
-            )
 
 
 def _unit(limit: str) -> str:

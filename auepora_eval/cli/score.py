@@ -28,10 +28,10 @@ from .flags import (
     add_scoring_flags,
     add_settings,
     add_shared_settings,
+    check_span_file,
     deliver_spans,
     scoring_executor,
     settings_of,
-    span_sinks,
 )
 
 
@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
 
     settings = settings_of(args)
     storage = EvaluationResultsStorage(settings.out)
-    sinks = span_sinks(settings)
+    check_span_file(settings)
     executor = scoring_executor(args)
     dataset = open_samples(args.dataset, settings.format)
     named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
@@ -99,5 +99,5 @@ def run(args: Namespace) -> int:
     else:
         say_run(finished, record.tally)
     say_stored(record.state.path)
-    deliver_spans(settings, sinks, storage, evaluation_id)
+    deliver_spans(settings, storage, evaluation_id)
     return exit_code(finished, record.tally, settings.min_coverage)

@@ -6,7 +6,7 @@ Example:
   auepora show demo-bm25 --worst ndcg@5
   auepora show demo-bm25 --sample q001
 
-Export the spans of a run at any time with --spans or --otel.
+Export the spans of a run at any time with --spans.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_json, add_out, say_run
-from .flags import add_span_flags, at_least, deliver_spans, settings_of, span_sinks
+from .flags import add_span_flags, at_least, check_span_file, deliver_spans, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,12 +47,12 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     if _is_benchmark_file(args.run_id):
         return _show_benchmark_file(args)
-    sinks = span_sinks(settings_of(args))
+    check_span_file(settings_of(args))
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
     else:
         _say(args, storage)
-    deliver_spans(settings_of(args), sinks, storage, args.run_id)
+    deliver_spans(settings_of(args), storage, args.run_id)
     return 0
 
 
@@ -99,7 +99,7 @@ def _is_benchmark_file(name: str) -> bool:
 def _show_benchmark_file(args: Namespace) -> int:
     from ..errors import PlanError
 
-    if args.sample or args.worst or args.spans or args.otel:
+    if args.sample or args.worst or args.spans:
         raise PlanError("--sample, --worst and spans are of a run: a benchmark file has no samples.")
     if args.json:
         from ..io.benchmarks.document import load_benchmark

@@ -26,14 +26,14 @@ class Redactor:
     def __init__(self, secrets: Iterable[str], *, alone: bool = False) -> None:
         """Compile the secrets. `alone` includes shorter ones, where they are words of their own."""
         unique = set(secrets)
-        known = {secret: list(_forms(secret)) for secret in unique if len(secret) >= _SHORTEST}
+        forms_of = {secret: list(_forms(secret)) for secret in unique if len(secret) >= _SHORTEST}
         for secret in unique if alone else ():
             is_short = _SHORTEST_ALONE <= len(secret) < _SHORTEST
             if is_short and not secret.isalpha() and not secret.isdigit():
-                known[secret] = [rf"(?<![A-Za-z0-9]){_written(secret)}(?![A-Za-z0-9])"]
-        self._pattern = _any_of(known)
-        tokens = {secret: forms for secret, forms in known.items() if not is_plain_word(secret)}
-        self._tokens = self._pattern if len(tokens) == len(known) else _any_of(tokens)
+                forms_of[secret] = [rf"(?<![A-Za-z0-9]){_written(secret)}(?![A-Za-z0-9])"]
+        self._pattern = _any_of(forms_of)
+        tokens = {secret: forms for secret, forms in forms_of.items() if not is_plain_word(secret)}
+        self._tokens = self._pattern if len(tokens) == len(forms_of) else _any_of(tokens)
 
     def __call__(self, text: str) -> str:
         """Return a text about a call, such as an error or a header, without the secrets."""
@@ -110,11 +110,11 @@ _CREDENTIAL = (
 )
 
 
-def _any_of(known: Mapping[str, list[str]]) -> re.Pattern[str] | None:
+def _any_of(forms_of: Mapping[str, list[str]]) -> re.Pattern[str] | None:
     """Return a pattern for all forms of these secrets."""
     # The longest first: one may contain another.
-    ordered = sorted(known, key=lambda secret: (-len(secret), secret))
-    forms = [form for secret in ordered for form in known[secret]]
+    ordered = sorted(forms_of, key=lambda secret: (-len(secret), secret))
+    forms = [form for secret in ordered for form in forms_of[secret]]
     return re.compile("|".join(forms)) if forms else None
 
 

@@ -12,8 +12,8 @@ from types import NoneType
 from typing import Any, Protocol
 
 from ..errors import RunStoppedError, TooManyFailuresError, check_type, wrong_type
-from .calls.executor import Executor, SerialExecutor, SystemCall, executor_name, failed_output
-from .calls.policy import CallPolicy, Limits, Spent
+from .calls.executor import Executor, SerialExecutor, SystemCall, failed_output
+from .calls.policy import CallPolicy, Limits
 from .calls.resources import ResourceMonitor, checked_prices
 from .dataset import DatasetForms, EvaluationDataset, InMemoryDataset, as_dataset, checked_samples
 from .plan import EvaluationPlan, MetricForms, Survey
@@ -38,8 +38,6 @@ class OutputJournal(Protocol):
     def durable(self) -> int: ...
 
     def submit(self, sample_id: str, output: SystemOutputs) -> int: ...
-
-    def note_warm_up(self, spent: Spent) -> None: ...
 
     def wait(self, number: int) -> None: ...
 
@@ -198,7 +196,7 @@ class AueporaEvaluator:
     def settings(self) -> dict[str, Any]:
         """Return how calls are made, and the rest of the stored configuration."""
         settings = {
-            "executor": executor_name(self.executor),
+            "executor": type(self.executor).__name__,
             "concurrency": getattr(self.executor, "concurrency", None),
             "timeout": getattr(self.executor, "timeout", None),
             "max_failures": self.max_failures,
@@ -216,8 +214,6 @@ class AueporaEvaluator:
         failures = done = 0
         under_way: dict[int, EvaluationSample] = {}
         call = self._call()
-        if journal is not None:
-            call.limits.on_warm_up = journal.note_warm_up
         calls = call.limits.warn_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
         for sample, output in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
             done += 1

@@ -317,20 +317,6 @@ class RunSettings:
         experiment="variant",
         policy="breaker_after",
     )
-    adaptive: bool | None = _setting(
-        help="reduce concurrency while the endpoint returns 429 or times out (threads, async)",
-        group=CALLS,
-        stored=True,
-        experiment="variant",
-    )
-    warm_up: int | None = _setting(
-        help="warm-up calls, excluded from the results",
-        metavar="N",
-        group=CALLS,
-        number=AMOUNT,
-        stored=True,
-        experiment="variant",
-    )
     address: str | None = _setting(
         help="address of the Ray cluster (auto, ray://host:10001)",
         metavar="HOST",
@@ -432,14 +418,6 @@ class RunSettings:
         in_plan=False,
         shared=True,
     )
-    otel: bool = _setting(
-        False,
-        help="send the spans of the run to OTEL_EXPORTER_OTLP_ENDPOINT (OTLP/HTTP)",
-        group=TELEMETRY,
-        in_plan=False,
-        shared=True,
-    )
-
     seed: int = _setting(
         0,
         help="random seed (default: 0)",
@@ -528,11 +506,6 @@ class RunSettings:
         """Return how calls that fail are handled, and how many may be made."""
         if self.budget_cost is not None and self.price_input is None and self.price_output is None:
             raise PlanError("--budget-cost needs --price-input and --price-output.")
-        if self.adaptive and self.executor in ("processes", "ray"):
-            raise PlanError(
-                "--adaptive needs threads or async: worker processes cannot share rate-limit signals. "
-                "Use --executor threads or async, or a fixed --concurrency."
-            )
         values = {one.policy: getattr(self, one.name) for one in SETTINGS.values() if one.policy}
         values = {name: value for name, value in values.items() if value is not None}
         if self.longest_wait is not None:
@@ -542,12 +515,7 @@ class RunSettings:
             values.pop("timeout", None)
         usual = ENDPOINT_RETRIES if is_endpoint(self.system or "") else 0
         retries = usual if self.retries is None else self.retries
-        return CallPolicy(
-            **values,
-            retries=retries,
-            retry_on=_retried(self.retry_on, retries),
-            adaptive=self.concurrency if self.adaptive else None,
-        )
+        return CallPolicy(**values, retries=retries, retry_on=_retried(self.retry_on, retries))
 
     @property
     def ends_processes(self) -> bool:

@@ -40,12 +40,6 @@ class RemoteCalls(ABC, Generic[Item]):
 
     def __init__(self, call: Callable[[Item], Any], workers: int) -> None:
         self._limits = getattr(call, "limits", None)
-        if getattr(self._limits, "gate", None) is not None:
-            # A worker only gets its own 429s, so the workers together would not make fewer calls.
-            raise PlanError(
-                "adaptive concurrency needs calls that are made in this process: use the executor `threads` "
-                "or `async`, or a fixed concurrency."
-            )
         self._count = getattr(call, "made_elsewhere", None)
         share = getattr(call, "shared_by", None)
         self._sent = share(workers) if share else call  # what a worker gets
@@ -110,10 +104,10 @@ class RemoteCalls(ABC, Generic[Item]):
 
 
 MOST_TRIES = 3
-_AHEAD = 2  # items that a worker has: the next one is ready when it finishes one
+_ITEMS_EACH = 2  # one that a worker has, and one that waits here until it finishes
 # A start imports the system, which may load a model.
 _START_SECONDS = 120.0
-_LOOK_SECONDS = 0.1  # between two checks whether the run is to stop
+_LOOK_SECONDS = 0.1  # between two checks of deadlines, and whether the run is to stop
 
 
 @EXECUTORS.add("processes")
@@ -138,13 +132,13 @@ class ProcessExecutor:
 
 @dataclass(eq=False)
 class _Worker(Generic[Item]):
-    """A process, the items that it has, and since when it works on the first of them."""
+    """A process, the item that it has, and since when it works on it."""
 
     process: Any
     wire: Connection
     ready: bool = False
     since: float = field(default_factory=time.monotonic)
-    items: deque[tuple[int, Item]] = field(default_factory=deque)
+    item: tuple[int, Item] | None = None
 
 
 class _Pool(RemoteCalls[Item]):
@@ -158,11 +152,11 @@ class _Pool(RemoteCalls[Item]):
         # either: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
         self._size, self._timeout = size, timeout
-        self.window = size * _AHEAD
+        self.window = size * _ITEMS_EACH
         self._workers: list[_Worker[Item]] = []
         self._tries: dict[int, int] = {}
         self._failed_starts = 0
-        # Workers read this byte before each call. A message would arrive after the items that they have.
+        # Workers read this byte before each call. A message would arrive after the item that they have.
         self._halted: Any = self._context.RawValue("b", 0)
         if self._limits is not None:
             self._limits.on_halt.append(lambda: setattr(self._halted, "value", 1))
@@ -200,26 +194,22 @@ class _Pool(RemoteCalls[Item]):
 
     def _distribute(self) -> None:
         self._drop_waiting()
-        assigned = sum(len(worker.items) for worker in self._workers)
+        busy = sum(worker.item is not None for worker in self._workers)
         # No more workers than items: each start imports the system again.
-        while len(self._workers) < min(self._size, len(self._todo) + assigned):
+        while len(self._workers) < min(self._size, len(self._todo) + busy):
             self._workers.append(self._started())
-        for ahead in range(_AHEAD):  # one for each worker before any gets a second
-            for worker in self._workers:
-                if self._todo and len(worker.items) <= ahead:
-                    self._assign(worker, self._todo.popleft())
+        for worker in self._workers:
+            if self._todo and worker.item is None:
+                self._assign(worker, self._todo.popleft())
 
     def _assign(self, worker: _Worker[Item], task: tuple[int, Item]) -> None:
-        # The clock starts here only if the worker is idle, otherwise when its call before has ended.
-        if not worker.items:
-            worker.since = time.monotonic()
-        worker.items.append(task)
+        worker.item, worker.since = task, time.monotonic()
         try:
             worker.wire.send(task)
         except OSError:
             pass  # it has died: `_listen` notices, and gives the task to another
         except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
-            worker.items.pop()
+            worker.item = None
             self._settle(task[0], error)
 
     def _listen(self) -> None:
@@ -229,30 +219,22 @@ class _Pool(RemoteCalls[Item]):
         self._drop_starting()
         if self._done:
             return
-        ready = wait([worker.wire for worker in self._workers], self._patience())
+        ready = wait([worker.wire for worker in self._workers], _LOOK_SECONDS)
         for worker in list(self._workers):
             deadline = self._deadline(worker)
             # A result that arrived in time counts, even if it is read after the deadline.
             if worker.wire in ready:
                 self._read(worker)
-            elif worker.items and deadline is not None and time.monotonic() >= deadline:
-                self._end_late(worker)
+            elif worker.item and deadline is not None and time.monotonic() >= deadline:
+                self._replace(worker, is_late=True)
         self._distribute()
 
     def _drop_starting(self) -> None:
         """End workers that have made no call yet if the run is to stop: their start is not waited for."""
-        starting = [worker for worker in self._workers if worker.items and not worker.ready]
+        starting = [worker for worker in self._workers if worker.item and not worker.ready]
         for worker in starting if self._is_halted else []:
             self._end(worker)
-            self._drop(worker.items)
-
-    def _patience(self) -> float | None:
-        """Return how long to wait for a message, in seconds; None for any time."""
-        if any(worker.items and not worker.ready for worker in self._workers):
-            return _LOOK_SECONDS  # a start may take long, and the run may be asked to stop
-        deadlines = [self._deadline(worker) for worker in self._workers if worker.items]
-        known = [deadline for deadline in deadlines if deadline is not None]
-        return max(0.0, min(known) - time.monotonic()) if known else None
+            self._drop([worker.item] if worker.item else [])
 
     def _deadline(self, worker: _Worker[Item]) -> float | None:
         """Return when a worker will have taken too long; None if there is no limit."""
@@ -266,40 +248,32 @@ class _Pool(RemoteCalls[Item]):
         except (EOFError, OSError):
             self._replace(worker)
             return
-        # The worker has the next item already and works on it from now on.
-        worker.since = time.monotonic()
         # Only starts that fail in a row end the run: a worker that answers shows that they can work.
         self._failed_starts = 0
         if message is None:
-            worker.ready = True
+            worker.ready, worker.since = True, time.monotonic()
             return
-        worker.items.popleft()
+        worker.item = None
         self._settle(*message)
 
-    def _end_late(self, worker: _Worker[Item]) -> None:
-        if worker.ready:
-            place, _ = worker.items.popleft()
-            self._settle(place, TimeoutError(f"no answer within {self._timeout:g} s"))
-        # The item behind the late one was only waiting: it has not killed a worker.
-        self._replace(worker, blame=False)
-
-    def _replace(self, worker: _Worker[Item], *, blame: bool = True) -> None:
-        """Put the items of a worker that is dead or late back. One that killed its workers fails."""
+    def _replace(self, worker: _Worker[Item], *, is_late: bool = False) -> None:
+        """End a worker that is dead or late. Its item is tried again, or fails."""
         self._end(worker)
         if not worker.ready:
             self._check_startable(worker)
-        elif worker.items and blame:
-            # The first item is the one that was being called when the worker died.
-            place = worker.items[0][0]
-            self._tries[place] = self._tries.get(place, 0) + 1
-            if self._tries[place] >= MOST_TRIES:
-                worker.items.popleft()
-                code = worker.process.exitcode
-                how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
-                error = WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}")
-                self._settle(place, error)
-        self._todo.extendleft(reversed(worker.items))
-        worker.items.clear()
+        if worker.item is None:
+            return
+        place = worker.item[0]
+        if worker.ready and is_late:
+            self._settle(place, TimeoutError(f"no answer within {self._timeout:g} s"))
+            return
+        self._tries[place] = self._tries.get(place, 0) + worker.ready
+        if self._tries[place] < MOST_TRIES:
+            self._todo.appendleft(worker.item)
+            return
+        code = worker.process.exitcode
+        how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
+        self._settle(place, WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}"))
 
     def _end(self, worker: _Worker[Item]) -> None:
         self._workers.remove(worker)

@@ -327,8 +327,8 @@ def _loaded(shipped: Any) -> Callable[[Any], Any]:
 
 def _plain_error(result: Any) -> Any:
     """Return an exception as one of a class that the driver has."""
-    known = isinstance(result, RunStoppedError) or type(result).__module__ == "builtins"
-    if known or not isinstance(result, BaseException):
+    is_sendable = isinstance(result, RunStoppedError) or type(result).__module__ == "builtins"
+    if is_sendable or not isinstance(result, BaseException):
         return result
     return RuntimeError(f"{type(result).__name__}: {result}")
 

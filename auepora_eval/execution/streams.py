@@ -58,14 +58,11 @@ class Lasting:
 @contextmanager
 def lasting_streams() -> Iterator[None]:
     """Let the readers of stdout and stderr go away within the block."""
-    before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
-    lasting = {name: cast(TextIO, Lasting(stream)) for name, stream in before.items()}
-    for name, stream in lasting.items():
-        setattr(sys, name, stream)
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast(TextIO, Lasting(out)), cast(TextIO, Lasting(err))
     try:
         yield
     finally:
-        for name, stream in lasting.items():
-            if getattr(sys, name) is stream:  # echo sets it to None if nothing can be written to it
-                stream.flush()
-                setattr(sys, name, before[name])
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None if nothing can be written to it
+            stream.flush()
+        sys.stdout, sys.stderr = sys.stdout and out, sys.stderr and err

@@ -299,8 +299,8 @@ class Fields:
         """Return the fields with the names in a configuration, and the default names of the others."""
         for key, value in names.items():
             if key not in cls.__dataclass_fields__:
-                known = tuple(cls.__dataclass_fields__)
-                fix = did_you_mean(key, known, f"The fields are {', '.join(known)}.")
+                field_names = tuple(cls.__dataclass_fields__)
+                fix = did_you_mean(key, field_names, f"The fields are {', '.join(field_names)}.")
                 raise DataError(f"http: {key!s:.80}", "there is no such field.", fix=fix)
             if not isinstance(value, str) or not value:
                 raise DataError(f"http: {key}", "must be the name of a field.")
@@ -381,8 +381,8 @@ class HttpSystem:
             raise BadReplyError(f"document {rank} has no id under {self._fields.id!r}")
         if not isinstance(text, str | None):
             raise BadReplyError(f"document {rank}: what is under {self._fields.text!r} is not a text")
-        doc, known = Document(str(doc_id), text or ""), _number(score)
-        return unscored(doc, rank) if known is None else RetrievedDocument(doc, known, rank)
+        doc, value = Document(str(doc_id), text or ""), _number(score)
+        return unscored(doc, rank) if value is None else RetrievedDocument(doc, value, rank)
 
 
 # Names of token counts in a reply, and in our outputs.

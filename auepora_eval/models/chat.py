@@ -103,9 +103,13 @@ class ChatModel:
     def identity(self) -> dict[str, Any]:
         """What decides what the model says: for records and comparisons. Holds no key."""
         # Extra fields by name only: one of them may be a secret of the server's.
-        known = {"model", "temperature", "max_tokens", "seed"}
-        settings = {key: value for key, value in self._fields.items() if key in known}
-        return {"endpoint": self._endpoint.name, **settings, "extra": sorted(set(self._fields) - known)}
+        public = {"model", "temperature", "max_tokens", "seed"}
+        settings = {key: value for key, value in self._fields.items() if key in public}
+        return {
+            "endpoint": self._endpoint.name,
+            **settings,
+            "extra": sorted(set(self._fields) - public),
+        }
 
     def __repr__(self) -> str:
         return f"ChatModel({self._endpoint.name!r}, {self.model!r})"

@@ -28,14 +28,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What to do about a status, and about an address that is neither encrypted nor on this machine.
-Hints = Mapping[int | str, str]
-OF_A_MODEL: Hints = {
+# What to do about a status.
+_HINTS = {
     400: "Does the server know this model, and these parameters?",
     401: "Is the API key right? Name the environment variable that holds it.",
     403: "Is the API key right, and is it allowed to use this model?",
     404: "Check the URL (it usually ends in /v1) and the model's name.",
-    "plain_http": "Use https, or allow plain HTTP if this network is yours (plain_http).",
 }
 _URL_FIX = "Write, for example, http://127.0.0.1:8000/v1."
 
@@ -67,7 +65,6 @@ class Endpoint:
     plain_http: bool = False
     private: bool = False  # the documents must not cross the network unencrypted, with a key or without
     headers: Mapping[str, Secret] = field(default_factory=dict)  # further ones; their values are keys
-    hints: Hints = field(default_factory=lambda: OF_A_MODEL, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("timeout", "connect_timeout", "max_bytes"):
@@ -98,7 +95,7 @@ class Endpoint:
             raise DataError(
                 f"{parts.scheme}://{parts.hostname}",
                 f"{what} would cross the network unencrypted.",
-                fix=self.hints["plain_http"],
+                fix="Use https, or allow plain HTTP if this network is yours (plain_http).",
             )
 
     def post(self, document: Any, read: Callable[[bytes], T]) -> Answer[T]:
@@ -185,7 +182,7 @@ class Endpoint:
             return CallError(f"{reason}.", kind="timeout", status=status, retry_after=wait)
         if status >= 500:
             return CallError(f"{reason}.", kind="http_5xx", status=status, retry_after=wait)
-        fix = self.hints.get(status, "")
+        fix = _HINTS.get(status, "")
         return CallError(f"{reason}. {fix}".rstrip(), kind="http_4xx", status=status, lasting=status != 409)
 
 

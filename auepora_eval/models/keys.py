@@ -15,6 +15,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 # Headers that the transport sets; another value would break the request.
 _OURS = {"host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection"}
 _OURS |= {"accept", "accept-encoding", "expect", "te", "trailer", "upgrade", "user-agent", "keep-alive"}
+_OURS |= {"authorization"}
 # The name of an environment variable.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _NO_KEY = re.compile(r"[A-Z][A-Z0-9]{0,11}(_[A-Z0-9]{1,12})*")  # words, as in the names of variables
@@ -81,10 +82,9 @@ def headers_from_environment(named: Mapping[str, str]) -> dict[str, Secret]:
         where = f"headers: {name!r:.80}"
         if not isinstance(name, str) or not _HEADER.fullmatch(name):
             raise DataError(where, "is not the name of a header.", fix="Use letters, digits and -.")
-        if name.lower() == "authorization":
-            raise DataError(where, "has a place of its own.", fix="Name the variable with --api-key-env.")
         if name.lower() in _OURS:
-            raise DataError(where, "is not yours to set.", fix="Leave it out.")
+            fix = "Leave it out. The variable with an API key is named by --api-key-env."
+            raise DataError(where, "is set by auepora.", fix=fix)
         if not isinstance(value, str) or not value.startswith("env:"):
             fix = "Put the value into an environment variable, and write env: and its name."
             raise DataError(where, "is not env:NAME.", fix=fix)

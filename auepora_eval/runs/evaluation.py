@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -36,16 +36,15 @@ from .journal.journal import (
     Damage,
     Header,
     Journal,
-    counted_and_new,
-    first_budgets,
     good_records,
     journal_line,
     opened_journal,
     read_header,
     record_of,
+    spent_before,
     stored_places,
 )
-from .log import RunLog, logged, logged_scoring
+from .log import RunLog, logged
 from .store.state import RunState, read_results
 
 if TYPE_CHECKING:
@@ -147,7 +146,8 @@ class StoredRecord:
             self.state.check_no_results(force=self.force)
         if self.stop_rule is not None:
             self._watch = self.stop_rule.watch(self.evaluator, self.dataset, self.survey.sha256)
-        self._set_budgets()
+        policy, has_spent = self.evaluator.policy, self.resume and self.state.has_header
+        self.evaluator.spent_before = spent_before(self.state.folder, policy) if policy and has_spent else {}
         header = {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **self.facts()}
         self.journal = self._opened_journal(header)
         try:
@@ -179,17 +179,6 @@ class StoredRecord:
         finally:
             # The journal last: it holds the lock, under which the log and the results are written.
             self.journal.close("stopped" if kind else "finished")
-
-    def _set_budgets(self) -> None:
-        """Give the identity the budgets that are new to the run. The others count what was spent before."""
-        evaluator, folder = self.evaluator, self.state.folder
-        evaluator.spent_before = {}
-        if self.resume and self.state.has_header:
-            counted, budgets = counted_and_new(folder, read_header(folder), evaluator.policy)
-            evaluator.spent_before = counted
-        else:
-            budgets = first_budgets(evaluator.policy, evaluator.settings())
-        self._identity = replace(self._identity, budgets=budgets or None)
 
     def _opened_journal(self, header: Mapping[str, Any]) -> Journal:
         if not self.resume:
@@ -363,20 +352,14 @@ class PredictionRecord:
         self.evaluation_id, self.started_at = state.evaluation_id, utc_text(now())
         self.system_name = system_name
         self.names_documents = predictions.longest > 0
-        self._facts = {"evaluation_id": self.evaluation_id, "system": system_name, "dataset": dataset.name}
         self._limit, self._on_output = limit, on_output
         self._force, self._all_differ = force, all_differ
         self._fingerprint = Fingerprint()
         self._stack = ExitStack()
 
     def __enter__(self) -> PredictionRecord:
-        # If the writer cannot be opened, the log is closed with it. Only both together are kept open.
-        with ExitStack() as stack:
-            self._log = stack.enter_context(logged_scoring(RunLog(self.state.folder), self._facts))
-            self._writer = stack.enter_context(
-                self.state.writer(force=self._force, all_differ=self._all_differ)
-            )
-            self._stack = stack.pop_all()
+        writer = self.state.writer(force=self._force, all_differ=self._all_differ)
+        self._writer = self._stack.enter_context(writer)
         self.tally = self._writer.tally
         return self
 
@@ -407,9 +390,8 @@ class PredictionRecord:
         """Write the scores of further samples."""
         self._fingerprint.add(batch.samples)
         self._writer.add(batch, scores)
-        for sample, output in zip(batch.samples, batch.outputs, strict=True):
-            self._log(sample, output)
-            if self._on_output is not None:
+        if self._on_output is not None:
+            for sample, output in zip(batch.samples, batch.outputs, strict=True):
                 self._on_output(sample, output)
 
     def fingerprint(self) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..core.calls.executor import AttemptRecord, executor_name, failed_attempts, is_from_cache
+from ..core.calls.executor import AttemptRecord, failed_attempts, is_from_cache
 from ..core.redaction import without_secrets
 from ..core.runner import InterruptedRunError
 from ..core.types import TIMES_LEFT_OUT, EvaluationSample, Failure, SystemOutputs
@@ -25,7 +25,7 @@ from ..errors import RunStoppedError
 from ..io.jsonl import encode
 
 if TYPE_CHECKING:
-    from ..core.runner import AueporaEvaluator, OnOutput
+    from ..core.runner import AueporaEvaluator
 
 LOG = "log.jsonl"
 # Nothing is printed unless the program that uses the library adds a handler of its own.
@@ -33,20 +33,10 @@ LOGGER = logging.getLogger("auepora_eval")
 LOGGER.addHandler(logging.NullHandler())
 _LONGEST = 500  # characters of a fact
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
-# Scored predictions open the file last (`logged_scoring`): until then their events are in memory.
-_MOST_WAITING = 10_000  # events before the file is opened
-# Under a rate limit nearly every call waits: an event for each would bury the failures.
-_SECONDS_BETWEEN_WAITS = 10.0
 # No link is followed: one in the folder of a run could point to any file of the user.
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 
 Facts = dict[str, Any]  # of an event, by name
-
-
-def log_event(level: int, event: str, **facts: Any) -> None:
-    """Log an event, if a handler listens at that level. The record has `event` and `facts`."""
-    if LOGGER.isEnabledFor(level):
-        _log(level, event, clean_facts(facts))
 
 
 def _log(level: int, event: str, facts: Facts) -> None:
@@ -56,14 +46,14 @@ def _log(level: int, event: str, facts: Facts) -> None:
 
 def clean_facts(facts: Facts) -> Facts:
     """Return facts as they may be written: without secrets, without None, of bounded length."""
-    known = {name: _plain(value) for name, value in facts.items() if value is not None}
-    texts = {name: value.replace("\0", "\ufffd") for name, value in known.items() if isinstance(value, str)}
+    plain = {name: _plain(value) for name, value in facts.items() if value is not None}
+    texts = {name: value.replace("\0", "\ufffd") for name, value in plain.items() if isinstance(value, str)}
     if not texts:
-        return known
+        return plain
     # All at once, since each call searches the environment for keys. No key has a NUL in it.
     # Redact before cutting: half a key would not be recognised.
     redacted = without_secrets("\0".join(texts.values())).split("\0")
-    return known | {name: text[:_LONGEST] for name, text in zip(texts, redacted, strict=True)}
+    return plain | {name: text[:_LONGEST] for name, text in zip(texts, redacted, strict=True)}
 
 
 def _plain(value: Any) -> Any:
@@ -91,17 +81,21 @@ def in_words(event: str, facts: Facts) -> str:
 class RunLog:
     """Events of one run, to its file and to the logger `auepora_eval`. Safe to use from several threads.
 
-    The file has everything from level info on, and lower levels if the logger has them. It is opened by
-    `open`: before that, the folder may be locked by another process. If the log cannot be written, it is
-    given up and the run continues.
+    The file has everything from level info on, and lower levels if the logger has them. It is opened at once:
+    the run must be locked by this process. If it cannot be written, it is given up and the run continues.
     """
 
     def __init__(self, folder: Path, *, restart: bool = True) -> None:
-        self.path, self._restart = folder / LOG, restart
+        self.path = folder / LOG
         self._file: int | None = None
-        self._waiting: list[bytes] = []
-        self._given_up = False
         self._lock = threading.Lock()
+        try:
+            self._file = os.open(self.path, _OPEN | (os.O_TRUNC if restart else 0), 0o600)
+            size = os.lseek(self._file, 0, os.SEEK_END)
+            if size > 0 and os.pread(self._file, 1, size - 1) != b"\n":
+                self._append(b"\n")  # a line that a kill cut off must not swallow the next one
+        except OSError as error:
+            self._give_up(error)
 
     def write(self, level: int, event: str, **facts: Any) -> None:
         """Write an event to the file, and to the logger."""
@@ -113,35 +107,14 @@ class RunLog:
         head = {"time": time, "level": logging.getLevelName(level).lower(), "event": event}
         line = encode({**head, **clean}) + b"\n"
         with self._lock:
-            if self._file is not None:
-                self._append(line)
-            elif not self._given_up and len(self._waiting) < _MOST_WAITING:
-                self._waiting.append(line)
-
-    def open(self) -> None:
-        """Open the file in the folder of the run, which this process has locked, and write what waited."""
-        with self._lock:
-            if self._file is not None or self._given_up:
-                return
-            try:
-                self._file = os.open(self.path, _OPEN | (os.O_TRUNC if self._restart else 0), 0o600)
-                size = os.lseek(self._file, 0, os.SEEK_END)
-                is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
-            except OSError as error:
-                self._give_up(error)
-                return
-            # A line that a kill cut off must not swallow the next one.
-            self._append((b"\n" if is_torn else b"") + b"".join(self._waiting))
-            self._waiting.clear()
+            self._append(line)
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
-                self._file = None
-            # A call that was left behind may still log. Its events must not pile up in memory.
-            self._given_up = True
+                self._file = None  # a call that was left behind may still log
 
     def _append(self, content: bytes) -> None:
         try:
@@ -153,21 +126,19 @@ class RunLog:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        self._given_up = True
-        self._waiting.clear()
         if self._file is not None:
             with suppress(OSError):
                 os.close(self._file)
             self._file = None
-        log_event(WARNING, "log.given_up", path=self.path, message=error.strerror or error)
+        _log(WARNING, "log.given_up", clean_facts({"path": self.path, "message": error.strerror or error}))
 
 
 def _log_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Write the outcome of a sample, and its failed attempts, which the output has records of."""
     attempts = failed_attempts(output.extra)
     for record in attempts:
-        known = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
-        log.write(INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **known)
+        facts = {name: record.get(name) for name in ("attempt", "kind", "seconds", "message")}
+        log.write(INFO, "attempt.failed", sample_id=sample.sample_id, error_type=record.get("type"), **facts)
     if isinstance(odd := output.extra.get(TIMES_LEFT_OUT), dict):
         log.write(INFO, "times.left_out", sample_id=sample.sample_id, names=", ".join(map(str, odd)))
     if output.error is not None:
@@ -187,8 +158,8 @@ def _log_output(log: RunLog, sample: EvaluationSample, output: SystemOutputs) ->
 
 def _seconds(attempts: list[AttemptRecord], error: Failure) -> float | None:
     """Return the seconds of all attempts, without the waits; of the last one if only that is known."""
-    known = [record["seconds"] for record in attempts if isinstance(record.get("seconds"), int | float)]
-    return sum(known) if known and len(known) == len(attempts) else error.seconds
+    seconds = [record["seconds"] for record in attempts if isinstance(record.get("seconds"), int | float)]
+    return sum(seconds) if seconds and len(seconds) == len(attempts) else error.seconds
 
 
 @dataclass
@@ -231,6 +202,7 @@ def logged(
     evaluation_id = header["evaluation_id"]
     before = evaluator.policy, evaluator.on_output
     on_output, counts, started = evaluator.on_output, _Counts(), monotonic()
+    counting = threading.Lock()
 
     def note(sample: EvaluationSample, output: SystemOutputs) -> None:
         counts.add(output)
@@ -238,18 +210,24 @@ def logged(
         if on_output is not None:
             on_output(sample, output)
 
-    log.open()
+    def wait(seconds: float) -> None:
+        with counting:
+            counts.waits += 1
+            counts.waited += seconds
+        # Under a rate limit nearly every call waits: at a higher level the failures would be buried.
+        log.write(DEBUG, "call.waiting", seconds=seconds)
+
     evaluator.on_output = note
     if evaluator.policy is not None:
-        clock = replace(evaluator.policy.clock, on_wait=_Waits(log, counts).add)
+        clock = replace(evaluator.policy.clock, on_wait=wait)
         evaluator.policy = replace(evaluator.policy, clock=clock)
     log.write(
         INFO,
         "run.started" if kept is None else "run.resumed",
         **{name: header.get(name) for name in ("evaluation_id", "system", "dataset")},
         samples=samples,
-        there=kept,
-        executor=executor_name(evaluator.executor),
+        kept=kept,
+        executor=type(evaluator.executor).__name__,
         concurrency=getattr(evaluator.executor, "concurrency", None),
         process=os.getpid(),
     )
@@ -268,47 +246,7 @@ def logged(
         log.close()
 
 
-@contextmanager
-def logged_scoring(log: RunLog, facts: Mapping[str, Any]) -> Iterator[OnOutput]:
-    """Log the scoring of stored outputs. Yield a function that takes each of them.
-
-    The file is written when everything is stored: a run that cannot be stored leaves nothing behind.
-    """
-    counts, started = _Counts(), monotonic()
-
-    def note(sample: EvaluationSample, output: SystemOutputs) -> None:
-        counts.add(output)
-        _log_output(log, sample, output)
-
-    log.write(INFO, "run.started", **facts, scores_only=True)
-    try:
-        yield note
-        log.write(INFO, "run.finished", evaluation_id=facts["evaluation_id"], **counts.as_facts(started))
-        log.open()
-    finally:
-        log.close()
-
-
 def _ending(error: BaseException) -> tuple[int, str]:
     if isinstance(error, InterruptedRunError) or not isinstance(error, Exception):
         return WARNING, "run.interrupted"
     return (WARNING, "run.stopped") if isinstance(error, RunStoppedError) else (ERROR, "run.failed")
-
-
-class _Waits:
-    """Waits for a limit or for a retry. All are counted, but an event is written only now and then."""
-
-    def __init__(self, log: RunLog, counts: _Counts) -> None:
-        self._log, self._counts = log, counts
-        self._logged_at = float("-inf")
-        self._lock = threading.Lock()
-
-    def add(self, seconds: float) -> None:
-        with self._lock:
-            self._counts.waits += 1
-            self._counts.waited += seconds
-            now = monotonic()
-            is_soon = now - self._logged_at < _SECONDS_BETWEEN_WAITS
-            self._logged_at = self._logged_at if is_soon else now
-            waits = self._counts.waits
-        self._log.write(DEBUG if is_soon else INFO, "call.waiting", seconds=seconds, waits=waits)

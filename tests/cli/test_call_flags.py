@@ -40,19 +40,6 @@ def test_endpoints_are_retried_by_default_and_python_is_not() -> None:
     assert endpoint.call_policy().retries == 4
     assert replace(endpoint, retries=0).call_policy().retries == 0
     assert RunSettings(system="mine.py:answer", concurrency=4).call_policy().retries == 0
-    assert replace(endpoint, adaptive=True).call_policy().adaptive == 4
-
-
-@pytest.mark.parametrize("executor", ["processes", "ray"])
-def test_adaptive_is_rejected_for_separate_workers(
-    executor: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match"]
-    assert main([*words, "--adaptive", "--executor", executor, "--concurrency", "2", "--id", "x"]) == 2
-    said = capsys.readouterr().err
-    assert "--adaptive needs threads or async: worker processes cannot share rate-limit signals." in said
-    assert "Use --executor threads or async" in said
-    assert not (here / "results" / "x.run").exists()  # before anything is begun
 
 
 # What a plan may say of calls, what then holds, and a flag that says otherwise.
@@ -102,10 +89,9 @@ def test_plan_accepts_every_call_setting() -> None:
     [
         ("retris: 3", "retris: there is no such setting. Did you mean retries?"),
         ("budget_call: 3", "there is no such setting. Did you mean budget_calls?"),
-        ("warmup: 1", "there is no such setting. Did you mean warm_up?"),
         ("min_coverage: 2", "min_coverage"),
         ("rpm: 0", "rpm: 0 is out of range. Use at least 1."),
-        ("adaptive: 3", "expected true or false"),
+        ("plain_http: 3", "expected true or false"),
         ("http: {anwser: said}", "http: anwser: there is no such field. Did you mean answer?"),
         ("http: {zzzz: said}", "The fields are query, top_k, answer"),
     ],
@@ -160,17 +146,15 @@ metrics: [exact_match]
 executor: threads
 concurrency: 2
 retries: 3
-warm_up: 2
-adaptive: true
 http:
   answer: said
 """
         (here / "plan.config.yaml").write_text(plan, encoding="utf-8")
         assert main(["run", "--config", "plan.config.yaml", "--out", "out", "--id", "r"]) == 0
-        assert len(server.requests) == 2 + 8 + 1  # warm-up, samples, one retry
+        assert len(server.requests) == 8 + 1  # samples, one retry
     results = json.loads((here / "out" / "r.results.json").read_text(encoding="utf-8"))
     stored = json.dumps(results)
-    for part in ('"warm_up": 2', '"concurrency": 2', '"retries": 3', '"adaptive": true'):
+    for part in ('"concurrency": 2', '"retries": 3'):
         assert part in stored
 
 
@@ -198,7 +182,7 @@ def test_budget_stops_a_run_that_can_be_resumed(here: Path, capsys: pytest.Captu
     said = capsys.readouterr().err
     assert "stopped: the budget of 3 calls is used up. Finished samples are kept." in said
     assert "kept: 3 outputs" in said
-    assert main(["run", "--resume", "r", "--out", "out", "--budget-calls", "5"]) == 0
+    assert main(["run", "--resume", "r", "--out", "out", "--budget-calls", "9"]) == 0
     assert "8/8" in capsys.readouterr().out
 
 

@@ -72,7 +72,7 @@ def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
     assert experiment() == 1
     assert experiment("--resume") == 1
     assert EvaluationResultsStorage("runs").state("ab-a").answered == 5
-    assert "write another number into the file, then resume" in capsys.readouterr().err
+    assert "write a larger number into the file, then resume" in capsys.readouterr().err
     (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 20"), encoding="utf-8")
     assert experiment("--resume") == 0
 

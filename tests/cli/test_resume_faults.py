@@ -108,12 +108,12 @@ def test_spent_budget_needs_a_new_one(here: Path, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
     said = capsys.readouterr().err
     assert said.count("ASKED") == 3
-    assert "resume with another number for --budget-calls" in said
+    assert "resume with a larger number for --budget-calls" in said
     assert run("--resume", "x") == 1
     said = capsys.readouterr().err
     assert "ASKED" not in said
     assert "the budget of 3 calls is used up" in said
-    assert run("--resume", "x", "--budget-calls", "2") == 1
+    assert run("--resume", "x", "--budget-calls", "5") == 1
     assert capsys.readouterr().err.count("ASKED") == 2
     assert run("--resume", "x", "--budget-calls", "9") == 0
     assert capsys.readouterr().err.count("ASKED") == 3

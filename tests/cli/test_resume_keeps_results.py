@@ -265,24 +265,22 @@ def test_a_run_without_a_header_cannot_be_resumed(here: Path, capsys: Said) -> N
     )
 
 
-def test_budget_of_a_resume_is_stored(here: Path, capsys: Said) -> None:
+def test_a_budget_counts_all_sessions(here: Path, capsys: Said) -> None:
     (here / "d.jsonl").write_text(lines(30), encoding="utf-8")
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
     assert run("--resume", "x", "--budget-calls", "10", "--max-failures", "5") == 1
+    assert stored().state("x").answered == 10
     capsys.readouterr()
-    assert run("--resume", "x") == 1
+    assert run("--resume", "x", "--budget-calls", "10") == 1
     said = capsys.readouterr().err
     assert "budget: 10 of 10 calls were spent before" in said
     assert "the budget of 10 calls is used up" in said
-    # One that was given and not used up counts on.
+    # A session that was interrupted has spent its calls too.
     (here / "mine.py").write_text("def answer(query):\n    raise KeyboardInterrupt\n", encoding="utf-8")
     assert run("--resume", "x", "--budget-calls", "12") == 130
     (here / "mine.py").write_text(PLAIN, encoding="utf-8")
-    capsys.readouterr()
-    assert run("--resume", "x") == 1
-    said = capsys.readouterr().err
-    assert "of 12 calls were spent before" in said
-    assert stored().state("x").answered in (24, 25)
+    assert run("--resume", "x", "--budget-calls", "12") == 1
+    assert stored().state("x").answered == 12
     assert run("--resume", "x", "--budget-calls", "100") == 0
 
 
@@ -317,7 +315,9 @@ def test_changed_prompt_or_request_is_described(here: Path, capsys: Said) -> Non
         (here / "p.config.yaml").write_text(f"{plan}request:\n  temperature: 1\n", encoding="utf-8")
         capsys.readouterr()
         assert run("--resume", "x", "--config", "p.config.yaml", "--budget-calls", "9") == 4
-        assert "request was {'temperature': 0}, now it is {'temperature': 1}" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "request_sha256 was" in said
+        assert "temperature was 0, now it is 1" in said
         (here / "mine.md").write_text("# system\nAnswer.\n# user\nTell {{material}}\n", encoding="utf-8")
         assert run("--resume", "x", "--budget-calls", "9") == 4
-        assert "the text of the prompt ('mine.md') was changed (prompt_sha256 was" in capsys.readouterr().err
+        assert "prompt_sha256 was" in capsys.readouterr().err

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from tests.servers import chat_server
 
 SYSTEM = """
 from pathlib import Path
@@ -71,29 +70,18 @@ def test_resume_of_a_finished_run_writes_spans_without_calls(
     assert Path("asked").read_text(encoding="utf-8").splitlines() == ["q0", "q1", "q2"]
 
 
-@pytest.mark.parametrize("command", ["run", "score"])
-def test_unreachable_endpoint_shows_the_command_to_send_spans_later(
-    command: str, work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_spans_that_cannot_be_written_at_the_end_name_the_command_for_later(
+    work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    if command == "score":
-        Path("p.jsonl").write_text(
-            "".join(f'{{"sample_id": "s{n}", "answer": "a"}}\n' for n in range(3)), encoding="utf-8"
-        )
-        words = ["score", "--dataset", "d.jsonl", "--outputs", "p.jsonl", "--out", "out"]
-        words += ["--metrics", "exact_match"]
-    else:
-        words = [*RUN]
-    assert main([*words, "--id", "r", "--otel", "--spans", "s.jsonl"]) == 2
-    said = capsys.readouterr().err
-    line = "The run is stored. Send its spans later: auepora show r --out out --otel"
-    assert line in said.splitlines()
-    assert spans("s.jsonl") == 5  # one place that cannot be reached keeps nothing from another
-    with chat_server() as server:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
-        assert main(line.partition("auepora ")[2].split()) == 0
-        assert len(server.requests) == 1
-        assert "resourceSpans" in server.requests[0]
+    """The file appears while the run goes on."""
+    touching = SYSTEM.replace("return", "Path('s.jsonl').touch()\n    return")
+    (work / "calm.py").write_text(touching, encoding="utf-8")
+    assert main([*RUN, "--id", "r", "--spans", "s.jsonl"]) == 4
+    line = "The run is stored. Write its spans later: auepora show r --out out --spans s.jsonl"
+    assert line in capsys.readouterr().err.splitlines()
+    Path("s.jsonl").unlink()
+    assert main(line.partition("auepora ")[2].split()) == 0
+    assert spans("s.jsonl") == 5
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from auepora_eval.core.calls.executor import Executor, window
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import RunStoppedError
-from auepora_eval.execution.local import EXECUTORS, WarmedUp
+from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.execution.systems import load_system
 from tests.builders import a_dataset, a_sample
 from tests.execution.worker_calls import squared, squared_async
@@ -119,12 +119,6 @@ def test_error_of_the_source_is_raised(name: str) -> None:
 
     with pytest.raises(OSError, match="the disk is gone"):
         list(executor_named(name).map(squared, source()))
-
-
-@pytest.mark.parametrize("name", ["serial", "threads", "async"])
-def test_warm_up_calls_have_no_results(name: str) -> None:
-    warmed = WarmedUp(executor_named(name), 2)
-    assert sorted(warmed.map(squared, iter(range(6)))) == [(n, n * n) for n in range(6)]
 
 
 @every_executor

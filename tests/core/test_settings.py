@@ -57,7 +57,7 @@ def test_the_schema_of_plans_has_all_settings_and_the_blocks() -> None:
         ("top_k", {"type": "integer", "minimum": 1}),
         ("timeout", {"type": "number", "minimum": 0.001}),
         ("alpha", {"type": "number", "minimum": 0, "maximum": 1}),
-        ("adaptive", {"type": "boolean"}),
+        ("plain_http", {"type": "boolean"}),
         ("metrics", {"type": ["array", "string"], "items": {"type": "string"}}),
         ("http", {"type": "object", "additionalProperties": {"type": ["string"]}}),
         ("stop_when", {"enum": ["clear"]}),

@@ -164,7 +164,7 @@ def test_headers_come_from_the_environment(kind: str, monkeypatch: pytest.Monkey
         ({"x-api-key": "env:NOT_SET_ANYWHERE"}, "is not set"),
         ({"bad name": "env:GATEWAY"}, "is not the name of a header"),
         ({"x\r\ny": "env:GATEWAY"}, "is not the name of a header"),
-        ({"Content-Length": "env:GATEWAY"}, "is not yours to set"),
+        ({"Content-Length": "env:GATEWAY"}, "is set by auepora"),
         ({"authorization": "env:GATEWAY"}, "--api-key-env"),
     ],
 )

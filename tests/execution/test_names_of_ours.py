@@ -33,12 +33,6 @@ def test_the_systems_own_names_are_kept_under_other_ones() -> None:
     extra = dict(OWN)
     assert run_with(extra) == {"system_attempts": OWN["attempts"], "system_cached": False, "seen": 1}
     assert extra == OWN  # the system's own object is left alone
-    both = {"attempts": 3, "system_attempts": 4, "system_system_attempts": 5}
-    assert run_with(both) == {
-        "system_attempts": 4,
-        "system_system_attempts": 5,
-        "system_system_system_attempts": 3,
-    }
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.calls import executor as executor_module
 from auepora_eval.core.calls.executor import SystemCall, threads_left_behind
-from auepora_eval.core.calls.policy import CallClock, CallPolicy, Gate, Pace, kind_of
+from auepora_eval.core.calls.policy import CallClock, CallPolicy, Pace, kind_of
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.runner import AueporaEvaluator
@@ -32,15 +32,11 @@ class Time:
 
     def __init__(self, chance: float = 1.0) -> None:
         self.now, self.slept = 0.0, list[float]()
-        self.clock = CallClock(lambda: self.now, self.sleep, self.sleep_async, lambda: chance)
+        self.clock = CallClock(lambda: self.now, self.sleep, lambda: chance)
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
-
-    async def sleep_async(self, seconds: float) -> None:
-        self.sleep(seconds)
-        await asyncio.sleep(0)
 
 
 class Failing:
@@ -232,58 +228,6 @@ def test_the_breaker_stops_after_failures_in_a_row_only() -> None:
     with pytest.raises(RunStoppedError, match="4 samples failed in a row, the last one with ConnectionError"):
         AueporaEvaluator(down, EvaluationPlan([]), policy=policy).run(dataset)
     assert down.asked == 14
-
-
-def test_the_gate_halves_once_for_calls_that_were_inside_together_and_grows_back() -> None:
-    gate = Gate(8)
-    tickets = [gate.enter().result(0) for _ in range(8)]
-    ninth = gate.enter()
-    assert not ninth.done()
-    for ticket in tickets[:5]:
-        gate.leave(ticket, LIMITED)
-    assert gate.size == 4  # five were pushed back together
-    assert ninth.result(0) == 1
-    for ticket in tickets[5:]:
-        gate.leave(ticket, None)
-    gate.leave(1, TimeoutError())
-    assert (gate.size, gate.lowest) == (2, 2)
-    for _ in range(60):
-        gate.leave(gate.enter().result(0), None)
-    assert gate.size == 8
-
-
-@pytest.mark.parametrize("name", ["threads", "async"])
-def test_adaptive_concurrency_finds_what_an_endpoint_can_take(name: str) -> None:
-    """It answers three calls at a time and pushes the others back."""
-
-    class Narrow:
-        def __init__(self) -> None:
-            self.inside, self.lock, self.refused = 0, threading.Lock(), 0
-
-        def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-            with self.lock:
-                self.inside += 1
-                crowded = self.inside > 3
-                self.refused += crowded
-            time.sleep(0.002)
-            with self.lock:
-                self.inside -= 1
-            if crowded:
-                raise CallError("too many", kind="rate_limited", status=429)
-            return an_output("a", "fine")
-
-    def refusals(adaptive: int | None) -> int:
-        system = Narrow()
-        policy = CallPolicy(retries=50, backoff=0.001, adaptive=adaptive)
-        executor = EXECUTORS.get(name)(concurrency=16)
-        dataset = a_dataset(*(a_sample(str(n)) for n in range(150)))
-        run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor, policy=policy).run(dataset)
-        assert all(output.error is None for output in run.outputs)
-        return system.refused
-
-    steady, adapted = refusals(None), refusals(16)
-    print(f"{name}: {steady} calls pushed back at a fixed 16, {adapted} when adaptive")
-    assert adapted < steady / 2
 
 
 def test_a_hung_call_gives_its_slot_back_and_its_thread_is_counted() -> None:

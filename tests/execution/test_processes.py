@@ -91,12 +91,6 @@ def test_workers_share_the_pace() -> None:
     assert (share.requests_per_minute, share.tokens_per_minute) == (30, 250)
 
 
-def test_adaptive_concurrency_is_refused_since_workers_do_not_hear_of_each_other() -> None:
-    call = SystemCall(load_system("tests.execution.worker_calls:Quiet"), 5, CallPolicy(adaptive=8))
-    with pytest.raises(PlanError, match="use the executor `threads` or `async`"):
-        list(ProcessExecutor(concurrency=2).map(call, [a_sample()]))
-
-
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -20,7 +20,7 @@ from auepora_eval.errors import MissingDependencyError
 from auepora_eval.execution.ray import RayExecutor
 from auepora_eval.runs.journal.journal import stored_places
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.execution.ray_nodes import ROOT, left_over, loopback_only, ray_nodes
+from tests.execution.ray_nodes import ROOT, Nodes, left_over, loopback_only, ray_nodes
 from tests.servers import chat_server
 from tests.stable import stable_bytes
 
@@ -38,8 +38,15 @@ def system(query):
 """
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Nodes]:
+    """Two nodes that outlive the drivers of the tests."""
+    with ray_nodes(2, 1) as nodes:
+        yield nodes
+
+
 @needs_ray
-def test_what_every_executor_promises_holds_on_a_cluster(tmp_path: Path) -> None:
+def test_what_every_executor_promises_holds_on_a_cluster(cluster: Nodes, tmp_path: Path) -> None:
     scoring = "tests/contracts/test_scoring_on_every_executor.py"
     cases = (
         "tests/execution/ray_cases.py",
@@ -48,24 +55,15 @@ def test_what_every_executor_promises_holds_on_a_cluster(tmp_path: Path) -> None
         f"{scoring}::test_unpicklable_metrics_are_scored_locally_with_one_warning",
         "tests/reliability/test_t03_kill.py::test_t03_random_kills[ray]",
     )
-    with ray_nodes(2, 1) as nodes:
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                *cases,
-                "-p",
-                "no:cacheprovider",
-                f"--basetemp={tmp_path / 'sub'}",
-            ],
-            cwd=ROOT,
-            env={**nodes.environment, "AUEPORA_RAY": nodes.address},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *cases, "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'sub'}"],
+        cwd=ROOT,
+        env={**cluster.environment, "AUEPORA_RAY": cluster.address},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-6000:]
 
 
@@ -150,7 +148,7 @@ def test_a_ray_of_its_own_is_stopped_by_ctrl_c_and_resumed(here: Path, environme
 
 @needs_ray
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
-def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, environment: dict[str, str]) -> None:
+def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, cluster: Nodes) -> None:
     asked: list[float] = []
 
     def mode_of(body: dict[str, Any]) -> str:
@@ -160,10 +158,10 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, environment: dict[str,
     with chat_server(
         says=lambda body: {"answer": "answer 3"}, bare=True, mode_of=mode_of, retry_after="60"
     ) as server:
-        flags = ("--executor", "ray", "--concurrency", "4")
-        running = started(here, environment, *flags, system=f"http:{server.url}/ask")
+        flags = ("--executor", "ray", "--concurrency", "3", "--address", cluster.address)
+        running = started(here, cluster.environment, *flags, system=f"http:{server.url}/ask")
         limit = time.monotonic() + 90
-        while len(asked) < 4 and time.monotonic() < limit and running.poll() is None:
+        while len(asked) < 3 and time.monotonic() < limit and running.poll() is None:
             time.sleep(0.02)
         sent = time.time()
         os.killpg(running.pid, signal.SIGINT)
@@ -183,8 +181,9 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, environment: dict[str,
 
 @needs_ray
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
-def test_ctrl_c_twice_on_a_ray_stops_now(here: Path, environment: dict[str, str]) -> None:
-    running = started(here, environment, "--executor", "ray", "--concurrency", "2", pace=30)
+def test_ctrl_c_twice_on_a_ray_stops_now(here: Path, cluster: Nodes) -> None:
+    flags = ("--executor", "ray", "--concurrency", "2", "--address", cluster.address)
+    running = started(here, cluster.environment, *flags, pace=30)
     limit = time.monotonic() + 90
     while time.monotonic() < limit and running.poll() is None:
         if (here / "log").exists() and (here / "log").read_text().count("asked") > 1:

@@ -21,7 +21,7 @@ from tests.reliability.killed_runs import Toll, check_kept, ended, finish, lines
 
 RAY = os.environ.get("AUEPORA_RAY", "")  # the address of a cluster
 KILLS = int(os.environ.get("AUEPORA_KILLS", "0"))  # an executor; `make soak` does 200
-FEW = {"serial": 5, "threads": 5, "async": 5, "processes": 5, "ray": 3}
+FEW = {"serial": 3, "threads": 5, "async": 3, "processes": 3, "ray": 1}
 SIZE = 240
 SECONDS = {"serial": 0.002, "threads": 0.008, "async": 0.008, "processes": 0.004, "ray": 0.01}
 CONCURRENCY = {"serial": 1, "threads": 8, "async": 8, "processes": 2, "ray": 2}

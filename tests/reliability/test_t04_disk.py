@@ -83,7 +83,7 @@ def test_t04_full_disk_stops_the_run(tmp_path: Path) -> None:
 def write_journal(folder: Path, count: int = 3) -> Journal:
     journal = Journal.create(folder, HEAD)
     for number in range(count):
-        journal.append(f"s{number}", an_output("a", f"answer {number}"))
+        journal.wait(journal.submit(f"s{number}", an_output("a", f"answer {number}")))
     return journal
 
 
@@ -91,9 +91,9 @@ def test_t04_journal_deleted_during_a_run(tmp_path: Path) -> None:
     journal = write_journal(tmp_path)
     (tmp_path / JOURNAL).unlink()
     with pytest.raises(StorageError, match=r"journal\.jsonl cannot be written: No such file"):
-        journal.append("s3", an_output())
+        journal.wait(journal.submit("s3", an_output()))
     with pytest.raises(StorageError):
-        journal.append("s4", an_output())
+        journal.wait(journal.submit("s4", an_output()))
     journal.close("stopped")
 
 
@@ -102,7 +102,7 @@ def test_t04_journal_replaced_during_a_run(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"")
     (tmp_path / "other").replace(tmp_path / JOURNAL)
     with pytest.raises(StorageError, match=r"replaced by another file\. What this session wrote"):
-        journal.append("s3", an_output())
+        journal.wait(journal.submit("s3", an_output()))
     journal.close("stopped")
     assert (tmp_path / JOURNAL).read_bytes() == b""
 
@@ -113,7 +113,7 @@ def test_t04_journal_truncated_during_a_run(tmp_path: Path) -> None:
     first = whole[: whole.index(b"\n") + 1]
     os.truncate(tmp_path / JOURNAL, len(first))
     with pytest.raises(StorageError, match=r"somebody cut it off at byte .* Its good lines are kept"):
-        journal.append("s3", an_output())
+        journal.wait(journal.submit("s3", an_output()))
     journal.close("stopped")
     assert (tmp_path / JOURNAL).read_bytes() == first  # not made longer, with zeros
 
@@ -136,7 +136,7 @@ def test_t04_disk_error_removes_the_partial_line(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(os, "fdatasync", fails)
     with pytest.raises(StorageError, match=r"Input/output error\. What was written before is kept"):
-        journal.append("s3", an_output())
+        journal.wait(journal.submit("s3", an_output()))
     monkeypatch.undo()
     journal.close("stopped")
     assert (tmp_path / JOURNAL).read_bytes() == before

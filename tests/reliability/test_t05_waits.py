@@ -62,7 +62,6 @@ def started(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
         pytest.param(
             "500", 12, "--executor processes --concurrency 2 --retries 20 --longest-wait 1", id="retries"
         ),
-        pytest.param("500", 12, "--concurrency 8 --adaptive --retries 20 --longest-wait 1", id="adaptive"),
     ],
 )
 def test_t05_signal_ends_waits_without_another_request(

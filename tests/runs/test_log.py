@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.runs.log import clean_facts, in_words, log_event
+from auepora_eval.runs.log import RunLog, clean_facts, in_words
 
 KEY = "sk-canary-0123456789"
 
@@ -46,10 +47,12 @@ def test_every_fact_that_is_known_stays_under_its_name(facts: dict[str, Any]) ->
     assert all(isinstance(clean[name], str) for name, value in facts.items() if isinstance(value, str))
 
 
-def test_nobody_is_told_what_nobody_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_logger_gets_events_from_its_level_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = RunLog(tmp_path)
     with caplog.at_level(logging.WARNING, "auepora_eval"):
-        log_event(logging.INFO, "quiet")
-        log_event(logging.WARNING, "loud", size=3, name="a b")
+        log.write(logging.INFO, "quiet")
+        log.write(logging.WARNING, "loud", size=3, name="a b")
+    log.close()
     (record,) = caplog.records
     assert (record.getMessage(), record.levelname) == ("loud size=3 name='a b'", "WARNING")
     assert in_words("bare", {}) == "bare"

@@ -91,7 +91,6 @@ def test_attempts_and_failures_are_logged(tmp_path: Path, executor: Any) -> None
     tried = [line["seconds"] for line in lines if line.get("attempt") and line["sample_id"] == "s4"]
     assert failed["seconds"] == pytest.approx(sum(tried), abs=5e-6)  # not the last attempt's alone
     assert (lines[-1]["failed"], lines[-1]["waits"], lines[-1]["waited_seconds"]) == (1, 2, sum(sleeps))
-    assert [line["waits"] for line in lines if line["event"] == "call.waiting"] == [1]  # the second came soon
 
 
 def test_attempts_of_other_processes_are_logged(tmp_path: Path) -> None:
@@ -129,14 +128,14 @@ def test_a_run_that_is_refused_leaves_the_other_ones_log_alone(tmp_path: Path) -
 def test_a_resumed_run_goes_on_with_its_log(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     plan = EvaluationPlan(parse_metrics("exact_match"))
-    for there, budget in ((None, 3), (3, None)):
+    for kept, budget in ((None, 3), (3, None)):
         policy = CallPolicy(max_calls=budget)
         evaluator = AueporaEvaluator(Fails({}), plan, policy=policy)
         try:
-            storage.evaluate(evaluator, DATA, evaluation_id="r", resume=there is not None)
+            storage.evaluate(evaluator, DATA, evaluation_id="r", resume=kept is not None)
         except RunStoppedError:
-            assert there is None
-    told = [(line["event"], line.get("there")) for line in lines_of(tmp_path / "r.run")]
+            assert kept is None
+    told = [(line["event"], line.get("kept")) for line in lines_of(tmp_path / "r.run")]
     assert told == [("run.started", None), ("run.stopped", None), ("run.resumed", 3), ("run.finished", None)]
 
 
@@ -145,7 +144,6 @@ def test_a_torn_last_line_swallows_no_event(tmp_path: Path, torn: bytes) -> None
     (tmp_path / LOG).write_bytes(torn)
     log = RunLog(tmp_path, restart=False)
     log.write(logging.INFO, "run.resumed")
-    log.open()
     log.write(logging.INFO, "run.finished")
     log.close()
     lines = (tmp_path / LOG).read_bytes().splitlines()

@@ -11,14 +11,12 @@ import pytest
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
-from auepora_eval.errors import CallError, DataError, StorageError
+from auepora_eval.errors import StorageError
 from auepora_eval.io.traces.spans import Span, otlp_spans
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.spans.sinks import SpanEndpoint, SpanFile
-from auepora_eval.runs.spans.spans import Moments, content_is_wanted, export_spans, run_spans
+from auepora_eval.runs.spans.spans import Moments, content_is_wanted, run_spans, write_spans
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
-from tests.servers import chat_server
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
@@ -145,14 +143,17 @@ def test_a_run_that_is_exported_again_has_the_same_ids_and_no_invented_times(
     assert later["s1"][0].seconds == pytest.approx(1.0, abs=1e-6)
 
 
-def test_a_file_has_a_document_a_line(
-    stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path
+def test_a_file_has_one_document_per_line(
+    stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
     path = tmp_path / "spans.jsonl"
-    with SpanFile(path) as sink:
-        assert export_spans(stored[0], "r", sink) == 7
+    assert write_spans(stored[0], "r", path) == 7
     (line,) = path.read_text(encoding="utf-8").splitlines()
-    spans = [span for _, span in otlp_spans(json.loads(line))]
+    document = json.loads(line)
+    attributes = document["resourceSpans"][0]["resource"]["attributes"]
+    assert attributes == [{"key": "service.name", "value": {"stringValue": "nightly"}}]
+    spans = [span for _, span in otlp_spans(document)]
     assert [span["attributes"].get("auepora.sample.id") for span in spans if "parentSpanId" not in span] == [
         "s1",
         "s2",
@@ -160,58 +161,5 @@ def test_a_file_has_a_document_a_line(
         None,
     ]
     assert spans[3]["status"] == {"code": 2, "message": "no line"}
-    with pytest.raises(StorageError, match="exists already"), SpanFile(path):
-        pass
-
-
-def test_an_endpoint_gets_otlp_over_http(
-    stored: tuple[EvaluationResultsStorage, Moments], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with chat_server(["500", "ok"], says=lambda body: {}, bare=True) as server:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url.removesuffix("/v1"))
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector-key-1")
-        monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
-        with SpanEndpoint(retries=2) as sink:
-            export_spans(stored[0], "r", sink)
-    assert server.paths == ["/v1/traces"] * 2  # the first attempt got a 500
-    assert server.headers[-1]["Authorization"] == "Bearer collector-key-1"
-    resource = server.requests[-1]["resourceSpans"][0]
-    assert resource["resource"]["attributes"] == [
-        {"key": "service.name", "value": {"stringValue": "nightly"}}
-    ]
-    assert len(resource["scopeSpans"][0]["spans"]) == 7
-
-
-@pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        pytest.param({}, "names no endpoint", id="no endpoint: nothing is sent"),
-        pytest.param({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "not by gRPC", id="grpc"),
-        pytest.param({"OTEL_EXPORTER_OTLP_HEADERS": "x-team=secret-1"}, "only a header", id="another header"),
-        pytest.param(
-            {"OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20abc"}, "only a header", id="basic"
-        ),
-        pytest.param(
-            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example"}, "unencrypted", id="open wire"
-        ),
-    ],
-)
-def test_what_cannot_be_sent_is_refused_at_once(
-    environment: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if environment:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(DataError, match=words) as refused:
-        SpanEndpoint()
-    assert "secret-1" not in str(refused.value)
-
-
-def test_a_collector_that_is_not_there_is_named(
-    stored: tuple[EvaluationResultsStorage, Moments], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/custom")
-    sink = SpanEndpoint(retries=0)
-    with pytest.raises(CallError, match=r"127.0.0.1:9/custom: nothing listens there"), sink:
-        export_spans(stored[0], "r", sink)
+    with pytest.raises(StorageError, match="exists already"):
+        write_spans(stored[0], "r", path)

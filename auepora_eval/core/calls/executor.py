@@ -32,7 +32,7 @@ from ..types import (
     SystemOutputs,
     split_timings,
 )
-from .policy import CallPolicy, Gate, Limits, kind_of
+from .policy import CallPolicy, Limits, kind_of
 
 Item = TypeVar("Item")
 
@@ -54,12 +54,10 @@ class Executor(Protocol):
 
 
 class SerialExecutor:
-    """Calls one after the other, in this thread."""
+    """Calls one after the other, in this thread, whatever the concurrency."""
 
-    concurrency = 1
-
-    def __init__(self, *, timeout: float | None = None) -> None:
-        self.timeout = timeout
+    def __init__(self, *, concurrency: int = 1, timeout: float | None = None) -> None:
+        self.concurrency, self.timeout = 1, timeout
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         for place, item in enumerate(items):
@@ -67,13 +65,6 @@ class SerialExecutor:
             if isinstance(result, RunStoppedError):
                 raise result
             yield place, result
-
-
-def executor_name(executor: Any) -> str:
-    """Return the name of an executor's class, also if it is wrapped in one that warms it up."""
-    while (inner := getattr(executor, "executor", None)) is not None:
-        executor = inner
-    return type(executor).__name__
 
 
 def window(concurrency: int) -> int:
@@ -146,43 +137,26 @@ def background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     # The thread's frame keeps the tasks alive: at its exit, the interpreter would throw an exception into
     # each task that is left behind, and one that swallows everything would run for ever.
-    arguments = (loop, _left_behind.tasks)
+    arguments = (loop, _left_behind)
     threading.Thread(target=_run_loop, args=arguments, name="auepora-loop", daemon=True).start()
     return loop
 
 
-def _run_loop(loop: asyncio.AbstractEventLoop, kept: set[asyncio.Task[Any]]) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop, kept: object) -> None:
     loop.run_forever()
 
 
-class _LeftBehind:
-    """Counts the threads and tasks that still work on calls which have timed out."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-        self.tasks: set[asyncio.Task[Any]] = set()  # a loop alone does not keep them
-
-    def add(self, change: int) -> None:
-        with self._lock:
-            self._count += change
-
-    def add_task(self, task: asyncio.Task[Any]) -> None:
-        self.add(1)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        task.add_done_callback(lambda _: self.add(-1))
-
-    def __int__(self) -> int:
-        return self._count
-
-
-_left_behind = _LeftBehind()
+# Threads and tasks that still work on calls which have timed out; a loop alone does not keep its tasks.
+_left_behind: set[threading.Thread | asyncio.Task[Any]] = set()
 
 
 def threads_left_behind() -> int:
     """Return the number of hung calls whose threads, or tasks, still exist."""
-    return int(_left_behind)
+    for work in tuple(_left_behind):
+        is_over = not work.is_alive() if isinstance(work, threading.Thread) else work.done()
+        if is_over:
+            _left_behind.discard(work)
+    return len(_left_behind)
 
 
 def _check_hanging_calls() -> None:
@@ -196,28 +170,20 @@ def _check_hanging_calls() -> None:
 def within(seconds: float, function: Callable[[], Any]) -> Any:
     """Call a function in a thread that can be left behind: a hung call must not block the run."""
     _check_hanging_calls()
-    lock = threading.Lock()
     box: list[tuple[bool, Any]] = []
-    abandoned = False
 
     def work() -> None:
         try:
-            result = (True, function())
+            box.append((True, function()))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread below
-            result = (False, error)
-        with lock:
-            box.append(result)
-            if abandoned:
-                _left_behind.add(-1)
+            box.append((False, error))
 
     thread = threading.Thread(target=work, name="auepora-call", daemon=True)
     thread.start()
     thread.join(seconds)
-    with lock:
-        if not box:
-            abandoned = True
-            _left_behind.add(1)
-            raise TimeoutError(f"no answer within {seconds:g} s")
+    if not box:
+        _left_behind.add(thread)
+        raise TimeoutError(f"no answer within {seconds:g} s")
     succeeded, value = box[0]
     if succeeded:
         return value
@@ -237,7 +203,7 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
     finally:
         if not task.done():
             task.cancel()
-            _left_behind.add_task(task)
+            _left_behind.add(task)
     if is_late:
         raise TimeoutError(f"no answer within {seconds:g} s")
     if task.cancelled():
@@ -311,30 +277,23 @@ class SystemCall:
     async def _attempts(self, sample: EvaluationSample) -> SystemOutputs:
         """Make the attempts that the policy allows. Only an async system is ever awaited."""
         trial = _Trial(sample, self.limits)
-        gate = self.limits.gate
         while True:
-            ticket = await self._admitted(gate) if gate else 0
-            error: BaseException | None = None
+            if (pause := self.limits.reserve()) > 0:
+                await self._pause(pause)
             start = perf_counter()
             try:
-                if (pause := self.limits.reserve()) > 0:
-                    await self._pause(pause)
-                    start = perf_counter()
                 raw = await self._called_async(sample) if self.is_async else self._called(sample)
                 output = checked_output(raw, perf_counter() - start)
             except RunStoppedError:
                 raise
-            except (Exception, SystemExit) as caught:  # noqa: BLE001 - a system may raise anything; it is recorded
-                error = caught
-            finally:
-                if gate:
-                    gate.leave(ticket, error)
-            if error is None:
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+                seconds = perf_counter() - start
+                wait = trial.failed(error, seconds)
+                if wait is None:
+                    return trial.given_up(error, seconds)
+            else:
                 self._warn_of_odd_time(output)
                 return trial.answered(output)
-            wait = trial.failed(error, perf_counter() - start)
-            if wait is None:
-                return trial.given_up(error, perf_counter() - start)
             await self._pause(wait)
 
     def _warn_of_odd_time(self, output: SystemOutputs) -> None:
@@ -348,10 +307,6 @@ class SystemCall:
                 NoTimeWarning,
                 stacklevel=3,
             )
-
-    async def _admitted(self, gate: Gate) -> int:
-        ticket = gate.enter()
-        return await asyncio.wrap_future(ticket) if self.is_async else ticket.result()
 
     async def _pause(self, seconds: float) -> None:
         if self.is_async:
@@ -548,13 +503,8 @@ def _without_reserved_names(extra: dict[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(extra, dict) or _RESERVED.isdisjoint(extra):
         return extra
-    kept = {name: value for name, value in extra.items() if name not in _RESERVED}
-    for name in sorted(_RESERVED & extra.keys()):
-        free = f"system_{name}"
-        while free in kept:
-            free = f"system_{free}"
-        kept[free] = extra[name]
-    return kept
+    own = {name: value for name, value in extra.items() if name not in _RESERVED}
+    return {**own, **{f"system_{name}": extra[name] for name in sorted(_RESERVED & extra.keys())}}
 
 
 def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:

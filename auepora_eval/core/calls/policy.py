@@ -13,21 +13,18 @@ import random
 import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...errors import CallError, DataError, RunStoppedError
 from ..types import SystemOutputs
-from .resources import reported_count
+from .resources import COUNTS, reported_count
 
 T = TypeVar("T")
 # The kinds of failure that another attempt may fix.
 PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
-PUSHED_BACK = ("rate_limited", "timeout")
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,6 @@ class CallClock:
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] | None = None
-    sleep_async: Callable[[float], Awaitable[None]] | None = None
     chance: Callable[[], float] = random.random
     on_wait: Callable[[float], None] | None = None
 
@@ -56,8 +52,6 @@ class CallPolicy:
     `max_calls` (attempts), `max_tokens` and `max_cost` end the run when they are spent. Tokens are those
     that outputs report (`input_tokens`, `output_tokens`, `total_tokens` in `extra`). Where they do not, there
     is a warning and the run continues. `breaker_after` ends it after this many consecutive failed samples.
-    `adaptive` is the initial number of concurrent calls: it is halved when the endpoint pushes back, and
-    grows again while it answers (executors threads and async).
     """
 
     timeout: float | None = None
@@ -74,11 +68,10 @@ class CallPolicy:
     price_input: float | None = None
     price_output: float | None = None
     breaker_after: int | None = None
-    adaptive: int | None = None
     clock: CallClock = field(default_factory=CallClock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        positive = ("timeout", "requests_per_minute", "tokens_per_minute", "breaker_after", "adaptive")
+        positive = ("timeout", "requests_per_minute", "tokens_per_minute", "breaker_after")
         for name in positive:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
@@ -237,7 +230,7 @@ def _text(error: BaseException) -> str:
         return ""
 
 
-# The state of a policy during a run: pace, budget, breaker, and how many calls are made at a time.
+# The state of a policy during a run: pace, budget and breaker.
 
 
 class Limits:
@@ -245,15 +238,11 @@ class Limits:
 
     def __init__(self, policy: CallPolicy) -> None:
         self.policy = policy
-        self.gate = Gate(policy.adaptive) if policy.adaptive else None
         self.spent = Spent()
         self.before: Mapping[str, float] = {}  # spent by earlier sessions: max_calls, max_tokens, max_cost
-        self.on_warm_up: Callable[[Spent], None] | None = None  # gets the cost, which no output reports
         self.on_halt: list[Callable[[], None]] = []  # may run in a signal handler
         self.stopped = ""  # why no further call may be made
         self.halted = False  # a stop was requested: samples without an outcome are left for another session
-        self._warm_up_calls = 0
-        self._warms_up = False
         self._lock = threading.Lock()
         self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
         self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
@@ -282,7 +271,10 @@ class Limits:
         clock = self.policy.clock
         if clock.on_wait is not None:
             clock.on_wait(seconds)
-        await (clock.sleep_async or self._alarm.wait_async)(seconds)
+        if clock.sleep is None:
+            await self._alarm.wait_async(seconds)
+        else:
+            clock.sleep(seconds)
         self._check_alarm()
 
     def reserve(self) -> float:
@@ -317,8 +309,6 @@ class Limits:
         """Count a sample that failed for good."""
         with self._lock:
             self.spent.calls += calls
-            if self._warms_up:
-                return  # a model that was still loading is not down
             self._failures_in_a_row += 1
             limit = self.policy.breaker_after
             if limit is not None and self._failures_in_a_row >= limit:
@@ -359,27 +349,12 @@ class Limits:
 
     def _calls_are_spent(self, most: int) -> str:
         made = self._calls_made()
-        warm = f", {self._warm_up_calls:,} of them by the warm-up" if self._warm_up_calls else ""
         more = f" ({made:,} were made)" if made > most else ""
-        return f"the budget of {most:,} calls is used up{warm}{more}"
+        return f"the budget of {most:,} calls is used up{more}"
 
     def _usual_tokens(self) -> float:
         """Return the mean tokens of a call so far: those of the next one are not known before it is made."""
         return self.spent.tokens / self.spent.reporting if self.spent.reporting else 0.0
-
-    @contextmanager
-    def warming_up(self) -> Iterator[None]:
-        """Count the cost of the calls within the block, but not their failures."""
-        before = replace(self.spent)
-        self._warms_up = True
-        try:
-            yield
-        finally:
-            self._warms_up = False
-            spent = self.spent.less(before)
-            self._warm_up_calls += spent.calls
-            if self.on_warm_up is not None and (spent.calls or spent.tokens):
-                self.on_warm_up(spent)
 
     def warn_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
         """Yield the results. Warn, at once and at the end, of answers that a limit cannot count."""
@@ -389,7 +364,11 @@ class Limits:
             for result in results:
                 if self.spent.uncounted and not is_warned:
                     is_warned = True
-                    self._warn(self.spent.in_words(self.policy))
+                    self._warn(
+                        "The tokens of an answer, or their price, are not all known, so "
+                        f"{_limits(self.policy)} cannot be enforced exactly. The run continues. To limit it "
+                        "in any case, set --budget-calls (max_calls)."
+                    )
                 yield result
         except RunStoppedError as error:
             stop = error
@@ -432,117 +411,25 @@ class Pace:
         self._free_at += difference * self._seconds_each
 
 
-class Gate:
-    """Limits the concurrent calls: fewer when the endpoint pushes back, more while it answers."""
-
-    def __init__(self, most: int) -> None:
-        self._most = self._size = float(most)
-        self._inside = 0
-        self._epoch = 0
-        self._waiting: deque[Future[int]] = deque()
-        self._lock = threading.Lock()
-        self.lowest = most
-
-    @property
-    def size(self) -> int:
-        """Return how many calls may be inside now."""
-        return int(self._size)
-
-    def enter(self) -> Future[int]:
-        """Return a future that is done when the call may be made; its result goes back to `leave`."""
-        ticket: Future[int] = Future()
-        with self._lock:
-            self._waiting.append(ticket)
-            admitted = self._admitted()
-        _open(admitted)
-        return ticket
-
-    def leave(self, epoch: int, error: BaseException | None) -> None:
-        """Admit the next call. An error that means "too many" halves the size."""
-        with self._lock:
-            self._inside -= 1
-            if error is None:
-                self._size = min(self._most, self._size + 1 / self._size)
-            elif kind_of(error) in PUSHED_BACK and epoch == self._epoch:
-                # Once for all calls that were inside when it happened: they were too many together.
-                self._size = max(1.0, self._size / 2)
-                self._epoch += 1
-                self.lowest = min(self.lowest, self.size)
-            admitted = self._admitted()
-        _open(admitted)
-
-    def _admitted(self) -> list[tuple[Future[int], int]]:
-        admitted = []
-        while self._waiting and self._inside < self.size:
-            ticket = self._waiting.popleft()
-            if ticket.set_running_or_notify_cancel():  # False: its caller has stopped waiting
-                self._inside += 1
-                admitted.append((ticket, self._epoch))
-        return admitted
-
-
-def _open(admitted: list[tuple[Future[int], int]]) -> None:
-    # Outside the lock: the callback of a waiting call may run at once, in this thread.
-    for ticket, epoch in admitted:
-        ticket.set_result(epoch)
-
-
 # The cost of calls, by the counts in their outputs: the sums that budgets are checked against.
-
-_NOTHING = "reports no tokens"
 
 
 class UncountedUsageWarning(UserWarning):
     """A limit on tokens or money is set, and calls do not report what they used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The tokens that one output reports; None where it does not."""
-
-    sent: float | None = None
-    written: float | None = None
-    total: float | None = None
-
-    @classmethod
-    def of(cls, output: SystemOutputs) -> Tokens:
-        """Return the counts in the `extra` of an output, or in the metadata of its response."""
-        if not output.extra and not output.response.metadata:
-            return cls()
-        names = ("input_tokens", "output_tokens", "total_tokens")
-        return cls(*(reported_count(output, name) for name in names))
-
-    def known(self) -> tuple[float, str]:
-        """Return the reported tokens, and what is lacking, in words."""
-        parts = (self.sent or 0) + (self.written or 0)
-        if self.total is not None:  # some servers count reasoning tokens only in the total
-            return max(self.total, parts), ""
-        if self.sent is not None and self.written is not None:
-            return parts, ""
-        if self.sent is not None:
-            return self.sent, "reports only input_tokens"
-        return (0, _NOTHING) if self.written is None else (self.written, "reports only output_tokens")
-
-    def priced(self, policy: CallPolicy) -> tuple[float, float, str]:
-        """Return the tokens to pay for at either price, and what is lacking, in words."""
-        sent, written, price = self.sent, self.written, policy.price_input
-        if sent is None and written is None:
-            if self.total is None:
-                return 0, 0, _NOTHING
-            if price is None or price != policy.price_output:
-                return 0, 0, "reports only total_tokens, and the two prices differ"
-            return self.total, 0, ""
-        if self.total is not None:  # the missing count is the rest
-            sent = max(0, self.total - (written or 0)) if sent is None else sent
-            written = max(0, self.total - sent) if written is None else written
-        lacking = _lacking("input_tokens", sent, price)
-        return sent or 0, written or 0, lacking or _lacking("output_tokens", written, policy.price_output)
-
-
-def _lacking(name: str, count: float | None, price: float | None) -> str:
-    if count is None:
-        return f"does not report {name}" if price else ""
-    return f"has {name}, which have no price" if count and price is None else ""
+def _reported_tokens(output: SystemOutputs) -> tuple[float | None, float | None, float | None]:
+    """Return the input, output and total tokens of an answer; None where it does not report them."""
+    if not output.extra and not output.response.metadata:
+        return None, None, None
+    sent, written, total = (reported_count(output, name) for name in COUNTS[:3])
+    parts = (sent or 0) + (written or 0)
+    if total is not None and (sent is None) != (written is None):  # the missing count is the rest
+        rest = max(0, total - parts)
+        sent, written = (rest, written) if sent is None else (sent, rest)
+    if total is not None or None not in (sent, written):
+        total = max(total or 0, parts)  # some servers count reasoning tokens only in the total
+    return sent, written, total
 
 
 @dataclass
@@ -556,24 +443,22 @@ class Spent:
     answers: int = 0
     reporting: int = 0  # answers that report any tokens
     uncounted: int = 0  # answers that a limit of the policy could not count in full
-    lacking: str = ""  # of the first of those, in words
 
     def add(self, output: SystemOutputs, policy: CallPolicy) -> float:
         """Count an answer and return the tokens that it reports."""
-        reported = Tokens.of(output)
-        tokens, lacks_tokens = reported.known()
-        sent, written, lacks_cost = reported.priced(policy)
+        sent, written, total = _reported_tokens(output)
+        tokens = (sent or 0) + (written or 0) if total is None else total
+        self.reporting += not (sent is written is total is None)
+        if sent is written is None and policy.price_input == policy.price_output:
+            sent, written = total, 0  # any of them costs the same
         self.tokens += tokens
-        self.input_tokens += sent
-        self.output_tokens += written
+        self.input_tokens += sent or 0
+        self.output_tokens += written or 0
         self.answers += 1
-        self.reporting += lacks_tokens != _NOTHING
-        lacking = lacks_tokens if policy.max_tokens is not None or policy.tokens_per_minute else ""
-        if policy.max_cost is not None:
-            lacking = lacking or lacks_cost
-        if lacking:
-            self.uncounted += 1
-            self.lacking = self.lacking or lacking
+        needs_tokens = policy.max_tokens is not None or policy.tokens_per_minute is not None
+        has_cost = _has_cost(sent, policy.price_input) and _has_cost(written, policy.price_output)
+        is_short = (needs_tokens and total is None) or (policy.max_cost is not None and not has_cost)
+        self.uncounted += is_short
         return tokens
 
     def cost(self, policy: CallPolicy) -> float:
@@ -581,29 +466,9 @@ class Spent:
         sent = self.input_tokens * (policy.price_input or 0.0)
         return (sent + self.output_tokens * (policy.price_output or 0.0)) / 1000
 
-    def sums(self) -> dict[str, float]:
-        """Return the counts by name."""
-        return {name: getattr(self, name) for name in ("calls", "tokens", "input_tokens", "output_tokens")}
 
-    def less(self, before: Spent) -> Spent:
-        """Return what was spent since `before`."""
-        earlier = before.sums()
-        return Spent(**{name: value - earlier[name] for name, value in self.sums().items()})  # type: ignore[arg-type]
-
-    def add_sums(self, sums: Mapping[str, object]) -> None:
-        """Add the counts of a record; a value that is not a number is ignored."""
-        for name in self.sums():
-            value = sums.get(name)
-            if isinstance(value, int | float) and 0 <= value < float("inf"):
-                setattr(self, name, getattr(self, name) + value)
-
-    def in_words(self, policy: CallPolicy) -> str:
-        """Return the warning about the first answer that a limit cannot count."""
-        how = "" if self.lacking == _NOTHING else " exactly"
-        return (
-            f"An answer {self.lacking}, so {_limits(policy)} cannot be enforced{how}. The run continues. To "
-            "limit it in any case, set --budget-calls (max_calls)."
-        )
+def _has_cost(tokens: float | None, price: float | None) -> bool:
+    return tokens is not None if price else price is not None or not tokens
 
 
 def _limits(policy: CallPolicy) -> str:

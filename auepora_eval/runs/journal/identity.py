@@ -26,9 +26,7 @@ from ...execution.systems import origin_of
 # What decides the answers and the scores: resuming under another of these would mix two runs.
 BINDING = ("dataset_sha256", "system", "metrics", "top_k", "seed", "stop_when")
 
-# What a hash is of, and the setting that names it.
-_HASHES = {"prompt_sha256": ("the prompt", "prompt"), "request_sha256": ("request", "request")}
-_LONGEST = 80  # letters of a value that is shown
+_LONGEST = 200  # letters of a value that is shown
 
 
 class ChangedProgramWarning(UserWarning):
@@ -40,11 +38,9 @@ def check_same_identity(before: Mapping[str, Any], now: Mapping[str, Any], folde
     parts = [_dataset_change(before, now), *(_change(name, before, now) for name in BINDING[1:])]
     if before.get("system") == now.get("system"):
         parts.append(_program_change(before, now))
-    asked, asks = before.get("asks"), now.get("asks")
-    if isinstance(asked, dict) and isinstance(asks, dict):  # a run of Python code has none
-        for name in sorted({*asked, *asks}):
-            is_hash = name in _HASHES and asked.get(name) != asks.get(name)
-            parts.append(_hash_change(name, before, now) if is_hash else _change(name, asked, asks))
+    asks_before, asks = before.get("asks"), now.get("asks")
+    if isinstance(asks_before, dict) and isinstance(asks, dict):  # a run of Python code has none
+        parts += [_change(name, asks_before, asks) for name in sorted({*asks_before, *asks})]
     different = "; ".join(part for part in parts if part)
     if different:
         raise StorageError(
@@ -125,17 +121,6 @@ def _name_of_system(facts: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _hash_change(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how a prompt or request differs: by its setting, or else by its hash."""
-    what, setting = _HASHES[name]
-    then, here = (_mapping(facts.get("configuration")).get(setting) for facts in (before, now))
-    if then != here:
-        return _was_and_is(what, repr(then), repr(here))
-    file = f" ({then!r:.80})" if isinstance(then, str) else ""
-    old, new = (_mapping(facts.get("asks")).get(name) for facts in (before, now))
-    return f"the text of {what}{file} was changed ({name} was {old!s:.12}, now it is {new!s:.12})"
-
-
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -154,13 +139,7 @@ def _change(name: str, before: Mapping[str, Any], now: Mapping[str, Any], inside
 
 
 def _was_and_is(name: str, then: str, here: str) -> str:
-    """Return both texts. Long ones are cut to the part where they differ."""
-    begin = 0
-    if max(len(then), len(here)) > _LONGEST:
-        same = next((n for n, (a, b) in enumerate(zip(then, here, strict=False)) if a != b), 0)
-        begin = max(0, same - _LONGEST // 4)
-    old, new = (f"{'…' if begin else ''}{text[begin : begin + _LONGEST]}" for text in (then, here))
-    return f"{name} was {old}, now it is {new}"
+    return f"{name} was {then[:_LONGEST]}, now it is {here[:_LONGEST]}"
 
 
 def _dataset_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -183,13 +162,12 @@ class SystemIdentity:
 
     Another server, model or prompt (`asks`), and another module or file (`named`) are errors. Another text of
     the program is only a warning: people fix what crashed and resume. `begun_in` is the folder that relative
-    paths start from. `budgets` are those that the run starts with, or gets when it is resumed.
+    paths start from.
     """
 
     asks: Mapping[str, object] | None = None
     program_sha256: str | None = None
     begun_in: str | None = None
-    budgets: Mapping[str, Mapping[str, float]] | None = None
     named: str | None = None
 
     def as_header(self) -> dict[str, object]:
@@ -201,8 +179,8 @@ def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
     """Return the identity of a system that was loaded by its name, or made in Python."""
     origin = origin_of(system)
     if origin is not None:
-        name, folder, options = origin
-        asks = endpoint_identity(name, system, options.get("fields"))
+        name, folder, _ = origin
+        asks = endpoint_identity(name, system)
         named = None if is_endpoint(name) else name  # a URL may hold a secret; `asks` does not
         return SystemIdentity(asks, program_sha256(name, Path(folder)), begun_in or folder, named=named)
     files = {file for part in parts_of(system) if (file := _file_of(part)) is not None}
@@ -210,12 +188,10 @@ def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
     return SystemIdentity(None, sha256(content).hexdigest() if files else None, begun_in)
 
 
-def endpoint_identity(name: str, system: Any, fields: object = None) -> dict[str, object] | None:
+def endpoint_identity(name: str, system: Any) -> dict[str, object] | None:
     """Return what decides the answers of a server, as far as it is known here; None for Python code."""
     identity = getattr(system, "identity", None)
-    if not is_endpoint(name) or not isinstance(identity, dict):
-        return None
-    return {**identity, **({"fields": fields} if fields else {})}
+    return identity if is_endpoint(name) and isinstance(identity, dict) else None
 
 
 def program_sha256(name: str, folder: Path = Path()) -> str:

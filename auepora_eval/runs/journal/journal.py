@@ -23,7 +23,6 @@ import msgspec
 from ...core.calls.executor import attempts_of, failed_attempts, is_from_cache
 from ...core.calls.policy import PASSING, CallPolicy, Spent
 from ...core.dataset import canonical_json
-from ...core.settings import BUDGETS
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError, StorageError
 from ...io.datasets.predictions import missing_output
@@ -112,9 +111,6 @@ class Journal:
         try:
             before = read_header(folder)
             check_same_identity(before, header, folder)
-            if header.get("budgets"):  # new ones: they count from here, also if this session is killed
-                before["budgets"] = {**(before.get("budgets") or {}), **header["budgets"]}
-                _write_header(folder, before)
             if not (folder / JOURNAL).exists():  # killed before the first line, or removed
                 message = f"{folder / JOURNAL} is missing: every sample is run."
                 warnings.warn(message, DamagedJournalWarning, stacklevel=2)
@@ -175,14 +171,6 @@ class Journal:
                 "Resume the run (--resume, resume=True) to call these samples again."
             )
         return places
-
-    def note_warm_up(self, spent: Spent) -> None:
-        """Write the cost of warm-up calls, whose outputs are not kept: budgets count it."""
-        self._note("warm_up", **spent.sums())
-
-    def append(self, sample_id: str, output: SystemOutputs) -> None:
-        """Write an output and return when it is on the disk."""
-        self.wait(self.submit(sample_id, output))
 
     def close(self, ending: str = "") -> None:
         """Write the waiting lines and one about how the session ended, and unlock the run."""
@@ -370,7 +358,6 @@ class Damage:
     lines: list[tuple[int, int]] = field(default_factory=list)
     good_bytes: int = 0  # where the last good line ends
     torn_bytes: int = 0
-    torn_lines: int = 0
 
     def in_words(self, name: str) -> list[str]:
         """Return a sentence for each kind of damage."""
@@ -382,15 +369,10 @@ class Damage:
                 f"{name}: {are} damaged, first line {number} at byte {offset}; "
                 "their content is not used, and their samples are run again."
             )
-        if self.torn_lines > 1:
+        if self.torn_bytes:
             sentences.append(
-                f"{name}: the last {self.torn_lines} lines ({self.torn_bytes} bytes) are damaged "
-                "and dropped; their samples are run again."
-            )
-        elif self.torn_bytes:
-            sentences.append(
-                f"{name}: the last {self.torn_bytes} bytes are not a whole record and are dropped; "
-                "the sample is run again."
+                f"{name}: the last {self.torn_bytes} bytes are not whole records and are dropped; "
+                "their samples are run again."
             )
         return sentences
 
@@ -411,7 +393,7 @@ def good_records(file: BinaryIO, run_key: bytes, damage: Damage) -> Iterator[tup
             yield offset, record
             damage.good_bytes = offset + len(line)
         offset += len(line)
-    damage.torn_bytes, damage.torn_lines = offset - damage.good_bytes, len(bad)
+    damage.torn_bytes = offset - damage.good_bytes
 
 
 def opened_journal(path: Path) -> BinaryIO:
@@ -572,78 +554,23 @@ def _entry(number: int, offset: int, output: Mapping[str, Any]) -> _Entry:
     return _Entry(number, offset, output["sample_id"], failure, len(output["retrieved"]))
 
 
-# A budget is for the whole run: what earlier sessions spent counts, until the budget gets another number.
+def spent_before(folder: Path, policy: CallPolicy) -> dict[str, float]:
+    """Return what earlier sessions of a run spent of each budget that the policy has.
 
-Budget = dict[str, float]  # `limit`, and what was spent `after` which it counts
-
-
-def first_budgets(policy: CallPolicy | None, configuration: Mapping[str, Any]) -> dict[str, Budget]:
-    """Return the budgets for the header of a new run, without those that its configuration has."""
-    return {
-        name: {"limit": limit, "after": 0}
-        for name, limit in _limits(policy).items()
-        if configuration.get(name) != limit
-    }
-
-
-def counted_and_new(
-    folder: Path, header: Mapping[str, Any], policy: CallPolicy | None
-) -> tuple[dict[str, float], dict[str, Budget]]:
-    """Return what was spent of the budgets of a run, by the names of the policy, and the new budgets.
-
-    A budget with another number is new: it counts from here. The same number is the same budget.
+    Every output counts, also one that a later output replaced. Answers from a cache cost nothing.
     """
-    limits = _limits(policy)
-    if policy is None or not limits:
-        return {}, {}
-    spent, before = _spent_before(folder, policy), budgets_of(header)
-    counted: dict[str, float] = {}
-    new: dict[str, Budget] = {}
-    for name, limit in limits.items():
-        amount = spent.get(BUDGETS[name], 0)
-        previous, after = before.get(name, (None, 0))
-        if previous == limit:
-            counted[BUDGETS[name]] = max(0, amount - after)
-        else:
-            new[name] = {"limit": limit, "after": amount}
-    return counted, new
-
-
-def budgets_of(header: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Return the budgets of a run by name: the limit, and the amount after which it counts."""
-    configuration, later = header.get("configuration") or {}, header.get("budgets") or {}
-    budgets: dict[str, tuple[float, float]] = {}
-    for name in BUDGETS:
-        first = configuration.get(name)
-        if isinstance(first, int | float):
-            budgets[name] = (first, 0)
-        if name in later:
-            budgets[name] = (later[name]["limit"], later[name]["after"])
-    return budgets
-
-
-def _limits(policy: CallPolicy | None) -> dict[str, float]:
-    limits = {name: getattr(policy, limit, None) for name, limit in BUDGETS.items()}
-    return {name: limit for name, limit in limits.items() if limit is not None}
-
-
-def _spent_before(folder: Path, policy: CallPolicy) -> dict[str, float]:
-    """Return the calls, tokens and US dollars of earlier sessions; answers from a cache cost nothing.
-
-    Every output counts, also one that a later output replaced, and every warm-up.
-    """
-    spent = Spent()
-    if not (folder / JOURNAL).exists():
+    budgets = [name for name in ("max_calls", "max_tokens", "max_cost") if getattr(policy, name) is not None]
+    if not budgets or not (folder / JOURNAL).exists():
         return {}
+    spent = Spent()
     key = run_key(folder)
     with opened_journal(folder / JOURNAL) as file:
         for offset, record in good_records(file, key, Damage()):
-            if record.get("type") == "warm_up":
-                spent.add_sums(record)
             if record.get("type") != "output":
                 continue
             output = read_prediction(record["output"], f"{JOURNAL}: byte {offset}")[1]
             if not is_from_cache(output):
                 spent.calls += attempts_of(output)
                 spent.add(output, policy)
-    return {"max_calls": spent.calls, "max_tokens": spent.tokens, "max_cost": spent.cost(policy)}
+    sums = {"max_calls": spent.calls, "max_tokens": spent.tokens, "max_cost": spent.cost(policy)}
+    return {name: sums[name] for name in budgets}

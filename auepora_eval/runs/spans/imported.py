@@ -60,11 +60,11 @@ def import_traces(
     """
     dump = SpanDump(path)
     reader = TraceReader(id_attribute).add(dump)
-    known = None if dataset is None else _Known(dataset, by_id=id_attribute is not None)
+    samples = None if dataset is None else _Samples(dataset, by_id=id_attribute is not None)
     imported, used = Imported(not_spans=dump.left_out, first_not_span=dump.first), set[str]()
     for trace in reader:
         imported.total += 1
-        sample = trace.sample if known is None or trace.problem else known.find(trace.sample)
+        sample = trace.sample if samples is None or trace.problem else samples.find(trace.sample)
         if trace.problem:
             imported.leave_out(trace, trace.problem)
         elif sample is None:
@@ -74,8 +74,8 @@ def import_traces(
         else:
             used.add(sample.sample_id)
             imported.pairs.append((sample, trace.output))
-    if known is not None:
-        imported.without_trace = known.size - len(used)
+    if samples is not None:
+        imported.without_trace = samples.size - len(used)
     if not imported.pairs:
         reasons = "; ".join(f"{len(ids)} with {reason}" for reason, ids in imported.left_out.items())
         what = f"none of its {imported.total} traces can be used{f': {reasons}' if reasons else ''}."
@@ -83,7 +83,7 @@ def import_traces(
     return imported
 
 
-class _Known:
+class _Samples:
     """The samples of a dataset, by id or by question."""
 
     def __init__(self, samples: Iterable[EvaluationSample], *, by_id: bool) -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +30,11 @@ from ...core.types import (
     SystemOutputs,
     known_score,
 )
+from ...io.files.atomic import written
 from ...io.json.records import read_prediction
 from ...io.jsonl import encode
-from ...io.traces.spans import CLIENT, Span, SpanEvent
+from ...io.traces.spans import CLIENT, Span, SpanEvent, otlp_document
 from ..store.storage import EvaluationResultsStorage, stored_predictions, stored_samples
-from .sinks import SpanSink
 
 if TYPE_CHECKING:
     from ...core.runner import OnOutput
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 EVALUATION = "gen_ai.evaluation.result"
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _LONGEST = 2_000  # characters of a message
+_BATCH = 256  # spans of a document
 
 Attributes = dict[str, Any]  # of a span or an event
 
@@ -72,24 +76,47 @@ def content_is_wanted() -> bool:
     return value in ("true", "1", "span_only", "span_and_event")
 
 
-def export_spans(
+def write_spans(
     storage: EvaluationResultsStorage,
     evaluation_id: str,
-    sink: SpanSink,
+    path: Path,
     *,
+    force: bool = False,
     moments: Moments | None = None,
     content: bool | None = None,
 ) -> int:
-    """Send the spans of a stored run to a sink; return their number.
+    """Write the spans of a stored run to a file of OTLP documents, one per line; return their number.
 
     `content` includes questions, answers and documents (default: the environment decides).
     """
-    total = 0
+    total, waiting = 0, list[Span]()
     with_content = content_is_wanted() if content is None else content
-    for spans in run_spans(storage, evaluation_id, moments or Moments({}), with_content):
-        sink.add(spans)
-        total += len(spans)
+    with written(path, force=force) as file:
+        for spans in run_spans(storage, evaluation_id, moments or Moments({}), with_content):
+            waiting += spans
+            total += len(spans)
+            if len(waiting) >= _BATCH:
+                file.write(_document(waiting))
+                waiting = []
+        file.write(_document(waiting))
     return total
+
+
+def _document(spans: list[Span]) -> bytes:
+    if not spans:
+        return b""
+    resource = {"service.name": os.environ.get("OTEL_SERVICE_NAME") or "auepora"}
+    return encode(otlp_document(spans, resource, "auepora_eval", version("auepora-eval"))) + b"\n"
+
+
+class _TriedError(Exception):
+    """A file can be written. It must not exist yet."""
+
+
+def check_writable(path: Path, *, force: bool = False) -> None:
+    """Raise StorageError if the file could not be written; nothing is left behind."""
+    with suppress(_TriedError), written(path, force=force):
+        raise _TriedError
 
 
 def run_spans(
@@ -123,7 +150,7 @@ class _Maker:
     def sample(self, place: int, sample: EvaluationSample, output: SystemOutputs) -> list[Span]:
         run = self.run
         trace = _digest(16, run.evaluation_id, run.started_at, sample.sample_id)
-        known = sample.sample_id in self.moments.arrived
+        has_moment = sample.sample_id in self.moments.arrived
         seconds = _seconds(output)
         end = self.moments.arrived.get(sample.sample_id, self.began + seconds)
         root = Span(
@@ -138,7 +165,7 @@ class _Maker:
                 "auepora.evaluation.id": run.evaluation_id,
                 "auepora.dataset.name": run.dataset_name,
                 "auepora.sample.id": sample.sample_id,
-                "auepora.time.known": known,  # otherwise only the duration is known, not the moment
+                "auepora.time.known": has_moment,  # otherwise only the duration is known, not the moment
                 "auepora.cached": True if is_from_cache(output) else None,
                 **self._content(sample, output),
             },

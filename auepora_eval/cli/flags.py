@@ -8,7 +8,6 @@ import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import settings as known
@@ -289,7 +288,7 @@ def _named_number(text: str, flag: str) -> tuple[str, float]:
     return name.strip(), value
 
 
-# --spans: a run as OpenTelemetry spans, in a file.
+# --spans: a run as OpenTelemetry spans, in a file or sent to a collector.
 
 
 def add_span_flags(parser: ArgumentParser) -> None:
@@ -302,7 +301,7 @@ def check_span_file(settings: RunSettings) -> None:
     from ..runs.spans.spans import check_writable
 
     if settings.spans:
-        check_writable(Path(settings.spans), force=settings.force)
+        check_writable(settings.spans, force=settings.force)
 
 
 def span_flags(settings: RunSettings) -> str:
@@ -317,24 +316,24 @@ def deliver_spans(
     evaluation_id: str,
     moments: Moments | None = None,
 ) -> None:
-    """Write the spans of a stored run to the file that the settings name, if they do.
+    """Write the spans of a stored run to the file or the URL that the settings name, if they do.
 
     If that fails, print the command that writes the spans later.
     """
-    from ..errors import StorageError
+    from ..errors import CallError, StorageError
     from ..runs.spans.spans import write_spans
     from .common import out_flag
 
     if not settings.spans:
         return
-    path, content = Path(settings.spans), settings.spans_content or None  # None: the environment decides
+    target, content = settings.spans, settings.spans_content or None  # None: the environment decides
     try:
         count = write_spans(
-            storage, evaluation_id, path, force=settings.force, moments=moments, content=content
+            storage, evaluation_id, target, force=settings.force, moments=moments, content=content
         )
-    except StorageError:
+    except (CallError, StorageError):
         out = out_flag(str(storage.results_directory))
         command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"
         echo.note(f"The run is stored. Write its spans later: {command}")
         raise
-    echo.note(f"spans: {count:,} in {path}")
+    echo.note(f"spans: {count:,} in {target}")

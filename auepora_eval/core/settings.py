@@ -405,8 +405,8 @@ class RunSettings:
     )
 
     spans: str | None = _setting(
-        help="write the spans of the run to this file (OTLP JSON lines)",
-        metavar="FILE",
+        help="write the spans of the run to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
+        metavar="FILE|URL",
         group=TELEMETRY,
         in_plan=False,
         shared=True,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
+from tests.servers import chat_server
 
 SYSTEM = """
 from pathlib import Path
@@ -110,3 +111,26 @@ def test_a_benchmark_has_no_spans(work: Path, capsys: pytest.CaptureFixture[str]
     Path("b.json").write_text(json.dumps({"benchmark": {}}), encoding="utf-8")
     assert main(["show", "b.json", "--out", "out", "--spans", "s.jsonl"]) == 2
     assert not Path("s.jsonl").exists()
+
+
+def test_spans_can_be_sent_to_a_collector(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "--id", "r"]) == 0
+    with chat_server() as server:
+        assert main(["show", "r", "--out", "out", "--spans", f"{server.url}/traces"]) == 0
+    assert len(server.requests) == 1
+    assert f"spans: 5 in {server.url}/traces" in capsys.readouterr().err
+
+
+def test_spans_that_a_collector_refuses_can_be_sent_later(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chat_server(["401"]) as server:
+        assert main([*RUN, "--id", "r", "--spans", f"{server.url}/traces"]) != 0
+    notes = capsys.readouterr().err
+    assert f"The run is stored. Write its spans later: auepora show r --out out --spans {server.url}" in notes
+
+
+def test_spans_cross_no_network_unencrypted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "--id", "r", "--spans", "http://collector.example:4318/v1/traces"]) != 0
+    assert "unencrypted" in capsys.readouterr().err
+    assert not Path("asked").exists()  # before the first call

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from ...core.calls.executor import is_from_cache
+from ...core.calls.policy import CallPolicy
 from ...core.calls.resources import COUNTS
 from ...core.redaction import without_secrets
 from ...core.types import (
@@ -34,6 +35,7 @@ from ...io.files.atomic import written
 from ...io.json.records import read_prediction
 from ...io.jsonl import encode
 from ...io.traces.spans import CLIENT, Span, SpanEvent, otlp_document
+from ...models.http import Endpoint
 from ..store.storage import EvaluationResultsStorage, stored_predictions, stored_samples
 
 if TYPE_CHECKING:
@@ -79,43 +81,68 @@ def content_is_wanted() -> bool:
 def write_spans(
     storage: EvaluationResultsStorage,
     evaluation_id: str,
-    path: Path,
+    target: str | Path,
     *,
     force: bool = False,
     moments: Moments | None = None,
     content: bool | None = None,
 ) -> int:
-    """Write the spans of a stored run to a file of OTLP documents, one per line; return their number.
+    """Write the spans of a stored run to a file of OTLP documents, one per line, or post them to a URL.
 
-    `content` includes questions, answers and documents (default: the environment decides).
+    Return the number of spans. `content` includes questions, answers and documents (default: the environment
+    decides).
     """
     total, waiting = 0, list[Span]()
     with_content = content_is_wanted() if content is None else content
-    with written(path, force=force) as file:
+    with _opened(target, force=force) as send:
         for spans in run_spans(storage, evaluation_id, moments or Moments({}), with_content):
             waiting += spans
             total += len(spans)
             if len(waiting) >= _BATCH:
-                file.write(_document(waiting))
+                send(_document(waiting))
                 waiting = []
-        file.write(_document(waiting))
+        if waiting:
+            send(_document(waiting))
     return total
 
 
-def _document(spans: list[Span]) -> bytes:
-    if not spans:
-        return b""
+def is_collector(target: str | Path) -> bool:
+    """Return whether spans go to a collector over HTTP, not to a file."""
+    return str(target).startswith(("http://", "https://"))
+
+
+@contextmanager
+def _opened(target: str | Path, *, force: bool) -> Iterator[Callable[[dict[str, Any]], object]]:
+    """Yield a function that delivers an OTLP document."""
+    if not is_collector(target):
+        with written(Path(target), force=force) as file:
+            yield lambda document: file.write(encode(document) + b"\n")
+        return
+    endpoint, policy = Endpoint(str(target), timeout=10.0, private=True), CallPolicy(retries=2)
+    try:
+        yield lambda document: policy.retried(lambda: endpoint.post(document, lambda body: None))
+    finally:
+        endpoint.close()
+
+
+def _document(spans: list[Span]) -> dict[str, Any]:
     resource = {"service.name": os.environ.get("OTEL_SERVICE_NAME") or "auepora"}
-    return encode(otlp_document(spans, resource, "auepora_eval", version("auepora-eval"))) + b"\n"
+    return otlp_document(spans, resource, "auepora_eval", version("auepora-eval"))
 
 
 class _TriedError(Exception):
     """A file can be written. It must not exist yet."""
 
 
-def check_writable(path: Path, *, force: bool = False) -> None:
-    """Raise StorageError if the file could not be written; nothing is left behind."""
-    with suppress(_TriedError), written(path, force=force):
+def check_writable(target: str | Path, *, force: bool = False) -> None:
+    """Raise StorageError if the file could not be written, DataError if the URL cannot be used.
+
+    Nothing is left behind, and nothing is sent.
+    """
+    if is_collector(target):
+        Endpoint(str(target), private=True)
+        return
+    with suppress(_TriedError), written(Path(target), force=force):
         raise _TriedError
 
 

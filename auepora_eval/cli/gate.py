@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,40 +186,23 @@ def _rules(args: Namespace) -> GateRules:
 
 
 def _say(report: GateReport, args: Namespace) -> None:
-    from dataclasses import replace
-
     from ..gate import reports as tables
-    from ..gate.reports import defused
 
-    calm = defused if os.environ.get("GITHUB_ACTIONS") else str
     if args.json:
         echo.say_json(tables.gate_to_dict(report))
         return
     if args.markdown:
-        echo.say(calm(tables.gate_to_markdown(report)))
+        echo.say(tables.gate_to_markdown(report))
         return
-    echo.say(calm(tables.title(report)))
-    table = tables.gate_table(report)
-    rows = [[calm(echo.one_line(cell)) for cell in row] for row in table.rows]
-    if table.fits(echo.screen_width()):
-        echo.show(replace(table, rows=rows))
-    else:
-        _say_in_two_lines(rows)
+    echo.say(tables.title(report))
+    echo.show(tables.gate_table(report), spare=[2])
     words = [*map(tables.problem_words, report.problems), *tables.pass_words(report)]
     if words:
         echo.say()
     for text in words:
-        echo.say_words(calm(text))
+        echo.say_words(text)
     for text in (*report.mismatches, *report.notes):
-        echo.note(calm(f"note: {text}."))
-
-
-def _say_in_two_lines(rows: Sequence[Sequence[str]]) -> None:
-    """The table on a screen that is too narrow for its columns."""
-    for rule, found, interval, asked, verdict in rows:
-        echo.say_words(f"{verdict}: {rule}")
-        limits = "" if interval == "-" else f" {interval}"
-        echo.say_words(f"  found {found}{limits}, asked {asked}")
+        echo.note(f"note: {text}.")
 
 
 def _tell_github(report: GateReport) -> None:
@@ -228,7 +211,7 @@ def _tell_github(report: GateReport) -> None:
 
     if os.environ.get("GITHUB_ACTIONS"):
         for line in annotation_lines(report):
-            echo.note(line)
+            echo.annotate(line)
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
         try:

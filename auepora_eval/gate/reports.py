@@ -284,14 +284,6 @@ def annotation_lines(report: GateReport) -> list[str]:
     return [line for each in lines.values() for line in each[:_SHOWN]]
 
 
-def defused(text: str) -> str:
-    """Text for the log of a job: GitHub acts on lines that begin with `::`, and on `##[` anywhere.
-
-    A line can begin anywhere: tables and sentences are folded to the width of the screen.
-    """
-    return re.sub(":(?=:)", ": ", text).replace("##[", "## [")
-
-
 def job_summary(report: GateReport) -> str:
     """Markdown to append to the summary of a job."""
     text = gate_to_markdown(report) + "\n\n"

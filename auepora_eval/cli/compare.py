@@ -12,14 +12,14 @@ system needs the same number of repeats. Example:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_out, check_distinct_runs, load_named_runs, named_ids
-from .flags import at_least, share
+from .flags import add_alpha, add_resampling, at_least, limit
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison, LostSample
@@ -37,11 +37,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         help="id or path of the run, or runs, to compare with it",
     )
-    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    add_alpha(parser)
     parser.add_argument(
         "--margin",
         action="append",
-        type=margin,
+        type=limit(for_all=True),
         metavar="[METRIC=]SIZE",
         help="largest acceptable loss: 0.02 for all metrics but latency, or recall@5=0.02",
     )
@@ -69,31 +69,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="compare runs even if their data or settings differ, and record it",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--resamples",
-        type=at_least(100),
-        default=10_000,
-        metavar="N",
-        help="number of resamples (default: 10,000)",
-    )
+    add_resampling(parser)
     add_out(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
     form.add_argument("--latex", action="store_true", help="print a LaTeX table")
     form.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
-
-
-def margin(text: str) -> tuple[str | None, float]:
-    """An argparse type: "0.02", or "recall@5=0.02"."""
-    name, equals, size = text.rpartition("=")
-    try:
-        value = float(size)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is neither a number nor METRIC=NUMBER") from None
-    if not 0 < value < float("inf") or (equals and not name):
-        raise ArgumentTypeError(f"{text!r} is not a positive margin")
-    return name or None, value
 
 
 def run(args: Namespace) -> int:
@@ -242,8 +223,8 @@ def _margins(args: Namespace) -> float | dict[str, float] | None:
 
     if not args.margin:
         return None
-    named = {name: size for name, size in args.margin if name is not None}
-    for_all = [size for name, size in args.margin if name is None]
+    named = {name: size for name, size in args.margin if name}
+    for_all = [size for name, size in args.margin if not name]
     if named and for_all:
         raise PlanError("give one margin for all metrics, or one for each by name, not both.")
     return named or float(for_all[-1])

@@ -14,14 +14,13 @@ also shown as annotations and in the job summary.
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
-from .flags import at_least, covered, share
+from .flags import add_alpha, add_resampling, at_least, covered, limit
 
 if TYPE_CHECKING:
     from ..gate.gate import GateReport
@@ -37,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--rules", metavar="FILE", help="file of rules (YAML or JSON); a flag overrides the same rule in it"
     )
     _add_rules(parser)
-    parser.add_argument("--alpha", type=share, help="significance level (default: 0.05)")
+    add_alpha(parser, None)  # a file of rules may have one
     parser.add_argument(
         "--if-inconclusive",
         choices=("stop", "pass", "fail"),
@@ -48,14 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="check the run even if its data or settings differ from the baseline's, and record it",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--resamples",
-        type=at_least(100),
-        default=10_000,
-        metavar="N",
-        help="number of resamples (default: 10,000)",
-    )
+    add_resampling(parser)
     parser.add_argument(
         "--junit",
         metavar="FILE",
@@ -116,24 +108,6 @@ def _add_rules(parser: ArgumentParser) -> None:
     )
 
 
-def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
-    """An argparse type: "recall@5=0.8"; for a rule that can be for all, also "0.8"."""
-
-    def parse(text: str) -> tuple[str, float]:
-        name, equals, number = text.rpartition("=")
-        if not (name.strip() if equals else for_all):
-            raise ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
-        try:
-            value = float(number)
-        except ValueError:
-            raise ArgumentTypeError(f"{number!r} is not a number") from None
-        if not abs(value) < float("inf"):
-            raise ArgumentTypeError(f"{number!r} is not a number")
-        return name.strip() or "all", value
-
-    return parse
-
-
 def run(args: Namespace) -> int:
     from ..gate.figures import GatedRun
     from ..gate.gate import gate_run
@@ -170,7 +144,10 @@ def _rules(args: Namespace) -> GateRules:
 
     from ..gate.rules import GateRules, read_rules, rules_of
 
-    record: dict[str, Any] = {kind: dict(getattr(args, kind)) for kind in _NAMED if getattr(args, kind)}
+    record: dict[str, Any] = {}
+    for kind in _NAMED:
+        if getattr(args, kind):
+            record[kind] = {name or "all": number for name, number in getattr(args, kind)}
     names = [name.strip() for each in args.no_regression for name in each.split(",") if name.strip()]
     record |= {"no_regression": names} if names else {}
     for kind in ("max_count_drop", "max_failed", "min_samples"):

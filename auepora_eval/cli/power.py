@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import echo
 from .common import add_json, add_out, load_named_runs
-from .flags import at_least, correlation, positive, share
+from .flags import add_alpha, at_least, correlation, positive, share
 
 if TYPE_CHECKING:
     from ..comparison.power import PowerReport
@@ -76,7 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     group.add_argument(
         "--cluster-correlation", type=correlation, metavar="R", help="correlation within a cluster (0 to 1)"
     )
-    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    add_alpha(parser)
     parser.add_argument(
         "--power", type=share, default=0.8, help="power: probability of detecting the change (default: 0.8)"
     )

@@ -17,6 +17,7 @@ from ..core.types import (
     result_cells,
 )
 from ..early_stop.rule import stopping_in_words
+from ..reporting.plots import is_share
 from .compare import Comparison
 from .ranking import Ranking
 from .tables import (
@@ -73,7 +74,7 @@ def _verdict(sentences: Iterable[str]) -> str:
 
 def _charts(runs: Sequence[EvaluationRun], systems: Sequence[str]) -> str:
     """A dot with its interval for every metric that lies between 0 and 1."""
-    names = [r.name for r in runs[0].results if _fits_unit_scale(r)]
+    names = [r.name for r in runs[0].results if is_share(r)]
     if not names:
         return ""
     line, left, width = 18 * len(runs) + 14, 190, 520
@@ -115,12 +116,6 @@ def _dot(result: MetricResult, left: int, width: int, y: int, colour: str) -> st
         f"<title>{html_text(f'{result.name} {interval_text((low, high), result.unit)}')}</title></circle>"
         f"<text class='value' x='{left + width + 12}' y='{y + 4}'>{html_text(label)}</text>"
     )
-
-
-def _fits_unit_scale(result: MetricResult) -> bool:
-    low, high = result.bounds or (0.0, 1.0)  # a metric that does not report them is judged by its value
-    in_range = not math.isfinite(result.value) or 0 <= result.value <= 1
-    return in_range and low is not None and low >= 0 and high is not None and high <= 1
 
 
 def _comparison_table(comparison: Comparison) -> str:

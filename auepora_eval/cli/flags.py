@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from ..core.calls.executor import Executor
     from ..core.plan import EvaluationPlan
     from ..core.rag_interface import RAGSystemProtocol
+    from ..core.runner import AueporaEvaluator
     from ..core.types import EvaluationSample, Goal, GoalKind
     from ..early_stop.rule import StopRule
+    from ..runs.evaluation import OutputCache
     from ..runs.spans.sinks import SpanSink
     from ..runs.spans.spans import Moments
     from ..runs.store.storage import EvaluationResultsStorage
@@ -226,6 +228,44 @@ def call_executor(settings: RunSettings) -> Executor:
     if settings.warm_up and settings.executor in ("processes", "ray"):
         raise PlanError("--warm-up needs --executor serial, threads or async: worker processes come and go.")
     return WarmedUp(executor, settings.warm_up) if settings.warm_up else executor
+
+
+def evaluator_of(
+    settings: RunSettings,
+    system: RAGSystemProtocol,
+    plan: EvaluationPlan,
+    configuration: dict[str, Any] | None = None,
+) -> AueporaEvaluator:
+    """Return the evaluator that calls a system as the settings say."""
+    from ..core.runner import AueporaEvaluator
+
+    return AueporaEvaluator(
+        system,
+        plan,
+        top_k=settings.top_k,
+        executor=call_executor(settings),
+        policy=settings.call_policy(),
+        max_failures=settings.max_failures,
+        seed=settings.seed,
+        configuration=configuration,
+        price_input=settings.price_input,
+        price_output=settings.price_output,
+    )
+
+
+def output_cache(
+    settings: RunSettings, evaluator: AueporaEvaluator, arguments: Mapping[str, Any] | None = None
+) -> OutputCache | None:
+    """Return the answers of earlier runs of a system that was made with these arguments, if they are kept."""
+    from ..runs.evaluation import OutputCache
+    from ..runs.journal.identity import cache_identity
+
+    if not settings.cache:
+        return None
+    # The names of the fields decide what is read from a reply, so they are part of the key.
+    parts = {"arguments": arguments or None, "http": settings.http, "address": settings.address}
+    identity = cache_identity(settings.system or "", evaluator.system)
+    return OutputCache(settings.cache, [*identity, parts], evaluator.top_k)
 
 
 # Early stopping: the goals that the flags name.

@@ -23,7 +23,7 @@ from __future__ import annotations
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,9 +46,10 @@ from .flags import (
     EVERYDAY,
     add_run_settings,
     as_measured,
-    call_executor,
     deliver_spans,
+    evaluator_of,
     named_system,
+    output_cache,
     span_flags,
     span_sinks,
     stop_rule,
@@ -56,25 +57,16 @@ from .flags import (
 from .interrupts import Signalled, StopNow, finishing_first
 
 if TYPE_CHECKING:
-    from ..core.calls.policy import CallPolicy
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan, Survey
     from ..core.runner import AueporaEvaluator
     from ..core.types import EvaluationRun
-    from ..runs.evaluation import OutputCache, StoredRecord
+    from ..runs.evaluation import StoredRecord
     from ..runs.journal.journal import JournalPlaces
     from ..runs.spans.spans import Moments
     from ..runs.store.state import RunState
     from ..runs.store.storage import EvaluationResultsStorage
 
-# The flag for the executor of a run that was started in Python.
-_EXECUTORS = {
-    "SerialExecutor": "serial",
-    "ThreadExecutor": "threads",
-    "AsyncExecutor": "async",
-    "ProcessExecutor": "processes",
-    "RayExecutor": "ray",
-}
 _MOST_SHOWN = 5  # ids in a message
 
 __all__ = ["EVERYDAY", "add_arguments", "run", "settled"]
@@ -100,7 +92,7 @@ def run(args: Namespace) -> int:
     if settings.limit is not None:
         dataset = FirstSamples(dataset, settings.limit)
     plan, survey = _planned(settings, dataset)
-    evaluator = _evaluator(settings, plan)
+    evaluator = evaluator_of(settings, named_system(settings), plan, settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.
     settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
     record = storage.record(
@@ -137,23 +129,6 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
     return plan, survey
 
 
-def _evaluator(settings: RunSettings, plan: EvaluationPlan) -> AueporaEvaluator:
-    from ..core.runner import AueporaEvaluator
-
-    return AueporaEvaluator(
-        named_system(settings),
-        plan,
-        top_k=settings.top_k,
-        executor=call_executor(settings),
-        policy=settings.call_policy(),
-        max_failures=settings.max_failures,
-        seed=settings.seed,
-        configuration=settings.as_stored(),
-        price_input=settings.price_input,
-        price_output=settings.price_output,
-    )
-
-
 class _Command:
     """The evaluation, with its progress bar, its signals, and the messages about how it ended."""
 
@@ -170,7 +145,7 @@ class _Command:
 
     def run(self) -> int:
         with ExitStack() as stack:
-            cache = self.record.cache = _cache(self.settings, self.evaluator)
+            cache = self.record.cache = output_cache(self.settings, self.evaluator)
             if cache is not None:
                 stack.enter_context(cache)
             signalled = stack.enter_context(finishing_first(self.evaluator.stop))
@@ -283,24 +258,8 @@ def _answered(state: RunState) -> int | None:
 
 
 def _resume_command(settings: RunSettings) -> str:
-    command = f"auepora run --resume {shlex.quote(settings.id or '')}{out_flag(settings.out)}"
-    if settings.started_in_python:
-        dataset, system = shlex.quote(settings.dataset or ""), shlex.quote(settings.system or "")
-        command += f" --dataset {dataset} --system {system}"
-    return command + span_flags(settings)
-
-
-def _cache(settings: RunSettings, evaluator: AueporaEvaluator) -> OutputCache | None:
-    """Return the answers of earlier runs of this system, if they are kept."""
-    from ..runs.evaluation import OutputCache
-    from ..runs.journal.identity import cache_identity
-
-    if not settings.cache:
-        return None
-    identity = cache_identity(settings.system or "", evaluator.system)
-    # The names of the fields decide what is read from a reply, so they are part of the key.
-    fields = [settings.http] if settings.http else []
-    return OutputCache(settings.cache, [*identity, *fields], evaluator.top_k)
+    name = shlex.quote(settings.id or "")
+    return f"auepora run --resume {name}{out_flag(settings.out)}{span_flags(settings)}"
 
 
 # Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
@@ -342,17 +301,12 @@ def _check_flags(args: Namespace) -> None:
 
 
 def _check_present(settings: RunSettings) -> None:
-    """Raise DataError if the dataset or the system is unknown."""
-    from ..errors import DataError, PlanError
+    """Raise PlanError if there is no dataset or no system."""
+    from ..errors import PlanError
 
-    missing = next((name for name in ("dataset", "system") if not getattr(settings, name)), None)
-    if missing is None:
-        return
-    if settings.resume is None:
-        raise PlanError(f"--{missing} is missing. Give the flag, or put it into the plan (--config).")
-    what = f"{settings.id:.80} was started in Python, and its header does not name the {missing}."
-    fix = "Resume it there (resume=True), or name both: --dataset FILE --system MODULE:ATTR."
-    raise DataError("--resume", what, fix=fix)
+    for name in ("dataset", "system"):
+        if not getattr(settings, name):
+            raise PlanError(f"--{name} is missing. Give the flag, or put it into the plan (--config).")
 
 
 def _names_the_run(args: Namespace) -> bool:
@@ -373,6 +327,7 @@ def _resumed(
     args: Namespace, planned: dict[str, Any], given: RunSettings
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings in the header of the run to resume, and the plan without its old budgets."""
+    from ..errors import DataError
     from ..runs.journal.journal import budgets_of, read_header
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -386,27 +341,22 @@ def _resumed(
         _check_resumable(storage, state)
     header = read_header(state.folder)
     configuration = _mapping(header.get("configuration"))
+    if not (configuration.get("dataset") and configuration.get("system")):
+        what = "was started in Python, so its header names no dataset and no system."
+        raise DataError(f"--resume {name:.80}", what, fix="Resume it there: resume=True.")
     stored = {key: configuration.get(key) for key, one in SETTINGS.items() if one.stored}
-    stored["executor"] = _executor_flag(configuration.get("executor"))
     stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
     stored["metrics"] = list(_mapping(header.get("metrics"))) or None
-    stored["started_in_python"] = not (stored["dataset"] and stored["system"])
     stored |= {budget: limit for budget, (limit, _) in budgets_of(header).items()}
     stored |= _moved_paths(stored, header.get("begun_in"))
-    return stored, _new_in_plan(planned, stored, configuration, args)
+    return stored, _without_old_budgets(planned, stored, configuration)
 
 
-def _new_in_plan(
-    planned: dict[str, Any], stored: Mapping[str, Any], configuration: Mapping[str, Any], args: Namespace
+def _without_old_budgets(
+    planned: dict[str, Any], stored: Mapping[str, Any], configuration: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the plan without the budgets that the run was started with: later ones replace those."""
-    old = [name for name in BUDGETS if stored.get(name) and planned.get(name) == configuration.get(name)]
-    for name in old:
-        if name in planned and planned[name] != stored[name] and getattr(args, name) is None:
-            echo.note(
-                f"budget: {name} in the plan ({planned[name]:,}) is the original one; the run was given "
-                f"{stored[name]:,} since, which applies"
-            )
+    old = {name for name in BUDGETS if stored.get(name) and planned.get(name) == configuration.get(name)}
     return {name: value for name, value in planned.items() if name not in old}
 
 
@@ -467,11 +417,6 @@ def _check_resumable(storage: EvaluationResultsStorage, state: RunState) -> None
     raise NotFoundError("", what, fix=hint)
 
 
-def _executor_flag(name: object) -> str | None:
-    """Return an executor by its flag; None for the class of a user, which has no flag."""
-    return _EXECUTORS.get(str(name), str(name) if name in _EXECUTORS.values() else None)
-
-
 def _moved_paths(stored: Mapping[str, Any], started_in: object) -> dict[str, str]:
     """Return files that were named from the folder in which the run was started, seen from this one."""
     if not isinstance(started_in, str) or Path(started_in) == Path.cwd():
@@ -528,25 +473,6 @@ def _say_resuming(
         more = f"; {retried} of them failed and are retried" if retried else ""
         echo.note(f"resuming: {answered} of {size} samples have an output{more}")
     for limit, amount in spent.items():
-        budget = getattr(policy, limit)
-        echo.note(f"budget: {amount:,.10g} of {budget:,.10g} {_unit(limit)} were spent before")
-    if places is not None:
-        _say_new_budgets(places.path.parent, spent, policy)
+        unit = {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
+        echo.note(f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {unit} were spent before")
     return answered - retried
-
-
-def _say_new_budgets(folder: Path, counted: Collection[str], policy: CallPolicy | None) -> None:
-    """Report each new budget: it counts from here, so even a smaller one allows more calls."""
-    from ..runs.journal.journal import budgets_of, read_header
-
-    for name, (limit, after) in budgets_of(read_header(folder)).items():
-        field = BUDGETS[name]
-        if after and field not in counted and getattr(policy, field, None) is not None:
-            echo.note(
-                f"budget: {limit:,.10g} {_unit(field)} from here on; {after:,.10g} were spent before, under "
-                "another budget"
-            )
-
-
-def _unit(limit: str) -> str:
-    return {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")

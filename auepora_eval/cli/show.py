@@ -12,7 +12,6 @@ Export the spans of a run at any time with --spans or --otel.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
@@ -27,7 +26,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
+    parser.add_argument(
+        "run_id",
+        metavar="RUN",
+        help="id or path of a stored run or experiment, or of a recording of a benchmark",
+    )
     parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
     parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
     parser.add_argument(
@@ -40,12 +43,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..history.verify import is_benchmark_file
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
-    if is_benchmark_file(args.run_id):
-        return _show_benchmark_file(args)
     sinks = span_sinks(settings_of(args))
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
@@ -75,20 +75,6 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
         _say_variant(stored)
         say_run(stored, storage.load_tally(args.run_id))
-
-
-def _show_benchmark_file(args: Namespace) -> int:
-    from ..errors import PlanError
-
-    if args.sample or args.worst or args.spans or args.otel:
-        raise PlanError("--sample, --worst and spans are of a run: a benchmark file has no samples.")
-    if args.json:
-        from ..io.benchmarks.document import load_benchmark
-
-        echo.say_json(load_benchmark(args.run_id))
-    else:
-        _say_benchmark_file(Path(args.run_id))
-    return 0
 
 
 def _say_variant(run: EvaluationRun) -> None:
@@ -201,7 +187,7 @@ def _result(run: EvaluationRun, name: str) -> MetricResult:
         raise UnknownNameError(f"the run has no metric {name!r}; it has {names}") from None
 
 
-# What `auepora show` prints of an experiment, a recording of a benchmark, and a benchmark file.
+# What `auepora show` prints of an experiment and of a recording of a benchmark.
 
 
 def _say_experiment(results: Mapping[str, Any]) -> None:
@@ -229,28 +215,6 @@ def _say_recording(results: Mapping[str, Any], name: str) -> None:
         echo.say_words(words)
     if not found:
         echo.say("Nothing had become worse.")
-
-
-def _say_benchmark_file(path: Path) -> None:
-    """Baselines, or what was measured."""
-    from ..history.bench import measurements_of_benchmark, read_baselines
-    from ..history.bench_report import measurement_table
-    from ..io.benchmarks.document import load_benchmark
-
-    data = load_benchmark(path)
-    if not isinstance(data.get("baselines"), dict):
-        echo.say(f"benchmark {path.name}")
-        echo.show(measurement_table(measurements_of_benchmark(data, path.name)))
-        return
-    baselines = [one for one in read_baselines(path).values() if one.recordings]
-    echo.say(f"baselines {path.name}")
-    echo.show(measurement_table([one.expected for one in baselines]))
-    for one in baselines:
-        last = one.expected.timestamp or "at no stated time"
-        name = echo.one_line(one.operation, 60)
-        count = "1 recording" if len(one.recordings) == 1 else f"{len(one.recordings)} recordings"
-        more = f"; {len(one.history)} before this baseline began" if one.history else ""
-        echo.say(f"{name}: {count}, the last {echo.one_line(last, 40)}{more}")
 
 
 def _say_head(kind: str, results: Mapping[str, Any]) -> None:

@@ -329,7 +329,7 @@ def test_with_a_cache_only_new_samples_are_asked(tmp_path: Path) -> None:
     for size in (40, 60):
         with OutputCache(tmp_path / "cache", ["counting"], 5) as cache:
             source = AueporaEvaluator(counting, experiment_plan(EXPERIMENT))
-            run_variant(EXPERIMENT, variant, source, world(size), storage, resume=True, cache=cache)
+            run_variant(EXPERIMENT, variant, source, world(size), storage, force=True, cache=cache)
     assert len(asked) == 60
     assert len(storage.load_run("test-a").samples) == 60
 

@@ -109,7 +109,7 @@ def _compare(
     from ..runs.store.storage import stored_samples
 
     # Only slices need the samples, whose texts are the larger part of a stored run.
-    samples = stored_samples(storage.find(named_ids(storage, args.baseline)[0])) if args.by else None
+    samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if args.by else None
     comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
     lost = _lost(storage, comparison, args, args.candidates[0])
     if args.json:
@@ -206,7 +206,7 @@ def _lost(
     # Only the texts of the regressions that are shown are kept in memory.
     ids = {regression.sample_id for regression in metric.regressions[: args.regressions]}
     before, now = (
-        stored_texts_of_repeats([storage.find(part) for part in named_ids(storage, name)], ids)
+        stored_texts_of_repeats([storage.find(part) for part in named_ids(name)], ids)
         for name in (args.baseline, candidate)
     )
     return lost_samples(metric, before, now, args.regressions)
@@ -215,7 +215,7 @@ def _lost(
 def _say_that_none_lost(lost: Sequence[LostSample], args: Namespace) -> None:
     if args.regressions_of is not None and args.regressions and not lost:
         echo.say()
-        echo.say_words(f"No sample lost on {args.regressions_of}.")
+        echo.say_words(f"No sample got worse on {args.regressions_of}.")
 
 
 def _margins(args: Namespace) -> float | dict[str, float] | None:
@@ -244,14 +244,13 @@ def say_comparison(comparison: Comparison) -> None:
     from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 
     a, b = compared_names(comparison)
-    echo.say(f"{b} against {a}, sample by sample\n")
+    echo.say(f"{b} compared with {a}, sample by sample\n")
     for sentence in comparison_in_plain_words(comparison):
         echo.say_words(sentence)
     echo.say()
     width = echo.screen_width()
     names = shortened([a, b], _NAME * (1 + (width >= _NARROW) + (width >= _WIDE)))
-    # Without p on a narrow screen: the verdict follows from it.
-    echo.show(comparison_table(comparison, names), spare=[5])
+    echo.show(comparison_table(comparison, names))
     for text in interval_notes(comparison):
         echo.say_words(text)
     for text in comparison.notes:
@@ -272,8 +271,7 @@ def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
     sizes = tables.size_table(comparison)
     # The last column, the range with everything missing scored, is empty unless something is missing.
     last = len(sizes.headings) - (not any(metric.effect.bounds for metric in comparison.metrics))
-    # A narrow screen has no room for the two systems' own intervals, which `auepora show` prints.
-    echo.show(sizes.only(range(last)), spare=[1, 2])
+    echo.show(sizes.only(range(last)))
     if comparison.repeats > 1:
         echo.say(f"Run to run, over {comparison.repeats} repeats of each (standard deviation)")
         echo.show(tables.repeat_table(comparison))
@@ -308,7 +306,7 @@ def say_slices(slices: Sequence[SliceComparison]) -> None:
         return
     echo.say()
     echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(slices))} of {len(slices)} rows shown)")
-    echo.show(tables.slice_table(slices[:_SLICES_SHOWN]), spare=[3, 4])
+    echo.show(tables.slice_table(slices[:_SLICES_SHOWN]))
     echo.say_words(tables.slices_in_words(slices))
 
 
@@ -321,9 +319,9 @@ def say_lost(lost: Sequence[LostSample]) -> None:
     echo.say()
     echo.say(echo.one_line(tables.lost_title(lost)))
     for one in tables.regression_table(lost).rows:
-        echo.say_words(f"{echo.one_line(one[0])}: {one[1]} before, {one[2]} now. {one[3]}")
-        echo.say_words(f"  before: {one[4]}")
-        echo.say_words(f"  now:    {one[5]}")
+        echo.say_words(f"{echo.one_line(one[0])}: {one[1]} → {one[2]}. {one[3]}")
+        echo.say_words(f"  baseline: {one[4]}")
+        echo.say_words(f"  candidate: {one[5]}")
 
 
 def _note_all(texts: Iterable[str]) -> None:

@@ -123,16 +123,11 @@ def say_table(
     show(Table(headings, rows, numeric=numeric))
 
 
-def show(table: Table, *, spare: Sequence[int] = ()) -> None:
-    """Print a table. If it is wider than the terminal, `spare` columns are left out, in this order."""
-    whole, width = table, screen_width()
-    for count in range(1, len(spare) + 1):
-        if not table.fits(width):
-            kept = set(range(len(whole.headings))) - set(spare[:count])
-            table = whole.only(sorted(kept))
+def show(table: Table) -> None:
+    """Print a table that fits the terminal."""
     # Bold headings only where a person looks: escape sequences in a file are noise.
     bold = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    _print(table.to_terminal(width, bold=bold))
+    _print(table.to_terminal(screen_width(), bold=bold))
 
 
 def show_all(tables: Iterable[Table]) -> None:

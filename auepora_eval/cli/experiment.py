@@ -51,6 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from ..demo.world import DATA
     from ..errors import DataError
     from ..experiment.experiment import read_experiment
     from ..experiment.report import results_path
@@ -63,7 +64,8 @@ def run(args: Namespace) -> int:
     if args.retry_failed and not args.resume:
         raise DataError("--retry-failed", "works only on a resumed experiment.", fix="Add --resume.")
     try:
-        experiment = _demo() if args.file == "demo" else read_experiment(args.file, args.experiment)
+        path = DATA / "experiment.config.yaml" if args.file == "demo" else args.file
+        experiment = read_experiment(path, args.experiment)
     except ErrorsError as error:
         for line in error.errors:
             echo.note(f"auepora: {echo.one_line(f'{error.where}: {line}', 1000)}")
@@ -283,22 +285,3 @@ def _say(outcome: Outcome, results: Mapping[str, Any]) -> None:
     for text in outcome_notes(outcome):
         echo.say_words(text)
     echo.say_words(experiment_in_words(results))
-
-
-def _demo() -> Experiment:
-    """BM25 over words against BM25 over words and pairs of words, on the bundled questions."""
-    from ..io.config.experiment import Experiment, GuardRail, Variant
-
-    systems = "auepora_eval.demo.systems"
-    return Experiment(
-        "demo",
-        (
-            Variant("words", "BM25 over words", share=0.5, settings={"system": f"{systems}:bm25"}),
-            Variant("pairs", "and over word pairs", share=0.5, settings={"system": f"{systems}:bigram"}),
-        ),
-        primary_metric="ndcg@5",
-        secondary_metrics=("token_f1",),
-        guard_rails=(GuardRail("failure_rate", "max", 0.05), GuardRail("token_f1", "margin", 0.05)),
-        min_sample_size=100,
-        plan={"dataset": "demo"},
-    )

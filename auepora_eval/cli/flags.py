@@ -407,32 +407,19 @@ def deliver_spans(
     evaluation_id: str,
     moments: Moments | None = None,
 ) -> None:
-    """Send the spans of a stored run to each sink, even if another one fails.
-
-    Raise the first error, after printing the command that sends the spans later.
-    """
+    """Send the spans of a stored run to each sink. If one fails, print the command that sends them later."""
     from ..errors import CallError, StorageError
-    from ..runs.spans.sinks import SpanEndpoint
     from ..runs.spans.spans import export_spans
     from .common import out_flag
 
-    errors: list[CallError | StorageError] = []
-    failed = RunSettings(spans_content=settings.spans_content)
     for sink in sinks:
         try:
             with sink:
                 content = settings.spans_content or None  # None: the environment decides
                 count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
-        except (CallError, StorageError) as error:
-            errors.append(error)
-            if isinstance(sink, SpanEndpoint):
-                failed.otel = True
-            else:
-                failed.spans = settings.spans
-        else:
-            echo.note(f"spans: {count:,} {sink}")
-    if errors:
-        out = out_flag(str(storage.results_directory))
-        command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(failed)}"
-        echo.note(f"The run is stored. Send its spans later: {command}")
-        raise errors[0]
+        except (CallError, StorageError):
+            out = out_flag(str(storage.results_directory))
+            command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"
+            echo.note(f"The run is stored. Send its spans later: {command}")
+            raise
+        echo.note(f"spans: {count:,} {sink}")

@@ -118,7 +118,7 @@ def run(args: Namespace) -> int:
     rules = _rules(args)
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
     named = [name for name in (args.baseline, args.candidate) if name is not None]
-    check_no_repeats(storage, named)
+    check_no_repeats(named)
     if len(named) > 1:
         check_distinct_runs(storage, named)
     report = gate_run(
@@ -172,7 +172,7 @@ def _say(report: GateReport, args: Namespace) -> None:
         echo.say(tables.gate_to_markdown(report))
         return
     echo.say(tables.title(report))
-    echo.show(tables.gate_table(report), spare=[2])
+    echo.show(tables.gate_table(report))
     words = [*map(tables.problem_words, report.problems), *tables.pass_words(report)]
     if words:
         echo.say()

@@ -85,14 +85,7 @@ def _described(metric: type[SampleMetric]) -> dict[str, Any]:
         "higher_is_better": metric.higher_is_better,
         "oracle": metric.oracle,
         "description": text,
-        "formula": _formula(text),
     }
-
-
-def _formula(text: str) -> str:
-    """Return the docstring's second paragraph, or its first if there is no other."""
-    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-    return paragraphs[1] if len(paragraphs) > 1 else paragraphs[0]
 
 
 def _say_all(metrics: list[type[SampleMetric]]) -> None:

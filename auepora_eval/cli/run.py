@@ -327,28 +327,26 @@ def _resumed(
     args: Namespace, planned: dict[str, Any], given: RunSettings
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings in the header of the run to resume, and the plan without its old budgets."""
-    from ..errors import DataError
+    from ..errors import PlanError
     from ..runs.journal.journal import budgets_of, read_header
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(given.out)
-    name = args.id = args.resume or given.id or _which(storage)
+    name = args.id = args.resume or given.id
+    if not name:
+        raise PlanError(f"--resume needs a run id: --resume ID. {_unfinished(storage)}".rstrip())
     state = storage.state(name)
-    _check_variant(state, given.out)
     if not _names_the_run(args) and state.is_complete(retry_failed=given.retry_failed):
         return {"id": name, "dataset": "-", "system": "-"}, {}  # only the stored results are read
     if not state.has_header:
         _check_resumable(storage, state)
     header = read_header(state.folder)
     configuration = _mapping(header.get("configuration"))
-    if not (configuration.get("dataset") and configuration.get("system")):
-        what = "was started in Python, so its header names no dataset and no system."
-        raise DataError(f"--resume {name:.80}", what, fix="Resume it there: resume=True.")
+    _check_made_by_run(name, configuration, given.out)
     stored = {key: configuration.get(key) for key, one in SETTINGS.items() if one.stored}
     stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
     stored["metrics"] = list(_mapping(header.get("metrics"))) or None
     stored |= {budget: limit for budget, (limit, _) in budgets_of(header).items()}
-    stored |= _moved_paths(stored, header.get("begun_in"))
     return stored, _without_old_budgets(planned, stored, configuration)
 
 
@@ -364,79 +362,45 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _which(storage: EvaluationResultsStorage) -> str:
-    from ..errors import PlanError
+def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) -> None:
+    """Raise DataError if something else started the run: its header does not have all settings."""
+    from ..errors import DataError
+    from ..runs.store.state import variant_of
 
-    unfinished = storage.unfinished()
-    hint = f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}." if unfinished else ""
-    raise PlanError(f"--resume needs a run id: --resume ID.{hint}")
-
-
-def _check_variant(state: RunState, out: str) -> None:
-    """Raise DataError if a run is of an experiment, which has its settings and its share of the samples."""
-    from ..errors import DataError, StorageError
-    from ..runs.journal.journal import read_header
-    from ..runs.store.state import read_results, variant_of
-
-    facts: Mapping[str, Any] = {}
-    if state.has_header:
-        try:
-            facts = read_header(state.folder)
-        except StorageError:
-            return  # reported when the header is needed
-    elif state.has_results:
-        facts = read_results(state.path)
-    variant = variant_of(facts.get("configuration"))
+    variant = variant_of(configuration)
     if variant is not None:
         what = f"is variant {variant[1]!r:.80} of the experiment {variant[0]!r:.80}."
-        command = f"auepora experiment FILE --resume{out_flag(out)}"
-        fix = f"Resume the experiment: {command} (--retry-failed retries its failures)."
-        raise DataError(f"--resume {state.evaluation_id:.80}", what, fix=fix)
+        fix = f"Resume the experiment: auepora experiment FILE --resume{out_flag(out)}"
+        raise DataError(f"--resume {name:.80}", what, fix=fix)
+    if not (configuration.get("dataset") and configuration.get("system")):
+        what = "was started in Python, so its header names no dataset and no system."
+        raise DataError(f"--resume {name:.80}", what, fix="Resume it there: resume=True.")
 
 
 def _check_resumable(storage: EvaluationResultsStorage, state: RunState) -> None:
     """Raise the error about a run without a header."""
     from ..errors import NotFoundError, StorageError
-    from ..runs.journal.journal import JOURNAL
 
-    if (state.folder / JOURNAL).is_file():
-        raise StorageError(
-            f"{state.folder}: header.json is missing, so the system and dataset of this run are unknown. "
-            "Start the run again (--force)."
-        )
+    name = f"{state.evaluation_id!r:.80}"
     if state.has_results:
-        raise StorageError(
-            f"Run {state.evaluation_id!r:.80} is complete and was not made by auepora run, so the flags "
-            "cannot be compared with it. Leave the other flags out, or choose another id."
-        )
-    unfinished = storage.unfinished()
-    hint = "See auepora list." if storage.results_directory.is_dir() else "There is no such folder."
-    if unfinished:
-        hint = f"Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
-    what = f"No run {state.evaluation_id!r:.80} to resume in {storage.results_directory}."
-    raise NotFoundError("", what, fix=hint)
+        what = f"Run {name} is complete and was not made by auepora run, so the flags cannot be compared."
+        raise StorageError(f"{what} Leave the other flags out, or choose another id.")
+    if state.folder.is_dir():
+        what = f"{state.folder}: header.json is missing, so the system and dataset of this run are unknown."
+        raise StorageError(f"{what} Start the run again (--force).")
+    what = f"No run {name} to resume in {storage.results_directory}."
+    raise NotFoundError("", what, fix=_unfinished(storage) or "See auepora list.")
 
 
-def _moved_paths(stored: Mapping[str, Any], started_in: object) -> dict[str, str]:
-    """Return files that were named from the folder in which the run was started, seen from this one."""
-    if not isinstance(started_in, str) or Path(started_in) == Path.cwd():
-        return {}
-    folder = Path(started_in)
-    moved = {}
-    for name, setting in SETTINGS.items():
-        path = stored.get(name)
-        if not setting.is_path or not isinstance(path, str) or path == "demo":
-            continue
-        if not Path(path).exists() and (folder / path).exists():
-            moved[name] = str(folder / path)
-    module, _, attribute = str(stored.get("system", "")).rpartition(":")
-    if module.endswith(".py") and not Path(module).exists() and (folder / module).exists():
-        moved["system"] = f"{folder / module}:{attribute}"
-    return moved
+def _unfinished(storage: EvaluationResultsStorage) -> str:
+    names = storage.unfinished()
+    return f"Unfinished: {', '.join(names[:_MOST_SHOWN])}." if names else ""
 
 
 def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
     """Report that a run is complete, and return the exit code that it had."""
+    from ..io.results.document import is_ours
+
     name = settings.id or ""
     sinks = span_sinks(settings)
     failed = storage.state(name).remaining(retry_failed=True)
@@ -445,19 +409,12 @@ def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> i
     if settings.json:
         echo.say_json(storage.load_results(name))
     deliver_spans(settings, sinks, storage, name)
-    return _exit_code_of_complete(storage, name, settings.min_coverage)
-
-
-def _exit_code_of_complete(storage: EvaluationResultsStorage, name: str, minimum: float | None) -> int:
-    """Return how the run itself ended: complete does not mean that enough samples succeeded."""
-    from ..io.results.document import is_ours
-    from ..runs.store.state import read_results
-
-    # Another tool wrote the results: they have no coverage that a minimum could apply to.
-    if not is_ours(read_results(storage.find(name))):
-        return 0
+    if not is_ours(storage.load_results(name)):
+        return 0  # another tool wrote the results: they have no coverage that a minimum could apply to
     stored = storage.load_scores(name)
-    least = stored.configuration.get("min_coverage") if minimum is None else minimum
+    least = (
+        stored.configuration.get("min_coverage") if settings.min_coverage is None else settings.min_coverage
+    )
     return exit_code(stored, storage.load_tally(name), least)
 
 

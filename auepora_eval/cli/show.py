@@ -123,6 +123,8 @@ def _interval(interval: Any) -> str:
 
 
 def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
+    from ..core.display import value_text
+
     result = _result(run, name)
     queries = {sample.sample_id: sample.query for sample in run.samples}
     answers = {s.sample_id: o.response.text for s, o in zip(run.samples, run.outputs, strict=True)}
@@ -132,19 +134,22 @@ def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
     scored.sort(
         key=lambda score: (score.value if not lower_is_better else -(score.value or 0), score.sample_id)
     )
+    # The sample and its value take about 20 columns. The answer, in the last column, is wrapped.
+    room = max(30, echo.screen_width() // 2 - 10)
     rows = [
         (
-            s.sample_id,
-            f"{s.value:.4f}",
-            echo.one_line(queries[s.sample_id], 90),
-            echo.one_line(answers[s.sample_id], 60),
+            score.sample_id,
+            value_text(score.value, result.unit),
+            echo.one_line(queries[score.sample_id], room),
+            echo.one_line(answers[score.sample_id], 60),
         )
-        for s in scored[:count]
+        for score in scored[:count]
     ]
     echo.say_table(("Sample", result.name, "Query", "Answer"), rows, numeric=(1,))
 
 
 def _say_sample(run: EvaluationRun, sample_id: str) -> None:
+    from ..core.display import value_text
     from ..errors import DataError
 
     place = next((i for i, sample in enumerate(run.samples) if sample.sample_id == sample_id), None)
@@ -162,14 +167,17 @@ def _say_sample(run: EvaluationRun, sample_id: str) -> None:
     echo.say("  retrieved (* is gold):")
     for hit in output.retrieved:
         mark = "*" if hit.doc.doc_id in gold else " "
-        echo.say(f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  {echo.one_line(hit.doc.text, 80)}")
+        start = f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  "
+        room = max(20, echo.screen_width() - len(start))
+        echo.say(start + echo.one_line(hit.doc.text, min(room, 80)))
     for missed in sorted(gold - {hit.doc.doc_id for hit in output.retrieved}):
         echo.say(f"    not retrieved: {missed}")
     echo.say("  scores:")
     for result in run.results:
         score = next((s for s in result.scores if s.sample_id == sample_id), None)
         if score is not None:
-            echo.say(f"    {result.name:<28} {score.reason if score.value is None else f'{score.value:.4f}'}")
+            value = score.reason if score.value is None else value_text(score.value, result.unit)
+            echo.say(f"    {result.name:<28} {value}")
 
 
 def _result(run: EvaluationRun, name: str) -> MetricResult:

@@ -183,7 +183,7 @@ def _variant(outcome: Outcome, name: str, run: EvaluationRun, tally: Tally) -> M
 # it should be is an empty cell.
 
 _TEST_HEADINGS = ("Metric", "Pair", "Difference", "95% interval", "p (Holm)", "d", "Better")
-_RAIL_HEADINGS = ("Guardrail", "Variant", "Holds", "Found")
+_RAIL_HEADINGS = ("Guardrail", "Variant", "Holds", "Result")
 _RAIL_WORDS = {
     "min": "at least",
     "max": "at most",
@@ -231,7 +231,7 @@ def _pair_table(results: Mapping[str, Any]) -> Table:
             continue
         tests = _object(block, "tests")
         rows += [_test_row(metric, unit, pair, _object(tests, pair)) for pair in tests]
-    return Table(_TEST_HEADINGS, rows, numeric=range(2, 6))
+    return Table(_TEST_HEADINGS, rows, numeric=range(2, 6), spare=(5, 3))
 
 
 def _test_row(metric: str, unit: str, pair: str, test: Mapping[str, Any]) -> list[str]:

@@ -78,5 +78,5 @@ def test_json_describes_each_metric(capsys: Capture) -> None:
     assert recall["bounds"] == [0.0, 1.0]
     assert list(recall) == [
         *("name", "target", "requires", "bounds", "higher_is_better"),
-        *("oracle", "description", "formula"),
+        *("oracle", "description"),
     ]

@@ -409,6 +409,7 @@ def deliver_spans(
 ) -> None:
     """Send the spans of a stored run to each sink. If one fails, print the command that sends them later."""
     from ..errors import CallError, StorageError
+    from ..runs.spans.sinks import SpanEndpoint
     from ..runs.spans.spans import export_spans
     from .common import out_flag
 
@@ -418,8 +419,10 @@ def deliver_spans(
                 content = settings.spans_content or None  # None: the environment decides
                 count = export_spans(storage, evaluation_id, sink, moments=moments, content=content)
         except (CallError, StorageError):
+            missing = replace(settings, otel=isinstance(sink, SpanEndpoint))
+            missing.spans = None if missing.otel else settings.spans
             out = out_flag(str(storage.results_directory))
-            command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"
+            command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(missing)}"
             echo.note(f"The run is stored. Send its spans later: {command}")
             raise
         echo.note(f"spans: {count:,} {sink}")

@@ -144,7 +144,7 @@ def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -
     """Everything about a comparison as Markdown."""
     a, b = compared_names(comparison)
     parts = [
-        f"### {markdown_text(f'{b} against {a}, sample by sample')}",
+        f"### {markdown_text(f'{b} compared with {a}, sample by sample')}",
         *map(markdown_text, comparison_in_plain_words(comparison)),
         comparison_table(comparison).to_markdown(),
         *(f"Note: {markdown_text(note)}" for note in interval_notes(comparison)),
@@ -402,7 +402,7 @@ def comparison_to_latex(comparison: Comparison) -> str:
     a, b = compared_names(comparison)
     about = f"Two-sided paired tests, Holm-corrected over metrics, alpha {comparison.alpha:g}."
     table = comparison_table(comparison, (a, b))
-    return replace(table, title=f"{b} against {a}, sample by sample.", notes=[about]).to_latex()
+    return replace(table, title=f"{b} compared with {a}, sample by sample.", notes=[about]).to_latex()
 
 
 def ranking_to_latex(ranking: Ranking) -> str:

@@ -192,12 +192,12 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
 
 
 def _both_ways(metric: MetricComparison) -> str:
-    """ "40 gained and 40 lost; a difference of up to 0.1710 either way cannot be ruled out" """
-    gone = f"{metric.effect.wins:,} gained and {metric.effect.losses:,} lost"
+    """ "40 samples gained and 40 lost. A difference of up to 0.1710 in either direction ..." """
+    gone = f"{metric.effect.wins:,} samples gained and {metric.effect.losses:,} lost"
     if metric.effect.interval is None:
         return gone
     most = value_text(max(map(abs, metric.effect.interval)), metric.unit)
-    return f"{gone}; a difference of up to {most} either way cannot be ruled out"
+    return f"{gone}. A difference of up to {most} in either direction cannot be ruled out"
 
 
 def _margins_left_open(topics: Grouped) -> list[str]:

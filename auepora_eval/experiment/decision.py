@@ -344,7 +344,7 @@ def _doubt(experiment: Experiment, leader: str, tests: Sequence[PairTest], prima
             return f"{leader} and {other} cannot be compared on {primary}: {test.comparison.test.not_tested}."
         if test.better != leader:
             needed = needed_text(test.comparison.power.samples_needed)
-            what = f"{leader} and {other} do not differ significantly on {primary}"
+            what = f"inconclusive on {primary}: {leader} and {other} do not differ significantly"
             return f"{what} ({_told(test, leader)}).{needed}"
         # The sign is known here: the test has found the leader better.
         lead = abs(test.comparison.effect.change)

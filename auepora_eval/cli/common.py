@@ -111,13 +111,10 @@ def _say_main_values(results: Sequence[MetricResult]) -> None:
     lines = []
     for result in results:
         _, name, value, interval, scored, *_, if_failed = result_cells(result)
-        # Most metrics are shares. One that is not, such as BLEU, says what it is a part of.
-        most = result.bounds[1] if result.bounds else None
-        scale = f" of {most:g}" if most not in (None, 1) else ""
         interval = f"95% interval {interval}" if result.interval else "no interval"
         # A failed sample could have had any score: the range shows that failing does not pay.
         with_failed = f"{if_failed} with the failed samples" if result.if_failed else ""
-        lines.append((name, f"{value}{scale}", interval, f"{scored} scored", with_failed))
+        lines.append((name, value, interval, f"{scored} scored", with_failed))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
@@ -217,28 +214,20 @@ def progress(total: int, title: str) -> Iterator[OnOutput]:
 
 def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
     """Return the runs of a name, with their scores."""
-    return [storage.load_scores(part) for part in named_ids(storage, name)]
+    return [storage.load_scores(part) for part in named_ids(name)]
 
 
-def named_ids(storage: EvaluationResultsStorage, name: str) -> list[str]:
-    """Return the id of one run, which may contain a comma, or of several runs."""
-    from ..errors import DataError
-
-    if "," not in name:
-        return [name]
-    try:
-        storage.find(name)
-    except DataError:
-        return [part.strip() for part in name.split(",") if part.strip()]
-    return [name]
+def named_ids(name: str) -> list[str]:
+    """Return the id of one run, or of several that are joined by commas."""
+    return [part.strip() for part in name.split(",") if part.strip()]
 
 
-def check_no_repeats(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
+def check_no_repeats(names: Iterable[str]) -> None:
     """Raise PlanError if a name is of several runs: a gate checks one."""
     from ..errors import PlanError
 
     for name in names:
-        count = len(named_ids(storage, name))
+        count = len(named_ids(name))
         if count > 1:
             what = f"{name!r:.100} names {count} runs, and a gate takes one, and one baseline"
             raise PlanError(f"{what}. Judge each by itself; repeats are for 'auepora compare A1,A2 B1,B2'.")
@@ -250,7 +239,7 @@ def check_distinct_runs(storage: EvaluationResultsStorage, names: Iterable[str])
 
     seen = set()
     for name in names:
-        for part in named_ids(storage, name):
+        for part in named_ids(name):
             # By file: an id and a path may be the same run.
             path = storage.find(part).resolve()
             if path in seen:

@@ -12,21 +12,19 @@ system needs the same number of repeats. Example:
 
 from __future__ import annotations
 
-import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_out, check_distinct_runs, load_named_runs, named_ids
-from .flags import at_least, share
+from .flags import add_alpha, add_resampling, at_least, limit
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison, LostSample
     from ..comparison.ranking import Ranking
     from ..comparison.slices import SliceComparison
-    from ..core.table import Table
     from ..core.types import EvaluationRun
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -39,11 +37,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         help="id or path of the run, or runs, to compare with it",
     )
-    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    add_alpha(parser)
     parser.add_argument(
         "--margin",
         action="append",
-        type=margin,
+        type=limit(for_all=True),
         metavar="[METRIC=]SIZE",
         help="largest acceptable loss: 0.02 for all metrics but latency, or recall@5=0.02",
     )
@@ -71,31 +69,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="compare runs even if their data or settings differ, and record it",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--resamples",
-        type=at_least(100),
-        default=10_000,
-        metavar="N",
-        help="number of resamples (default: 10,000)",
-    )
+    add_resampling(parser)
     add_out(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
     form.add_argument("--latex", action="store_true", help="print a LaTeX table")
     form.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
-
-
-def margin(text: str) -> tuple[str | None, float]:
-    """An argparse type: "0.02", or "recall@5=0.02"."""
-    name, equals, size = text.rpartition("=")
-    try:
-        value = float(size)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is neither a number nor METRIC=NUMBER") from None
-    if not 0 < value < float("inf") or (equals and not name):
-        raise ArgumentTypeError(f"{text!r} is not a positive margin")
-    return name or None, value
 
 
 def run(args: Namespace) -> int:
@@ -130,7 +109,7 @@ def _compare(
     from ..runs.store.storage import stored_samples
 
     # Only slices need the samples, whose texts are the larger part of a stored run.
-    samples = stored_samples(storage.find(named_ids(storage, args.baseline)[0])) if args.by else None
+    samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if args.by else None
     comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
     lost = _lost(storage, comparison, args, args.candidates[0])
     if args.json:
@@ -139,7 +118,7 @@ def _compare(
     elif args.latex:
         echo.say(comparison_to_latex(comparison))
     elif args.markdown:
-        echo.say(calm(comparison_report(comparison, lost)))
+        echo.say(comparison_report(comparison, lost))
     else:
         say_comparison(comparison)
         say_more(comparison, lost)
@@ -175,12 +154,12 @@ def _rank(
         }
         echo.say_json({**ranking_to_dict(ranking), "shown_pair": about})
     elif args.markdown:
-        echo.say(calm(ranking_report(ranking, shown, slices, lost)))
+        echo.say(ranking_report(ranking, shown, slices, lost))
     else:
         say_ranking(ranking)
         if slices or lost:
             echo.say()
-            echo.say_words(calm(shown))
+            echo.say_words(shown)
         say_slices(slices)
         say_lost(lost)
         _say_that_none_lost(lost, args)
@@ -227,7 +206,7 @@ def _lost(
     # Only the texts of the regressions that are shown are kept in memory.
     ids = {regression.sample_id for regression in metric.regressions[: args.regressions]}
     before, now = (
-        stored_texts_of_repeats([storage.find(part) for part in named_ids(storage, name)], ids)
+        stored_texts_of_repeats([storage.find(part) for part in named_ids(name)], ids)
         for name in (args.baseline, candidate)
     )
     return lost_samples(metric, before, now, args.regressions)
@@ -236,7 +215,7 @@ def _lost(
 def _say_that_none_lost(lost: Sequence[LostSample], args: Namespace) -> None:
     if args.regressions_of is not None and args.regressions and not lost:
         echo.say()
-        echo.say_words(calm(f"No sample lost on {args.regressions_of}."))
+        echo.say_words(f"No sample got worse on {args.regressions_of}.")
 
 
 def _margins(args: Namespace) -> float | dict[str, float] | None:
@@ -244,8 +223,8 @@ def _margins(args: Namespace) -> float | dict[str, float] | None:
 
     if not args.margin:
         return None
-    named = {name: size for name, size in args.margin if name is not None}
-    for_all = [size for name, size in args.margin if name is None]
+    named = {name: size for name, size in args.margin if name}
+    for_all = [size for name, size in args.margin if not name]
     if named and for_all:
         raise PlanError("give one margin for all metrics, or one for each by name, not both.")
     return named or float(for_all[-1])
@@ -255,16 +234,8 @@ def _margins(args: Namespace) -> float | dict[str, float] | None:
 
 _SLICES_SHOWN = 15
 _PAIRS_SHOWN = 60
-_WIDE = 120  # columns; on a narrower screen the table of sizes is two
-_ROOM_FOR_P = 100  # columns; on a narrower screen the table goes without p, the verdict says it
+_NARROW, _WIDE = 100, 120  # columns of a terminal
 _NAME = 8  # letters of a system in a heading, on a narrow screen
-
-
-def calm(text: str) -> str:
-    """Text that GitHub, which acts on some lines of a job's log, only shows."""
-    from ..gate.reports import defused
-
-    return defused(text) if os.environ.get("GITHUB_ACTIONS") else text
 
 
 def say_comparison(comparison: Comparison) -> None:
@@ -273,20 +244,19 @@ def say_comparison(comparison: Comparison) -> None:
     from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 
     a, b = compared_names(comparison)
-    echo.say(calm(f"{b} against {a}, sample by sample\n"))
+    echo.say(f"{b} compared with {a}, sample by sample\n")
     for sentence in comparison_in_plain_words(comparison):
-        echo.say_words(calm(sentence))
+        echo.say_words(sentence)
     echo.say()
     width = echo.screen_width()
-    names = shortened([a, b], _NAME * (1 + (width >= _ROOM_FOR_P) + (width >= _WIDE)))
-    table = comparison_table(comparison, names)
-    _show(table if width >= _ROOM_FOR_P else table.only((0, 1, 2, 3, 4, 6)))
+    names = shortened([a, b], _NAME * (1 + (width >= _NARROW) + (width >= _WIDE)))
+    echo.show(comparison_table(comparison, names))
     for text in interval_notes(comparison):
-        echo.say_words(calm(text))
+        echo.say_words(text)
     for text in comparison.notes:
-        echo.note(calm(f"note: {echo.one_line(text)}."))
+        echo.note(f"note: {echo.one_line(text)}.")
     for name, reason in comparison.not_compared.items():
-        echo.note(calm(f"note: {echo.one_line(name)} is not compared: {echo.one_line(reason)}."))
+        echo.note(f"note: {echo.one_line(name)} is not compared: {echo.one_line(reason)}.")
 
 
 def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
@@ -301,12 +271,10 @@ def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
     sizes = tables.size_table(comparison)
     # The last column, the range with everything missing scored, is empty unless something is missing.
     last = len(sizes.headings) - (not any(metric.effect.bounds for metric in comparison.metrics))
-    wide = echo.screen_width() >= _WIDE
-    for columns in [range(last)] if wide else [(0, 1, 2), (0, *range(3, last))]:
-        _show(sizes.only(columns))
+    echo.show(sizes.only(range(last)))
     if comparison.repeats > 1:
         echo.say(f"Run to run, over {comparison.repeats} repeats of each (standard deviation)")
-        _show(tables.repeat_table(comparison))
+        echo.show(tables.repeat_table(comparison))
     say_slices(comparison.slices)
     say_lost(lost)
     _note_all(comparison.mismatches)
@@ -317,14 +285,14 @@ def say_ranking(ranking: Ranking) -> None:
     from ..comparison import tables
 
     echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
-    _show(tables.ranking_table(ranking))
+    echo.show(tables.ranking_table(ranking))
     echo.say_words(tables.ranking_legend(ranking))
-    echo.say_words(calm(tables.ranking_in_words(ranking)))
+    echo.say_words(tables.ranking_in_words(ranking))
     pairs = tables.pair_table(ranking)
     if pairs.rows:
         echo.say()
         echo.say("Pairs that differ (b - a is b less a)")
-        _show(replace(pairs, rows=pairs.rows[:_PAIRS_SHOWN]))
+        echo.show(replace(pairs, rows=pairs.rows[:_PAIRS_SHOWN]))
     if len(pairs.rows) > _PAIRS_SHOWN:
         echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --markdown and --json have all")
     _note_all((*ranking.mismatches, *ranking.notes))
@@ -338,8 +306,8 @@ def say_slices(slices: Sequence[SliceComparison]) -> None:
         return
     echo.say()
     echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(slices))} of {len(slices)} rows shown)")
-    _show(tables.slice_table(slices[:_SLICES_SHOWN]))
-    echo.say_words(calm(tables.slices_in_words(slices)))
+    echo.show(tables.slice_table(slices[:_SLICES_SHOWN]))
+    echo.say_words(tables.slices_in_words(slices))
 
 
 def say_lost(lost: Sequence[LostSample]) -> None:
@@ -349,18 +317,13 @@ def say_lost(lost: Sequence[LostSample]) -> None:
     if not lost:
         return
     echo.say()
-    echo.say(calm(echo.one_line(tables.lost_title(lost))))
+    echo.say(echo.one_line(tables.lost_title(lost)))
     for one in tables.regression_table(lost).rows:
-        echo.say_words(calm(f"{echo.one_line(one[0])}: {one[1]} before, {one[2]} now. {one[3]}"))
-        echo.say_words(calm(f"  before: {one[4]}"))
-        echo.say_words(calm(f"  now:    {one[5]}"))
-
-
-def _show(table: Table) -> None:
-    cells = [[calm(cell) for cell in row] for row in table.rows]
-    echo.show(replace(table, headings=[calm(heading) for heading in table.headings], rows=cells))
+        echo.say_words(f"{echo.one_line(one[0])}: {one[1]} → {one[2]}. {one[3]}")
+        echo.say_words(f"  baseline: {one[4]}")
+        echo.say_words(f"  candidate: {one[5]}")
 
 
 def _note_all(texts: Iterable[str]) -> None:
     for text in texts:
-        echo.note(calm(f"note: {echo.one_line(text)}."))
+        echo.note(f"note: {echo.one_line(text)}.")

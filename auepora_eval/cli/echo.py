@@ -1,8 +1,14 @@
-"""Print to the terminal: results to stdout, everything else to stderr, control characters removed."""
+"""Print to the terminal: results to stdout, everything else to stderr.
+
+Texts of models and files reach the screen through this module only. Control characters are removed, and lines
+that a CI runner would take for a command are changed so that it only shows them.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 import warnings
 from collections import Counter
@@ -21,6 +27,14 @@ __all__ = ["one_line"]
 _PIPE_WIDTH = 140  # columns of a table that is piped or redirected
 _MAX_TEXT_WIDTH = 100  # columns of sentences: longer lines are hard to read
 
+# Commands of CI runners: "::add-mask::" at the start of a line (GitHub), "##[group]" and "##vso[" anywhere
+# (GitHub, Azure), "##teamcity[".
+_RUNNER_COMMAND = re.compile(r"^([^\S\n]*:)(?=:)|(##)(?=\w*\[)", re.MULTILINE)
+# What a terminal acts on although it is part of a JSON text: control characters and the reading direction.
+_UNSAFE_IN_JSON = re.compile(
+    r"[\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]|##(?=\w*\[)"
+)
+
 
 def prepare_streams() -> None:
     """Make printing safe where a stream is missing or its encoding lacks some of our characters."""
@@ -32,9 +46,14 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _print(text: str, stream: TextIO | None = None) -> None:
+    """Print lines as they will be on the screen; none of them is a command to a CI runner."""
+    print(_RUNNER_COMMAND.sub(lambda match: f"{match[0]} ", text), file=stream or sys.stdout)
+
+
 def say(text: object = "") -> None:
     """Print a result."""
-    print(clean(text))
+    _print(clean(text))
 
 
 def text_width() -> int:
@@ -53,7 +72,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def say_words(text: object) -> None:
     """Print sentences, wrapped between words."""
-    print("\n".join(wrapped(clean(text), text_width())))
+    _print("\n".join(wrapped(clean(text), text_width())))
 
 
 def note(text: object) -> None:
@@ -67,16 +86,27 @@ def note(text: object) -> None:
         # Tracebacks and lists are indented already: they stay as they are.
         if not line.startswith(" "):
             lines[place] = "\n".join(wrapped(line, text_width()))
-    print("\n".join(lines) or message, file=sys.stderr)
+    _print("\n".join(lines) or message, sys.stderr)
+
+
+def annotate(line: str) -> None:
+    """Print a command to the CI runner, which is the one line that it should act on."""
+    print(clean(line), file=sys.stderr)
 
 
 def say_json(document: Any) -> None:
-    """Print one JSON document, indented."""
+    """Print one JSON document, indented; what a terminal or a CI runner would act on is escaped."""
     import msgspec
 
     from ..core.dataset import plain
 
-    print(msgspec.json.format(msgspec.json.encode(document, enc_hook=plain), indent=2).decode())
+    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=plain), indent=2).decode()
+    print(_UNSAFE_IN_JSON.sub(_json_escape, text))
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    """Return the characters as JSON escapes, so that the document has the same content."""
+    return json.dumps(match[0])[1:-1] if match[0] != "##" else "\\u0023#"
 
 
 def is_interactive(stream: TextIO) -> bool:
@@ -97,7 +127,7 @@ def show(table: Table) -> None:
     """Print a table that fits the terminal."""
     # Bold headings only where a person looks: escape sequences in a file are noise.
     bold = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    print(table.to_terminal(screen_width(), bold=bold))
+    _print(table.to_terminal(screen_width(), bold=bold))
 
 
 def show_all(tables: Iterable[Table]) -> None:
@@ -113,13 +143,6 @@ def screen_width() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
-
-
-def fits(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether this screen is wide enough for the columns of a table."""
-    from ..core.table import Table
-
-    return Table(headings, rows).fits(screen_width())
 
 
 def notes_from_warnings() -> None:

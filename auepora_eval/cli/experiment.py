@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.settings import DEFAULT_OUT, RunSettings
 from . import echo
 from .common import add_json, add_out, check_has_samples, open_samples, progress, say_stored
-from .flags import call_executor, named_system
+from .flags import evaluator_of, named_system, output_cache
 from .interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ..core.plan import EvaluationPlan
     from ..experiment.experiment import Outcome, Source
     from ..io.config.experiment import Experiment, Variant
-    from ..runs.evaluation import OutputCache
     from ..runs.store.storage import EvaluationResultsStorage
 
 
@@ -52,6 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from ..demo.world import DATA
     from ..errors import DataError
     from ..experiment.experiment import read_experiment
     from ..experiment.report import results_path
@@ -64,7 +64,8 @@ def run(args: Namespace) -> int:
     if args.retry_failed and not args.resume:
         raise DataError("--retry-failed", "works only on a resumed experiment.", fix="Add --resume.")
     try:
-        experiment = _demo() if args.file == "demo" else read_experiment(args.file, args.experiment)
+        path = DATA / "experiment.config.yaml" if args.file == "demo" else args.file
+        experiment = read_experiment(path, args.experiment)
     except ErrorsError as error:
         for line in error.errors:
             echo.note(f"auepora: {echo.one_line(f'{error.where}: {line}', 1000)}")
@@ -90,7 +91,7 @@ def _run(
     experiment: Experiment, dataset: EvaluationDataset, storage: EvaluationResultsStorage, args: Namespace
 ) -> int:
     from ..experiment.experiment import analyse_experiment, experiment_plan
-    from ..experiment.report import changed_rules, experiment_results, save_experiment
+    from ..experiment.report import experiment_results, save_experiment
 
     plan = experiment_plan(experiment)
     # All of them before the first is called: the last one's misspelt name must not cost the others' calls.
@@ -100,9 +101,6 @@ def _run(
         if code:
             return code
     outcome = analyse_experiment(experiment, storage, seed=_settings(experiment).seed)
-    changed = changed_rules(outcome, storage) if args.resume else []
-    if changed:
-        echo.note(f"note: the stored verdict was by another {' and '.join(changed)}; it is replaced.")
     path = save_experiment(outcome, storage, force=args.force or args.resume)
     results = experiment_results(outcome)
     if args.json:
@@ -135,7 +133,10 @@ def _run_variant(
     with ExitStack() as stack:
         stop = source.stop if isinstance(source, AueporaEvaluator) else _nothing
         signalled = stack.enter_context(finishing_first(stop))
-        cache = _cache(experiment, variant, source)
+        settings, cache = _settings(experiment, variant), None
+        if isinstance(source, AueporaEvaluator):
+            # Variants may share a system: what each of them sets is part of the key.
+            cache = output_cache(settings, source, variant.arguments)
         if cache is not None:
             stack.enter_context(cache)
         try:
@@ -168,25 +169,6 @@ def _run_variant(
             raise
     echo.note(f"{variant.variant_id}: {size} samples{'' if called else ', finished before'} ({name})")
     return 0
-
-
-def _cache(experiment: Experiment, variant: Variant, source: Source) -> OutputCache | None:
-    """The answers of earlier experiments, if the plan keeps them; predictions are answers already."""
-    from ..core.runner import AueporaEvaluator
-    from ..runs.evaluation import OutputCache
-    from ..runs.journal.identity import cache_identity
-
-    settings = _settings(experiment, variant)
-    if not settings.cache or not isinstance(source, AueporaEvaluator):
-        return None
-    # Variants may share a system: what each of them sets is part of the key, or they would share answers.
-    values = {key: getattr(settings, key) for key in ("prompt", "http", "address")}
-    made_with = {key: value for key, value in values.items() if value is not None}
-    identity = [
-        *cache_identity(settings.system or "", source.system),
-        {"arguments": dict(variant.arguments), "settings": made_with},
-    ]
-    return OutputCache(settings.cache, identity, source.top_k)
 
 
 def _say_notes(experiment: Experiment) -> None:
@@ -231,7 +213,6 @@ def _try_sources(experiment: Experiment, args: Namespace) -> None:
 
 def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args: Namespace) -> Source:
     """What answers for a variant: a system, or a file of predictions."""
-    from ..core.runner import AueporaEvaluator
     from ..execution.systems import load_system
     from ..runs.evaluation import predictions_at
 
@@ -241,21 +222,10 @@ def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args
     if "outputs" in variant.settings or not settings.system:
         # A path in a plan is relative to the plan.
         return predictions_at(Path(args.file).parent / (settings.outputs or ""))
-    arguments: Mapping[str, Any] = variant.arguments
-    system = (
-        load_system(settings.system, {"arguments": dict(arguments)}) if arguments else named_system(settings)
-    )
-    return AueporaEvaluator(
-        system,
-        plan,
-        top_k=settings.top_k,
-        executor=call_executor(settings),
-        policy=settings.call_policy(),
-        max_failures=settings.max_failures,
-        seed=settings.seed,
-        price_input=settings.price_input,
-        price_output=settings.price_output,
-    )
+    if variant.arguments:
+        system = load_system(settings.system, {"arguments": dict(variant.arguments)})
+        return evaluator_of(settings, system, plan)
+    return evaluator_of(settings, named_system(settings), plan)
 
 
 def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
@@ -272,22 +242,11 @@ def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
 
 
 def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespace) -> int:
-    """Print how many samples each variant gets, and what they can detect."""
+    """Print how many samples each variant gets, and how many are missing."""
     from ..experiment.experiment import run_id, samples_of
-    from ..io.config.experiment import SPLIT
-    from ..stats.power import minimum_detectable_effect
 
     counts = {one.variant_id: len(samples_of(experiment, one, dataset)) for one in experiment.variants}
-    fewest = min(counts.values())
-    pairs = len(counts) * (len(counts) - 1) // 2
-    split = experiment.assignment == SPLIT
-    detectable = None
-    if fewest:
-        # d is in standard deviations of one score, and the difference of two independent ones has sqrt(2).
-        # d_z is in those of the difference itself. All pairs are tested, so they share the level.
-        spread, level = 2**0.5 if split else 1.0, experiment.alpha / pairs
-        detectable = minimum_detectable_effect(spread, fewest, alpha=level, power=experiment.power)
-    missing = max(0, experiment.min_sample_size - fewest)
+    missing = max(0, experiment.min_sample_size - min(counts.values()))
     if args.json:
         echo.say_json(
             {
@@ -295,7 +254,6 @@ def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespac
                 "assignment": experiment.assignment,
                 "variant_samples": counts,
                 "missing_samples": missing,
-                "detectable_effect": detectable,
             }
         )
         return 0
@@ -307,12 +265,8 @@ def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespac
         for one in experiment.variants
     ]
     echo.say_table(("Variant", "Share", "Samples", "Run"), rows, numeric=(1, 2))
-    if detectable is not None:
-        name = "Cohen's d" if split else "d_z"
-        chance = f"with a chance of {experiment.power:.0%}"
-        echo.say_words(f"{fewest:,} samples can detect an effect of {name} = {detectable:.2f} {chance}.")
     if missing:
-        echo.say_words(f"There can be no winner: {missing:,} samples are missing (min_sample_size).")
+        echo.say_words(f"No variant can win: {missing:,} samples are missing (min_sample_size).")
     return 0
 
 
@@ -331,22 +285,3 @@ def _say(outcome: Outcome, results: Mapping[str, Any]) -> None:
     for text in outcome_notes(outcome):
         echo.say_words(text)
     echo.say_words(experiment_in_words(results))
-
-
-def _demo() -> Experiment:
-    """BM25 over words against BM25 over words and pairs of words, on the bundled questions."""
-    from ..io.config.experiment import Experiment, GuardRail, Variant
-
-    systems = "auepora_eval.demo.systems"
-    return Experiment(
-        "demo",
-        (
-            Variant("words", "BM25 over words", share=0.5, settings={"system": f"{systems}:bm25"}),
-            Variant("pairs", "and over word pairs", share=0.5, settings={"system": f"{systems}:bigram"}),
-        ),
-        primary_metric="ndcg@5",
-        secondary_metrics=("token_f1",),
-        guard_rails=(GuardRail("failure_rate", "max", 0.05), GuardRail("token_f1", "margin", 0.05)),
-        min_sample_size=100,
-        plan={"dataset": "demo"},
-    )

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from ..core.calls.executor import Executor
     from ..core.plan import EvaluationPlan
     from ..core.rag_interface import RAGSystemProtocol
+    from ..core.runner import AueporaEvaluator
     from ..core.types import EvaluationSample, Goal, GoalKind
     from ..early_stop.rule import StopRule
+    from ..runs.evaluation import OutputCache
     from ..runs.spans.spans import Moments
     from ..runs.store.storage import EvaluationResultsStorage
 
-_ALPHA = 0.05
+ALPHA = 0.05
 
 
 # Numbers on the command line. Only a callable's result matters to argparse, whatever its stubs ask for.
@@ -56,6 +58,50 @@ positive, correlation = number_type(known.POSITIVE), number_type(known.CORRELATI
 share, covered = number_type(known.SHARE), number_type(known.COVERAGE)
 price, seconds = number_type(known.PRICE), number_type(known.SECONDS)
 count = at_least(1)
+
+
+def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
+    """Return an argparse type for "recall@5=0.8"; `for_all` also accepts "0.8", which has the name ""."""
+
+    def parse(text: str) -> tuple[str, float]:
+        try:
+            name, number = named_number(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
+        if not name and (not for_all or "=" in text):
+            raise ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
+        return name, number
+
+    return parse
+
+
+def named_number(text: str) -> tuple[str, float]:
+    """Return "recall@5=0.8" as ("recall@5", 0.8), and "0.8" as ("", 0.8); ValueError without a number."""
+    # From the right: the options of a metric may contain an equals sign too.
+    name, _, number = str(text).rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r:.60} has no number. Write, for example, recall@5=0.8")
+    return name.strip(), value
+
+
+def add_alpha(parser: ArgumentParser, default: float | None = ALPHA) -> None:
+    parser.add_argument("--alpha", type=share, default=default, help="significance level (default: 0.05)")
+
+
+def add_resampling(parser: ArgumentParser) -> None:
+    """Add the flags of commands that test by resampling."""
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument(
+        "--resamples",
+        type=at_least(100),
+        default=10_000,
+        metavar="N",
+        help="number of resamples (default: 10,000)",
+    )
 
 
 # The flags of `run`, and those that other commands share with it.
@@ -180,6 +226,44 @@ def call_executor(settings: RunSettings) -> Executor:
     return EXECUTORS.get(settings.executor)(**options)
 
 
+def evaluator_of(
+    settings: RunSettings,
+    system: RAGSystemProtocol,
+    plan: EvaluationPlan,
+    configuration: dict[str, Any] | None = None,
+) -> AueporaEvaluator:
+    """Return the evaluator that calls a system as the settings say."""
+    from ..core.runner import AueporaEvaluator
+
+    return AueporaEvaluator(
+        system,
+        plan,
+        top_k=settings.top_k,
+        executor=call_executor(settings),
+        policy=settings.call_policy(),
+        max_failures=settings.max_failures,
+        seed=settings.seed,
+        configuration=configuration,
+        price_input=settings.price_input,
+        price_output=settings.price_output,
+    )
+
+
+def output_cache(
+    settings: RunSettings, evaluator: AueporaEvaluator, arguments: Mapping[str, Any] | None = None
+) -> OutputCache | None:
+    """Return the answers of earlier runs of a system that was made with these arguments, if they are kept."""
+    from ..runs.evaluation import OutputCache
+    from ..runs.journal.identity import cache_identity
+
+    if not settings.cache:
+        return None
+    # The names of the fields decide what is read from a reply, so they are part of the key.
+    parts = {"arguments": arguments or None, "http": settings.http, "address": settings.address}
+    identity = cache_identity(settings.system or "", evaluator.system)
+    return OutputCache(settings.cache, [*identity, parts], evaluator.top_k)
+
+
 # Early stopping: the goals that the flags name.
 
 
@@ -202,7 +286,7 @@ def stop_rule(
     if settings.stop_when != "clear":
         raise PlanError(f"--stop-when accepts only `clear`, not {settings.stop_when!r:.40}.")
     baseline = None if settings.baseline is None else storage.load_scores(settings.baseline)
-    rule = StopRule(tuple(_goals(settings, plan)), settings.alpha or _ALPHA, baseline)
+    rule = StopRule(tuple(_goals(settings, plan)), settings.alpha or ALPHA, baseline)
     if is_announced:
         goals = ", ".join(f"{goal.metric} {_in_words(goal)}" for goal in rule.goals)
         echo.note(
@@ -226,7 +310,7 @@ def _goals(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
     goals = []
     for name, kind in kinds:
         for text in as_names(getattr(settings, name)):
-            metric, limit = _named_number(text, name)
+            metric, limit = _number_of(text, name)
             if not metric:
                 raise PlanError(f"--{name} {text!r:.60} names no metric. Write, for example, recall@5=0.8.")
             goals.append(Goal(_canonical(metric), kind, limit))
@@ -244,7 +328,7 @@ def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal
 
     margins: dict[str, float] = {}
     for text in as_names(settings.margin):
-        metric, size = _named_number(text, "margin")
+        metric, size = _number_of(text, "margin")
         if size <= 0:
             raise PlanError("A margin is a positive number, such as 0.02.")
         margins[_canonical(metric) if metric else ""] = size
@@ -262,6 +346,15 @@ def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal
     return goals
 
 
+def _number_of(text: str, flag: str) -> tuple[str, float]:
+    from ..errors import PlanError
+
+    try:
+        return named_number(text)
+    except ValueError as error:
+        raise PlanError(f"--{flag} {error}.") from None
+
+
 def _canonical(name: str) -> str:
     """Return the name of a metric as results have it. The name of a user's own metric stays as it is."""
     from ..errors import UnknownNameError
@@ -271,21 +364,6 @@ def _canonical(name: str) -> str:
         return parse_metric(name).name
     except UnknownNameError:
         return name
-
-
-def _named_number(text: str, flag: str) -> tuple[str, float]:
-    """Return "recall@5=0.8" as ("recall@5", 0.8), and "0.8" as ("", 0.8)."""
-    from ..errors import PlanError
-
-    # From the right: the options of a metric may contain an equals sign too.
-    name, _, number = str(text).rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise PlanError(f"--{flag} {text!r:.60} has no number. Write, for example, recall@5=0.8.")
-    return name.strip(), value
 
 
 # --spans: a run as OpenTelemetry spans, in a file or sent to a collector.

@@ -14,14 +14,13 @@ also shown as annotations and in the job summary.
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
 from .common import add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
-from .flags import at_least, covered, share
+from .flags import add_alpha, add_resampling, at_least, covered, limit
 
 if TYPE_CHECKING:
     from ..gate.gate import GateReport
@@ -37,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--rules", metavar="FILE", help="file of rules (YAML or JSON); a flag overrides the same rule in it"
     )
     _add_rules(parser)
-    parser.add_argument("--alpha", type=share, help="significance level (default: 0.05)")
+    add_alpha(parser, None)  # a file of rules may have one
     parser.add_argument(
         "--if-inconclusive",
         choices=("stop", "pass", "fail"),
@@ -48,14 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="check the run even if its data or settings differ from the baseline's, and record it",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--resamples",
-        type=at_least(100),
-        default=10_000,
-        metavar="N",
-        help="number of resamples (default: 10,000)",
-    )
+    add_resampling(parser)
     parser.add_argument(
         "--junit",
         metavar="FILE",
@@ -116,24 +108,6 @@ def _add_rules(parser: ArgumentParser) -> None:
     )
 
 
-def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
-    """An argparse type: "recall@5=0.8"; for a rule that can be for all, also "0.8"."""
-
-    def parse(text: str) -> tuple[str, float]:
-        name, equals, number = text.rpartition("=")
-        if not (name.strip() if equals else for_all):
-            raise ArgumentTypeError(f"{text!r} is not NAME=NUMBER")
-        try:
-            value = float(number)
-        except ValueError:
-            raise ArgumentTypeError(f"{number!r} is not a number") from None
-        if not abs(value) < float("inf"):
-            raise ArgumentTypeError(f"{number!r} is not a number")
-        return name.strip() or "all", value
-
-    return parse
-
-
 def run(args: Namespace) -> int:
     from ..gate.figures import GatedRun
     from ..gate.gate import gate_run
@@ -144,7 +118,7 @@ def run(args: Namespace) -> int:
     rules = _rules(args)
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
     named = [name for name in (args.baseline, args.candidate) if name is not None]
-    check_no_repeats(storage, named)
+    check_no_repeats(named)
     if len(named) > 1:
         check_distinct_runs(storage, named)
     report = gate_run(
@@ -170,7 +144,10 @@ def _rules(args: Namespace) -> GateRules:
 
     from ..gate.rules import GateRules, read_rules, rules_of
 
-    record: dict[str, Any] = {kind: dict(getattr(args, kind)) for kind in _NAMED if getattr(args, kind)}
+    record: dict[str, Any] = {}
+    for kind in _NAMED:
+        if getattr(args, kind):
+            record[kind] = {name or "all": number for name, number in getattr(args, kind)}
     names = [name.strip() for each in args.no_regression for name in each.split(",") if name.strip()]
     record |= {"no_regression": names} if names else {}
     for kind in ("max_count_drop", "max_failed", "min_samples"):
@@ -186,40 +163,23 @@ def _rules(args: Namespace) -> GateRules:
 
 
 def _say(report: GateReport, args: Namespace) -> None:
-    from dataclasses import replace
-
     from ..gate import reports as tables
-    from ..gate.reports import defused
 
-    calm = defused if os.environ.get("GITHUB_ACTIONS") else str
     if args.json:
         echo.say_json(tables.gate_to_dict(report))
         return
     if args.markdown:
-        echo.say(calm(tables.gate_to_markdown(report)))
+        echo.say(tables.gate_to_markdown(report))
         return
-    echo.say(calm(tables.title(report)))
-    table = tables.gate_table(report)
-    rows = [[calm(echo.one_line(cell)) for cell in row] for row in table.rows]
-    if table.fits(echo.screen_width()):
-        echo.show(replace(table, rows=rows))
-    else:
-        _say_in_two_lines(rows)
+    echo.say(tables.title(report))
+    echo.show(tables.gate_table(report))
     words = [*map(tables.problem_words, report.problems), *tables.pass_words(report)]
     if words:
         echo.say()
     for text in words:
-        echo.say_words(calm(text))
+        echo.say_words(text)
     for text in (*report.mismatches, *report.notes):
-        echo.note(calm(f"note: {text}."))
-
-
-def _say_in_two_lines(rows: Sequence[Sequence[str]]) -> None:
-    """The table on a screen that is too narrow for its columns."""
-    for rule, found, interval, asked, verdict in rows:
-        echo.say_words(f"{verdict}: {rule}")
-        limits = "" if interval == "-" else f" {interval}"
-        echo.say_words(f"  found {found}{limits}, asked {asked}")
+        echo.note(f"note: {text}.")
 
 
 def _tell_github(report: GateReport) -> None:
@@ -228,7 +188,7 @@ def _tell_github(report: GateReport) -> None:
 
     if os.environ.get("GITHUB_ACTIONS"):
         for line in annotation_lines(report):
-            echo.note(line)
+            echo.annotate(line)
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
         try:

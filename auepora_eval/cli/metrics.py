@@ -4,7 +4,7 @@ Example:
 
   auepora metrics --target latency
   auepora metrics --dataset data.jsonl
-  auepora metrics recall --explain
+  auepora metrics recall
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ _LONGEST_NAME = 30  # of the columns of a terminal; a longer name has its option
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="show one metric in full, such as recall@5")
-    parser.add_argument("--explain", action="store_true", help="add how the metric differs in other tools")
     parser.add_argument("--target", metavar="TARGET", help="list the metrics of one target only")
     parser.add_argument(
         "--dataset", metavar="FILE", help="list the metrics whose required fields a dataset has (or: demo)"
@@ -44,7 +43,7 @@ def run(args: Namespace) -> int:
     if args.json:
         echo.say_json([_described(metric) for metric in metrics])
     elif args.name and metrics:
-        _say_one(metrics[0], explain=args.explain)
+        _say_one(metrics[0])
     else:
         _say_all(metrics)
     return 0
@@ -86,15 +85,7 @@ def _described(metric: type[SampleMetric]) -> dict[str, Any]:
         "higher_is_better": metric.higher_is_better,
         "oracle": metric.oracle,
         "description": text,
-        "formula": _formula(text),
-        "elsewhere": list(ELSEWHERE.get(metric.name_template.base, ())),
     }
-
-
-def _formula(text: str) -> str:
-    """Return the docstring's second paragraph, or its first if there is no other."""
-    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-    return paragraphs[1] if len(paragraphs) > 1 else paragraphs[0]
 
 
 def _say_all(metrics: list[type[SampleMetric]]) -> None:
@@ -129,7 +120,7 @@ def _line(metric: type[SampleMetric]) -> str:
     return line if len(line) <= width else f"{line[: width - 3].rstrip()}..."
 
 
-def _say_one(metric: type[SampleMetric], *, explain: bool) -> None:
+def _say_one(metric: type[SampleMetric]) -> None:
     from ..core.metrics_base import scale_text
 
     described = _described(metric)
@@ -140,69 +131,3 @@ def _say_one(metric: type[SampleMetric], *, explain: bool) -> None:
     echo.say(f"needs:   {', '.join(metric.requires) or 'only the outputs'}")
     echo.say(f"range:   {scale_text(metric.bounds, metric.unit)}, {direction} is better")
     echo.say(f"equals:  {metric.oracle or 'no outside tool has it'}")
-    if explain:
-        echo.say("elsewhere:")
-        for line in described["elsewhere"] or ["no tool that we know has a metric of this name."]:
-            echo.say(f"  {line}")
-
-
-# How other tools' metrics of the same name differ: why a number moved on migration.
-ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "recall": (
-        "trec_eval, ranx, ir_measures: the same.",
-        "ragas context recall: counts the reference's statements that the texts support, not documents.",
-    ),
-    "precision": (
-        "trec_eval, ranx: the same; empty places count as misses.",
-        "tools that divide by the number retrieved, or by min(k, relevant), print more for short lists.",
-    ),
-    "map": (
-        "trec_eval, ranx: the same, divided by all relevant documents.",
-        "ragas context precision: divides by the relevant documents retrieved, so a miss costs nothing.",
-        "MultiHop-RAG: divides by min(k, relevant) and adds new hits / rank, not the running precision.",
-    ),
-    "mrr": ("trec_eval recip_rank, ir_measures RR: the same.",),
-    "ndcg": (
-        "trec_eval, ranx ndcg: the same, linear gains.",
-        "ranx ndcg_burges and tools with gains of 2^grade - 1: our ndcg_exp.",
-        "tools whose ideal list holds only what was retrieved print more; a miss then costs nothing.",
-    ),
-    "hit": ("trec_eval success: the same.",),
-    "bpref": ("trec_eval: the same.",),
-    "rouge1": ("rouge-score: the same on ASCII; it drops every other letter.",),
-    "rouge2": ("rouge-score: the same on ASCII; it drops every other letter.",),
-    "rougeL_answer": (
-        "rouge-score with use_stemmer=True: the same on ASCII; identical Chinese texts score 0 there.",
-        "tools that do not stem: rougeL_answer[stem=false].",
-    ),
-    "bleu": (
-        "sacrebleu corpus_bleu: the same, 0 to 100.",
-        "tools that average sentence BLEU, or print 0 to 1, or divide by the brevity penalty, differ.",
-    ),
-    "chrf": ("sacrebleu corpus_chrf: the same, 0 to 100.",),
-    "exact_match": (
-        "SQuAD evaluate-v2.0: the same.",
-        "tools that compare the raw strings are stricter: case, punctuation and articles count there.",
-    ),
-    "token_f1": ("SQuAD evaluate-v2.0: the same.", "CDQA calls shared words / words of the reference an F1."),
-    "semantic_similarity": ("ragas answer similarity: the same cosine, of another model's vectors.",),
-    "grounding_overlap": (
-        "MTRAG's k_prec counts all words and their repetitions; ours counts content words once.",
-    ),
-    "citation_precision": (
-        "tools that count marks within range over all marks measure form; ours needs gold citations.",
-    ),
-    "citation_recall": ("tools that divide by all shown passages punish a system for citing selectively.",),
-    "alce_citation_recall": (
-        "ALCE: the same rule, but not the same value: there a model of 11 billion weights judges, NLTK cuts",
-        "the sentences, and no more than three citations of a sentence count.",
-    ),
-    "alce_citation_precision": ("ALCE: as for alce_citation_recall.",),
-    "trec_support_recall": (
-        "TREC RAG 2024 judged the first citation of a sentence; the same where a sentence has one.",
-        "open-rag-eval averages by cited passage and by answer part first, which is another estimate.",
-    ),
-    "trec_support_precision": ("TREC RAG 2024 judged the first citation of a sentence only.",),
-    "rejection_rate": ("RGB adds correct answers to rejections at noise 1.0; ours does not.",),
-    "latency": ("numpy.quantile (linear): the same. Nearest-rank tools print a value that was seen.",),
-}

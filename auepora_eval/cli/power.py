@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import echo
 from .common import add_json, add_out, load_named_runs
-from .flags import at_least, correlation, positive, share
+from .flags import add_alpha, at_least, correlation, positive, share
 
 if TYPE_CHECKING:
     from ..comparison.power import PowerReport
@@ -47,9 +47,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     group = parser.add_argument_group("variation of the scores")
     group.add_argument(
-        "--baseline", metavar="RUN", help="take the variation from this run; another way to give RUN"
-    )
-    group.add_argument(
         "--sd",
         type=positive,
         metavar="X",
@@ -76,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     group.add_argument(
         "--cluster-correlation", type=correlation, metavar="R", help="correlation within a cluster (0 to 1)"
     )
-    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
+    add_alpha(parser)
     parser.add_argument(
         "--power", type=share, default=0.8, help="power: probability of detecting the change (default: 0.8)"
     )
@@ -103,15 +100,14 @@ def _report(args: Namespace) -> PowerReport:
     from ..errors import PlanError
     from ..runs.store.storage import EvaluationResultsStorage
 
-    named = [*([args.baseline] if args.baseline else []), *args.runs]
-    if len(named) > 2:
+    if len(args.runs) > 2:
         raise PlanError("power looks at one run, or at two. Repeats of one system are joined by a comma.")
     asked = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
     asked |= {"correlation": args.correlation, "per_question": args.per_question}
-    if named:
+    if args.runs:
         _check_numbers(args)
         storage = EvaluationResultsStorage(args.out)
-        groups = [load_named_runs(storage, name) for name in named]
+        groups = [load_named_runs(storage, name) for name in args.runs]
         return power_from_runs(*groups, metrics=_metrics(args), **asked)
     if args.effect is None and args.n is None:
         raise PlanError("what is asked? Give the --effect to be noticed or --n samples, or name a run.")

@@ -46,10 +46,11 @@ from .flags import (
     EVERYDAY,
     add_run_settings,
     as_measured,
-    call_executor,
     check_span_file,
     deliver_spans,
+    evaluator_of,
     named_system,
+    output_cache,
     span_flags,
     stop_rule,
 )
@@ -60,20 +61,12 @@ if TYPE_CHECKING:
     from ..core.plan import EvaluationPlan, Survey
     from ..core.runner import AueporaEvaluator
     from ..core.types import EvaluationRun
-    from ..runs.evaluation import OutputCache, StoredRecord
+    from ..runs.evaluation import StoredRecord
     from ..runs.journal.journal import JournalPlaces
     from ..runs.spans.spans import Moments
     from ..runs.store.state import RunState
     from ..runs.store.storage import EvaluationResultsStorage
 
-# The flag for the executor of a run that was started in Python.
-_EXECUTORS = {
-    "SerialExecutor": "serial",
-    "ThreadExecutor": "threads",
-    "AsyncExecutor": "async",
-    "ProcessExecutor": "processes",
-    "RayExecutor": "ray",
-}
 _MOST_SHOWN = 5  # ids in a message
 
 __all__ = ["EVERYDAY", "add_arguments", "run", "settled"]
@@ -99,7 +92,7 @@ def run(args: Namespace) -> int:
     if settings.limit is not None:
         dataset = FirstSamples(dataset, settings.limit)
     plan, survey = _planned(settings, dataset)
-    evaluator = _evaluator(settings, plan)
+    evaluator = evaluator_of(settings, named_system(settings), plan, settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.
     settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
     record = storage.record(
@@ -136,23 +129,6 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
     return plan, survey
 
 
-def _evaluator(settings: RunSettings, plan: EvaluationPlan) -> AueporaEvaluator:
-    from ..core.runner import AueporaEvaluator
-
-    return AueporaEvaluator(
-        named_system(settings),
-        plan,
-        top_k=settings.top_k,
-        executor=call_executor(settings),
-        policy=settings.call_policy(),
-        max_failures=settings.max_failures,
-        seed=settings.seed,
-        configuration=settings.as_stored(),
-        price_input=settings.price_input,
-        price_output=settings.price_output,
-    )
-
-
 class _Command:
     """The evaluation, with its progress bar, its signals, and the messages about how it ended."""
 
@@ -169,7 +145,7 @@ class _Command:
 
     def run(self) -> int:
         with ExitStack() as stack:
-            cache = self.record.cache = _cache(self.settings, self.evaluator)
+            cache = self.record.cache = output_cache(self.settings, self.evaluator)
             if cache is not None:
                 stack.enter_context(cache)
             signalled = stack.enter_context(finishing_first(self.evaluator.stop))
@@ -282,22 +258,8 @@ def _answered(state: RunState) -> int | None:
 
 
 def _resume_command(settings: RunSettings) -> str:
-    command = f"auepora run --resume {shlex.quote(settings.id or '')}{out_flag(settings.out)}"
-    if settings.started_in_python:
-        dataset, system = shlex.quote(settings.dataset or ""), shlex.quote(settings.system or "")
-        command += f" --dataset {dataset} --system {system}"
-    return command + span_flags(settings)
-
-
-def _cache(settings: RunSettings, evaluator: AueporaEvaluator) -> OutputCache | None:
-    """Return the answers of earlier runs of this system, if they are kept."""
-    from ..runs.evaluation import OutputCache
-    from ..runs.journal.identity import cache_identity
-
-    if not settings.cache:
-        return None
-    identity = cache_identity(settings.system or "", evaluator.system)
-    return OutputCache(settings.cache, identity, evaluator.top_k)
+    name = shlex.quote(settings.id or "")
+    return f"auepora run --resume {name}{out_flag(settings.out)}{span_flags(settings)}"
 
 
 # Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
@@ -339,17 +301,12 @@ def _check_flags(args: Namespace) -> None:
 
 
 def _check_present(settings: RunSettings) -> None:
-    """Raise DataError if the dataset or the system is unknown."""
-    from ..errors import DataError, PlanError
+    """Raise PlanError if there is no dataset or no system."""
+    from ..errors import PlanError
 
-    missing = next((name for name in ("dataset", "system") if not getattr(settings, name)), None)
-    if missing is None:
-        return
-    if settings.resume is None:
-        raise PlanError(f"--{missing} is missing. Give the flag, or put it into the plan (--config).")
-    what = f"{settings.id:.80} was started in Python, and its header does not name the {missing}."
-    fix = "Resume it there (resume=True), or name both: --dataset FILE --system MODULE:ATTR."
-    raise DataError("--resume", what, fix=fix)
+    for name in ("dataset", "system"):
+        if not getattr(settings, name):
+            raise PlanError(f"--{name} is missing. Give the flag, or put it into the plan (--config).")
 
 
 def _names_the_run(args: Namespace) -> bool:
@@ -368,25 +325,25 @@ def _is_complete(storage: EvaluationResultsStorage, settings: RunSettings) -> bo
 
 def _resumed(args: Namespace, given: RunSettings) -> dict[str, Any]:
     """Return the settings in the header of the run to resume."""
+    from ..errors import PlanError
     from ..runs.journal.journal import read_header
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(given.out)
-    name = args.id = args.resume or given.id or _which(storage)
+    name = args.id = args.resume or given.id
+    if not name:
+        raise PlanError(f"--resume needs a run id: --resume ID. {_unfinished(storage)}".rstrip())
     state = storage.state(name)
-    _check_variant(state, given.out)
     if not _names_the_run(args) and state.is_complete(retry_failed=given.retry_failed):
         return {"id": name, "dataset": "-", "system": "-"}  # only the stored results are read
     if not state.has_header:
         _check_resumable(storage, state)
     header = read_header(state.folder)
     configuration = _mapping(header.get("configuration"))
+    _check_made_by_run(name, configuration, given.out)
     stored = {key: configuration.get(key) for key, one in SETTINGS.items() if one.stored}
-    stored["executor"] = _executor_flag(configuration.get("executor"))
     stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
     stored["metrics"] = list(_mapping(header.get("metrics"))) or None
-    stored["started_in_python"] = not (stored["dataset"] and stored["system"])
-    stored |= _moved_paths(stored, header.get("begun_in"))
     return stored
 
 
@@ -394,84 +351,45 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _which(storage: EvaluationResultsStorage) -> str:
-    from ..errors import PlanError
+def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) -> None:
+    """Raise DataError if something else started the run: its header does not have all settings."""
+    from ..errors import DataError
+    from ..runs.store.state import variant_of
 
-    unfinished = storage.unfinished()
-    hint = f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}." if unfinished else ""
-    raise PlanError(f"--resume needs a run id: --resume ID.{hint}")
-
-
-def _check_variant(state: RunState, out: str) -> None:
-    """Raise DataError if a run is of an experiment, which has its settings and its share of the samples."""
-    from ..errors import DataError, StorageError
-    from ..runs.journal.journal import read_header
-    from ..runs.store.state import read_results, variant_of
-
-    facts: Mapping[str, Any] = {}
-    if state.has_header:
-        try:
-            facts = read_header(state.folder)
-        except StorageError:
-            return  # reported when the header is needed
-    elif state.has_results:
-        facts = read_results(state.path)
-    variant = variant_of(facts.get("configuration"))
+    variant = variant_of(configuration)
     if variant is not None:
         what = f"is variant {variant[1]!r:.80} of the experiment {variant[0]!r:.80}."
-        command = f"auepora experiment FILE --resume{out_flag(out)}"
-        fix = f"Resume the experiment: {command} (--retry-failed retries its failures)."
-        raise DataError(f"--resume {state.evaluation_id:.80}", what, fix=fix)
+        fix = f"Resume the experiment: auepora experiment FILE --resume{out_flag(out)}"
+        raise DataError(f"--resume {name:.80}", what, fix=fix)
+    if not (configuration.get("dataset") and configuration.get("system")):
+        what = "was started in Python, so its header names no dataset and no system."
+        raise DataError(f"--resume {name:.80}", what, fix="Resume it there: resume=True.")
 
 
 def _check_resumable(storage: EvaluationResultsStorage, state: RunState) -> None:
     """Raise the error about a run without a header."""
     from ..errors import NotFoundError, StorageError
-    from ..runs.journal.journal import JOURNAL
 
-    if (state.folder / JOURNAL).is_file():
-        raise StorageError(
-            f"{state.folder}: header.json is missing, so the system and dataset of this run are unknown. "
-            "Start the run again (--force)."
-        )
+    name = f"{state.evaluation_id!r:.80}"
     if state.has_results:
-        raise StorageError(
-            f"Run {state.evaluation_id!r:.80} is complete and was not made by auepora run, so the flags "
-            "cannot be compared with it. Leave the other flags out, or choose another id."
-        )
-    unfinished = storage.unfinished()
-    hint = "See auepora list." if storage.results_directory.is_dir() else "There is no such folder."
-    if unfinished:
-        hint = f"Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
-    what = f"No run {state.evaluation_id!r:.80} to resume in {storage.results_directory}."
-    raise NotFoundError("", what, fix=hint)
+        what = f"Run {name} is complete and was not made by auepora run, so the flags cannot be compared."
+        raise StorageError(f"{what} Leave the other flags out, or choose another id.")
+    if state.folder.is_dir():
+        what = f"{state.folder}: header.json is missing, so the system and dataset of this run are unknown."
+        raise StorageError(f"{what} Start the run again (--force).")
+    what = f"No run {name} to resume in {storage.results_directory}."
+    raise NotFoundError("", what, fix=_unfinished(storage) or "See auepora list.")
 
 
-def _executor_flag(name: object) -> str | None:
-    """Return an executor by its flag; None for the class of a user, which has no flag."""
-    return _EXECUTORS.get(str(name), str(name) if name in _EXECUTORS.values() else None)
-
-
-def _moved_paths(stored: Mapping[str, Any], started_in: object) -> dict[str, str]:
-    """Return files that were named from the folder in which the run was started, seen from this one."""
-    if not isinstance(started_in, str) or Path(started_in) == Path.cwd():
-        return {}
-    folder = Path(started_in)
-    moved = {}
-    for name, setting in SETTINGS.items():
-        path = stored.get(name)
-        if not setting.is_path or not isinstance(path, str) or path == "demo":
-            continue
-        if not Path(path).exists() and (folder / path).exists():
-            moved[name] = str(folder / path)
-    module, _, attribute = str(stored.get("system", "")).rpartition(":")
-    if module.endswith(".py") and not Path(module).exists() and (folder / module).exists():
-        moved["system"] = f"{folder / module}:{attribute}"
-    return moved
+def _unfinished(storage: EvaluationResultsStorage) -> str:
+    names = storage.unfinished()
+    return f"Unfinished: {', '.join(names[:_MOST_SHOWN])}." if names else ""
 
 
 def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
     """Report that a run is complete, and return the exit code that it had."""
+    from ..io.results.document import is_ours
+
     name = settings.id or ""
     check_span_file(settings)
     failed = storage.state(name).remaining(retry_failed=True)
@@ -480,19 +398,12 @@ def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> i
     if settings.json:
         echo.say_json(storage.load_results(name))
     deliver_spans(settings, storage, name)
-    return _exit_code_of_complete(storage, name, settings.min_coverage)
-
-
-def _exit_code_of_complete(storage: EvaluationResultsStorage, name: str, minimum: float | None) -> int:
-    """Return how the run itself ended: complete does not mean that enough samples succeeded."""
-    from ..io.results.document import is_ours
-    from ..runs.store.state import read_results
-
-    # Another tool wrote the results: they have no coverage that a minimum could apply to.
-    if not is_ours(read_results(storage.find(name))):
-        return 0
+    if not is_ours(storage.load_results(name)):
+        return 0  # another tool wrote the results: they have no coverage that a minimum could apply to
     stored = storage.load_scores(name)
-    least = stored.configuration.get("min_coverage") if minimum is None else minimum
+    least = (
+        stored.configuration.get("min_coverage") if settings.min_coverage is None else settings.min_coverage
+    )
     return exit_code(stored, storage.load_tally(name), least)
 
 
@@ -508,10 +419,6 @@ def _say_resuming(
         more = f"; {retried} of them failed and are retried" if retried else ""
         echo.note(f"resuming: {answered} of {size} samples have an output{more}")
     for limit, amount in spent.items():
-        budget = getattr(policy, limit)
-        echo.note(f"budget: {amount:,.10g} of {budget:,.10g} {_unit(limit)} were spent before")
+        unit = {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
+        echo.note(f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {unit} were spent before")
     return answered - retried
-
-
-def _unit(limit: str) -> str:
-    return {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")

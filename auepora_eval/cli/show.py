@@ -12,7 +12,6 @@ Export the spans of a run at any time with --spans.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
@@ -25,11 +24,13 @@ if TYPE_CHECKING:
     from ..core.types import EvaluationRun, MetricResult
     from ..runs.store.storage import EvaluationResultsStorage
 
-_BENCHMARKS = (".json", ".yaml", ".yml", ".parquet", ".h5", ".hdf5")
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run, experiment or benchmark")
+    parser.add_argument(
+        "run_id",
+        metavar="RUN",
+        help="id or path of a stored run or experiment, or of a recording of a benchmark",
+    )
     parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
     parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
     parser.add_argument(
@@ -45,8 +46,6 @@ def run(args: Namespace) -> int:
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
-    if _is_benchmark_file(args.run_id):
-        return _show_benchmark_file(args)
     check_span_file(settings_of(args))
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
@@ -83,31 +82,6 @@ def _kind(results: Mapping[str, Any]) -> object:
     """Return what a document says that it is: "ab_test", "benchmark" or a run."""
     note = results.get("_metadata")
     return note.get("evaluation_type") if isinstance(note, dict) else None
-
-
-def _is_benchmark_file(name: str) -> bool:
-    """Return whether there is a file of that name, and the name does not say that it is a run's."""
-    from ..runs.store.state import SUFFIX
-
-    plain = Path(name).name.removesuffix(".gz")
-    try:
-        return plain.endswith(_BENCHMARKS) and not plain.endswith(SUFFIX) and Path(name).is_file()
-    except (OSError, ValueError):  # too long, a NUL character
-        return False
-
-
-def _show_benchmark_file(args: Namespace) -> int:
-    from ..errors import PlanError
-
-    if args.sample or args.worst or args.spans:
-        raise PlanError("--sample, --worst and spans are of a run: a benchmark file has no samples.")
-    if args.json:
-        from ..io.benchmarks.document import load_benchmark
-
-        echo.say_json(load_benchmark(args.run_id))
-    else:
-        _say_benchmark_file(Path(args.run_id))
-    return 0
 
 
 def _say_variant(run: EvaluationRun) -> None:
@@ -156,6 +130,8 @@ def _interval(interval: Any) -> str:
 
 
 def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
+    from ..core.display import value_text
+
     result = _result(run, name)
     queries = {sample.sample_id: sample.query for sample in run.samples}
     answers = {s.sample_id: o.response.text for s, o in zip(run.samples, run.outputs, strict=True)}
@@ -165,19 +141,22 @@ def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
     scored.sort(
         key=lambda score: (score.value if not lower_is_better else -(score.value or 0), score.sample_id)
     )
+    # The sample and its value take about 20 columns. The answer, in the last column, is wrapped.
+    room = max(30, echo.screen_width() // 2 - 10)
     rows = [
         (
-            s.sample_id,
-            f"{s.value:.4f}",
-            echo.one_line(queries[s.sample_id], 90),
-            echo.one_line(answers[s.sample_id], 60),
+            score.sample_id,
+            value_text(score.value, result.unit),
+            echo.one_line(queries[score.sample_id], room),
+            echo.one_line(answers[score.sample_id], 60),
         )
-        for s in scored[:count]
+        for score in scored[:count]
     ]
     echo.say_table(("Sample", result.name, "Query", "Answer"), rows, numeric=(1,))
 
 
 def _say_sample(run: EvaluationRun, sample_id: str) -> None:
+    from ..core.display import value_text
     from ..errors import DataError
 
     place = next((i for i, sample in enumerate(run.samples) if sample.sample_id == sample_id), None)
@@ -195,14 +174,17 @@ def _say_sample(run: EvaluationRun, sample_id: str) -> None:
     echo.say("  retrieved (* is gold):")
     for hit in output.retrieved:
         mark = "*" if hit.doc.doc_id in gold else " "
-        echo.say(f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  {echo.one_line(hit.doc.text, 80)}")
+        start = f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  "
+        room = max(20, echo.screen_width() - len(start))
+        echo.say(start + echo.one_line(hit.doc.text, min(room, 80)))
     for missed in sorted(gold - {hit.doc.doc_id for hit in output.retrieved}):
         echo.say(f"    not retrieved: {missed}")
     echo.say("  scores:")
     for result in run.results:
         score = next((s for s in result.scores if s.sample_id == sample_id), None)
         if score is not None:
-            echo.say(f"    {result.name:<28} {score.reason if score.value is None else f'{score.value:.4f}'}")
+            value = score.reason if score.value is None else value_text(score.value, result.unit)
+            echo.say(f"    {result.name:<28} {value}")
 
 
 def _result(run: EvaluationRun, name: str) -> MetricResult:
@@ -220,7 +202,7 @@ def _result(run: EvaluationRun, name: str) -> MetricResult:
         raise UnknownNameError(f"the run has no metric {name!r}; it has {names}") from None
 
 
-# What `auepora show` prints of an experiment, a recording of a benchmark, and a benchmark file.
+# What `auepora show` prints of an experiment and of a recording of a benchmark.
 
 
 def _say_experiment(results: Mapping[str, Any]) -> None:
@@ -248,28 +230,6 @@ def _say_recording(results: Mapping[str, Any], name: str) -> None:
         echo.say_words(words)
     if not found:
         echo.say("Nothing had become worse.")
-
-
-def _say_benchmark_file(path: Path) -> None:
-    """Baselines, or what was measured."""
-    from ..history.bench import measurements_of_benchmark, read_baselines
-    from ..history.bench_report import measurement_table
-    from ..io.benchmarks.document import load_benchmark
-
-    data = load_benchmark(path)
-    if not isinstance(data.get("baselines"), dict):
-        echo.say(f"benchmark {path.name}")
-        echo.show(measurement_table(measurements_of_benchmark(data, path.name)))
-        return
-    baselines = [one for one in read_baselines(path).values() if one.recordings]
-    echo.say(f"baselines {path.name}")
-    echo.show(measurement_table([one.expected for one in baselines]))
-    for one in baselines:
-        last = one.expected.timestamp or "at no stated time"
-        name = echo.one_line(one.operation, 60)
-        count = "1 recording" if len(one.recordings) == 1 else f"{len(one.recordings)} recordings"
-        more = f"; {len(one.history)} before this baseline began" if one.history else ""
-        echo.say(f"{name}: {count}, the last {echo.one_line(last, 40)}{more}")
 
 
 def _say_head(kind: str, results: Mapping[str, Any]) -> None:

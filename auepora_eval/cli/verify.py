@@ -39,7 +39,8 @@ def run(args: Namespace) -> int:
     wrong, unchecked = found.having(DOES_NOT_FIT), found.having(UNCHECKED)
     for check in (*wrong, *unchecked):
         echo.say(f"{check.status}: {echo.one_line(f'{check.what}: {check.found}', 500)}")
-    counts = f"{len(found.having(FITS))} fit, {len(wrong)} do not, {len(unchecked)} cannot be checked"
+    passed = len(found.having(FITS))
+    counts = f"{passed} checks pass, {len(wrong)} fail, {len(unchecked)} cannot be made"
     verdict = {0: "ok", 1: "NOT OK", 3: "COULD NOT BE CHECKED"}[code]
-    echo.say(f"{echo.one_line(found.evaluation_id)}: {verdict}; of the checks {counts}")
+    echo.say(f"{echo.one_line(found.evaluation_id)}: {verdict} ({counts})")
     return code

@@ -16,7 +16,9 @@ from ..core.types import (
     SystemOutputs,
     result_cells,
 )
+from ..core.verdict import Verdict
 from ..early_stop.rule import stopping_in_words
+from ..reporting.plots import is_share
 from .compare import Comparison
 from .ranking import Ranking
 from .tables import (
@@ -30,6 +32,7 @@ from .words import compared_names, comparison_in_plain_words, interval_notes, na
 
 _SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe & Ito: distinct for colour-blind readers
 _SHOWN_SAMPLES = 12
+_BADGES = {str(verdict).replace(" ", "-") for verdict in Verdict}
 
 
 def report_html(
@@ -73,7 +76,7 @@ def _verdict(sentences: Iterable[str]) -> str:
 
 def _charts(runs: Sequence[EvaluationRun], systems: Sequence[str]) -> str:
     """A dot with its interval for every metric that lies between 0 and 1."""
-    names = [r.name for r in runs[0].results if _fits_unit_scale(r)]
+    names = [r.name for r in runs[0].results if is_share(r)]
     if not names:
         return ""
     line, left, width = 18 * len(runs) + 14, 190, 520
@@ -117,19 +120,13 @@ def _dot(result: MetricResult, left: int, width: int, y: int, colour: str) -> st
     )
 
 
-def _fits_unit_scale(result: MetricResult) -> bool:
-    low, high = result.bounds or (0.0, 1.0)  # a metric that does not report them is judged by its value
-    in_range = not math.isfinite(result.value) or 0 <= result.value <= 1
-    return in_range and low is not None and low >= 0 and high is not None and high <= 1
-
-
 def _comparison_table(comparison: Comparison) -> str:
     table = comparison_table(comparison, compared_names(comparison))
     note = (
         f"Two-sided paired test, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst."
     )
     notes = _notes((note, *interval_notes(comparison)))
-    return f"<h2>Difference, sample by sample</h2>{_with_verdicts(table)}{notes}"
+    return f"<h2>Difference, sample by sample</h2>{_plain_table(table)}{notes}"
 
 
 def _ranking_tables(ranking: Ranking) -> str:
@@ -140,24 +137,11 @@ def _ranking_tables(ranking: Ranking) -> str:
         f"α {ranking.alpha:g}; a failed answer counts as the worst."
     )
     notes = [f"{text}." for text in (*ranking.mismatches, *ranking.notes)]
-    differ = _with_verdicts(pairs) if pairs.rows else "<p>No pair differs on any metric.</p>"
+    differ = _plain_table(pairs) if pairs.rows else "<p>No pair differs on any metric.</p>"
     return (
-        f"<h2>Ranking</h2>{_with_verdicts(ranks, badge=False)}{_notes([ranking_legend(ranking)])}"
+        f"<h2>Ranking</h2>{_plain_table(ranks)}{_notes([ranking_legend(ranking)])}"
         f"<h2>Pairs that differ</h2>{differ}{_notes([about, *notes])}"
     )
-
-
-def _with_verdicts(table: Table, *, badge: bool = True) -> str:
-    """Return a table whose last column is shown as a badge."""
-    last = len(table.headings) - 1
-    body = [
-        [
-            _cell(cell, numeric=place in table.numeric, badge=badge and place == last)
-            for place, cell in enumerate(cells)
-        ]
-        for cells in table.rows
-    ]
-    return _table(table.headings, body)
 
 
 def _notes(texts: Iterable[str]) -> str:
@@ -165,11 +149,8 @@ def _notes(texts: Iterable[str]) -> str:
 
 
 def _results_table(run: EvaluationRun, name: str) -> str:
-    body = [
-        [_cell(cell, numeric=place > 1) for place, cell in enumerate(result_cells(result))]
-        for result in run.results
-    ]
-    return f"<h2>{html_text(name)}</h2>{_table(RESULT_HEADINGS, body)}"
+    table = Table(RESULT_HEADINGS, [result_cells(result) for result in run.results], numeric=range(2, 8))
+    return f"<h2>{html_text(name)}</h2>{_plain_table(table)}"
 
 
 def _hardest(runs: Sequence[EvaluationRun], names: Sequence[str]) -> str:
@@ -235,11 +216,24 @@ def _table(headings: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
-def _cell(text: str, *, numeric: bool = False, badge: bool = False) -> str:
-    if badge:
-        kind = text.partition(",")[0].replace(" ", "-")
-        return f"<td><b class='{html_text(kind)}'>{html_text(text)}</b></td>"
-    return f"<td{' class=n' if numeric else ''}>{html_text(_short(text))}</td>"
+def _cell(text: str) -> str:
+    return f"<td>{html_text(_short(text))}</td>"
+
+
+def _plain_table(table: Table) -> str:
+    """Return a table of texts; a verdict is a badge."""
+    body = []
+    for row in table.rows:
+        cells = []
+        for place, text in enumerate(row):
+            kind = text.partition(",")[0].replace(" ", "-")
+            if kind in _BADGES:
+                cells.append(f"<td><b class='{kind}'>{html_text(text)}</b></td>")
+            else:
+                style = " class=n" if place in table.numeric else ""
+                cells.append(f"<td{style}>{html_text(_short(text))}</td>")
+        body.append(cells)
+    return _table(table.headings, body)
 
 
 def _short(text: str, limit: int = 600) -> str:

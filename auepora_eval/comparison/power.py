@@ -402,7 +402,7 @@ def _check_levels(alpha: float, power: float) -> None:
 
 
 _SHOWN = 2  # sentences about metrics; the table has them all
-_LEGEND = "Same: both systems answer the same samples. Other: each is asked as many samples of its own."
+_LEGEND = "Paired: both systems answer the same samples. Unpaired: each answers different samples."
 
 
 def power_table(report: PowerReport) -> Table:
@@ -410,8 +410,8 @@ def power_table(report: PowerReport) -> Table:
     has_samples = any(metric.samples is not None for metric in report.metrics)
     headings = ["Metric"]
     headings += ["Value"] if report.runs else []
-    headings += ["Samples", "Detectable, same", "Detectable, other"] if has_samples else []
-    headings += ["Needed, same", "Needed, other"] if report.effect is not None else []
+    headings += ["Samples", "Detectable (paired)", "Detectable (unpaired)"] if has_samples else []
+    headings += ["Needed (paired)", "Needed (unpaired)"] if report.effect is not None else []
     rows = []
     for metric in report.metrics:
         row = [metric.name]
@@ -450,55 +450,48 @@ def power_to_dict(report: PowerReport) -> dict[str, object]:
 def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
     change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
     if not metric.is_known:
-        return f"No sample differs in {metric.name}: how many it takes is not known."
+        return f"No sample differs in {metric.name}, so the number of samples that it takes is unknown."
     if metric.needed_same is None:
         if metric.largest is not None and effect > metric.largest:
             return f"{metric.name} cannot change by {_size(effect, metric.unit)}."
-        return f"To notice {change} takes more than a million million samples: it is too small."
-    words = (
-        f"To notice {change} {_often(report.power)}, ask both systems the same {_samples(metric.needed_same)}"
-    )
+        return f"{change.capitalize()} is too small to detect: it takes more than 10¹² samples."
+    words = f"Detecting {change} with {report.power:.0%} power takes {_samples(metric.needed_same)}"
     if metric.needed_other is not None:
-        words += f"; if each is asked other samples, {metric.needed_other:,} each"
+        words += f" that both systems answer, or {metric.needed_other:,} different ones each"
     if metric.samples is not None and report.runs:
         less = metric.needed_same <= metric.samples
-        words += f" (there are {metric.samples:,}{': enough' if less else ''})"
+        words += f". There are {metric.samples:,}{', which is enough' if less else ''}"
     return f"{words}."
 
 
 def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
     if not metric.is_known:
-        return f"No sample differs in {metric.name}: how much others would is not known."
+        return f"No sample differs in {metric.name}, so the change that they can detect is unknown."
     if metric.detectable_same is None:
-        return f"{_samples(samples).capitalize()} are too few to notice any change in {metric.name}."
-    least = f"change by {_size(metric.detectable_same, metric.unit)}"
+        return f"{_samples(samples).capitalize()} are too few to detect any change in {metric.name}."
+    least = _size(metric.detectable_same, metric.unit)
     words = (
-        f"With {_samples(samples)}, {metric.name} has to {least} to be noticed {_often(report.power)}, "
-        "if both systems answer the same ones"
+        f"{_samples(samples).capitalize()} detect a change of {least} in {metric.name} with "
+        f"{report.power:.0%} power if both systems answer them"
     )
     if metric.detectable_other is not None:
-        words += f" ({_size(metric.detectable_other, metric.unit)} if they do not)"
-    return f"{words}. A smaller change can be there and go unseen."
+        words += f", or of {_size(metric.detectable_other, metric.unit)} if each answers different ones"
+    return f"{words}. A smaller change may go unnoticed."
 
 
 def _how(report: PowerReport) -> str:
-    words = f"A false alarm has a chance of {report.alpha:g}"
+    words = f"The significance level is {report.alpha:g}."
     if report.tests > 1:
-        words += f" over all {report.tests} metrics together, {report.level:.2g} each"
-        words += ": name those that matter (--metric)"
-    words += "."
+        words = f"The significance level of {report.alpha:g} is shared by {report.tests} metrics, "
+        words += f"{report.level:.2g} each: name those that matter (--metric)."
     if report.assumed_correlation is not None:
         words += (
-            f" How much two systems' scores correlate is not known: a correlation of "
-            f"{report.assumed_correlation:g} is assumed (--correlation); a second run would measure it."
+            f" The correlation of the two systems' scores is unknown: {report.assumed_correlation:g} is "
+            "assumed (--correlation). A second run would show it."
         )
     if report.per_question is not None:
         words += f" Each question is answered {report.per_question} times by each system."
     return " ".join([words, *(f"{note}." for note in report.notes)])
-
-
-def _often(power: float) -> str:
-    return "four times in five" if abs(power - 0.8) < 1e-9 else f"{100 * power:g} times in 100"
 
 
 def _samples(count: int) -> str:

@@ -60,7 +60,8 @@ def size_table(comparison: Comparison) -> Table:
         )
         for metric in comparison.metrics
     ]
-    return Table(_SIZE_HEADINGS, rows, numeric=range(1, len(_SIZE_HEADINGS)))
+    # The systems' own intervals can be left out: `auepora show` has them.
+    return Table(_SIZE_HEADINGS, rows, numeric=range(1, len(_SIZE_HEADINGS)), spare=(1, 2))
 
 
 def slice_table(slices: Sequence[SliceComparison]) -> Table:
@@ -78,7 +79,7 @@ def slice_table(slices: Sequence[SliceComparison]) -> Table:
         )
         for one in slices
     ]
-    return Table(_SLICE_HEADINGS, rows, numeric=range(2, 7))
+    return Table(_SLICE_HEADINGS, rows, numeric=range(2, 7), spare=(3, 4))
 
 
 def slices_in_words(slices: Sequence[SliceComparison]) -> str:
@@ -97,10 +98,12 @@ def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
 
 
 def lost_title(lost: Sequence[LostSample]) -> str:
-    """ "Largest regressions on recall@5 (3 of 12 that lost)"."""
+    """ "Largest regressions on recall@5 (3 of the 12 samples that got worse)"."""
     shown, every = len(lost), lost[0].lost_in_all
-    count = f"{shown:,} of {every:,}" if every > shown else f"all {every:,}"
-    return f"Largest regressions on {lost[0].metric}" + (f" ({count} that lost)" if every else "")
+    count = f"{shown:,} of the {every:,}" if every > shown else f"all {every:,}"
+    return f"Largest regressions on {lost[0].metric}" + (
+        f" ({count} samples that got worse)" if every else ""
+    )
 
 
 def regression_table(lost: Sequence[LostSample]) -> Table:
@@ -141,7 +144,7 @@ def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -
     """Everything about a comparison as Markdown."""
     a, b = compared_names(comparison)
     parts = [
-        f"### {markdown_text(f'{b} against {a}, sample by sample')}",
+        f"### {markdown_text(f'{b} compared with {a}, sample by sample')}",
         *map(markdown_text, comparison_in_plain_words(comparison)),
         comparison_table(comparison).to_markdown(),
         *(f"Note: {markdown_text(note)}" for note in interval_notes(comparison)),
@@ -199,7 +202,7 @@ def _given(answer: str | None, documents: Sequence[str] | None, error: str | Non
     if not documents:
         return "no documents"
     ranks = listed([f"{place}" for place in places]) if places else ""
-    found = f"right documents at {ranks} of {len(documents)}" if places else f"none right of {len(documents)}"
+    found = f"relevant at {ranks} of {len(documents)}" if places else f"none relevant of {len(documents)}"
     shown = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
     return f"{found}: {', '.join(shown)}{', …' if len(documents) > _DOCUMENTS else ''}"
 
@@ -211,7 +214,7 @@ def _text(text: str | None, limit: int = 160) -> str:
 
 # Several runs side by side: their ranks, the difference of every pair, and all of it as Markdown.
 
-_PAIR_HEADINGS = ("Metric", "Pair", "Change", "p Holm", "Verdict")
+_PAIR_HEADINGS = ("Metric", "Pair", "Change", "p (Holm)", "Verdict")
 _LEGEND = (
     "* best value; #1 (1-2) rank, and the ranks that 95% of resamples give; >a significantly better than "
     "system a (Holm over all pairs and metrics)"
@@ -399,7 +402,7 @@ def comparison_to_latex(comparison: Comparison) -> str:
     a, b = compared_names(comparison)
     about = f"Two-sided paired tests, Holm-corrected over metrics, alpha {comparison.alpha:g}."
     table = comparison_table(comparison, (a, b))
-    return replace(table, title=f"{b} against {a}, sample by sample.", notes=[about]).to_latex()
+    return replace(table, title=f"{b} compared with {a}, sample by sample.", notes=[about]).to_latex()
 
 
 def ranking_to_latex(ranking: Ranking) -> str:
@@ -512,7 +515,7 @@ _ABOUT = (
 
 def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline", "Candidate")) -> Table:
     """Return each metric's values, change, interval, p-value and verdict."""
-    headings = ("Metric", *names, "Change", "95% interval", "p Holm", "Verdict")
+    headings = ("Metric", *names, "Change", "95% interval", "p (Holm)", "Verdict")
     rows = [
         (
             metric.name,
@@ -525,7 +528,8 @@ def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline",
         )
         for metric in comparison.metrics
     ]
-    return Table(headings, rows, numeric=range(1, 6))
+    # p can be left out: the verdict follows from it.
+    return Table(headings, rows, numeric=range(1, 6), spare=(5,))
 
 
 def _samples_text(metric: MetricComparison) -> str:

@@ -66,34 +66,34 @@ _FAR = 10_000  # more questions than anyone will write
 
 # Metrics whose value can be said without their name; `k` is what follows the @.
 _SAID: dict[str, str] = {
-    "recall": "of the right documents, {now} in 100 are among the first {k} instead of {before}",
-    "hit": "for {now} in 100 questions a right document is among the first {k} instead of {before}",
-    "precision": "of the first {k} documents {now} in 100 are right ones instead of {before}",
-    "contains_answer": "{now} in 100 answers contain the right one instead of {before}",
-    "exact_match": "{now} in 100 answers are exactly the right one instead of {before}",
-    "grounding_overlap": "{now} in 100 words of an answer are in its documents instead of {before}",
-    "rejection_rate": "of 100 questions without an answer it declines {now} instead of {before}",
-    "over_refusal_rate": "of 100 questions that have an answer it declines {now} instead of {before}",
-    "fake_adoption_rate": "of 100 false documents it falls for {now} instead of {before}",
+    "recall": "{now}% of the relevant documents are in the top {k}, compared with {before}%",
+    "hit": "{now}% of the questions have a relevant document in the top {k}, compared with {before}%",
+    "precision": "{now}% of the top {k} documents are relevant, compared with {before}%",
+    "contains_answer": "{now}% of the answers contain the reference answer, compared with {before}%",
+    "exact_match": "{now}% of the answers are exactly right, compared with {before}%",
+    "grounding_overlap": "{now}% of the words of an answer are in its documents, compared with {before}%",
+    "rejection_rate": "it declines {now}% of the unanswerable questions, compared with {before}%",
+    "over_refusal_rate": "it declines {now}% of the answerable questions, compared with {before}%",
+    "fake_adoption_rate": "it falls for {now}% of the false documents, compared with {before}%",
 }
 _SAID_OF_THE_FIRST = {  # where k is 1
-    "recall": "of the right documents, {now} in 100 come first instead of {before}",
-    "hit": "for {now} in 100 questions the first document is a right one instead of {before}",
-    "precision": "for {now} in 100 questions the first document is a right one instead of {before}",
+    "recall": "{now}% of the relevant documents are ranked first, compared with {before}%",
+    "hit": "for {now}% of the questions the first document is relevant, compared with {before}%",
+    "precision": "for {now}% of the questions the first document is relevant, compared with {before}%",
 }
-_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average instead of {before}"}
+_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average, compared with {before}"}
 
 _FIRST_MARGIN = {
     "": "",
     "yes": ", though by less than the margin",
     "no": ", which is more than the margin",
-    "perhaps": ", perhaps more than the margin",
+    "perhaps": ", possibly more than the margin",
 }
 _OTHER_MARGINS = {
     "": "",
     "yes": " (by less than its margin)",
     "no": " (by more than its margin)",
-    "perhaps": " (perhaps by more than its margin)",
+    "perhaps": " (possibly by more than its margin)",
 }
 
 
@@ -141,10 +141,10 @@ def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricCompari
         others = [f"{one.name}{_OTHER_MARGINS[margin_kept(one)]}" for one in found if one is not first]
         if first.unit == "s":
             what = what.partition(" or ")[0]  # a time is about speed alone
-        too = f" {listed(others)} {'say' if len(others) > 1 else 'says'} so too." if others else ""
+        too = f" {listed(others)} {'agree' if len(others) > 1 else 'agrees'}." if others else ""
         sentences.append(
             f"{compared_names(comparison)[1]} {what}: {_said(first)}{_FIRST_MARGIN[margin_kept(first)]}. "
-            f"That is more than chance explains ({p_text(first.test.p_adjusted)}).{too}"
+            f"The difference is significant ({p_text(first.test.p_adjusted)}).{too}"
         )
     return sentences
 
@@ -154,7 +154,7 @@ def _no_worse(comparison: Comparison) -> list[str]:
         f"{metric.name} ({value_text(metric.margin.size, metric.unit)})"
         for metric in comparison.with_verdict(Verdict.NO_WORSE)
     ]
-    return [f"No worse than the margin allows: {listed(found)}."] if found else []
+    return [f"A loss as large as the margin is ruled out for {listed(found)}."] if found else []
 
 
 def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
@@ -187,17 +187,17 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
         ((name, metric),) = nearest.items()
         if _is_even(metric):
             return [f"Inconclusive on {name}: on balance {_said(metric)}, but {_both_ways(metric)}.{more}"]
-        return [f"Inconclusive on {name}: {_said(metric)}, which may be chance.{more}"]
-    return [f"Inconclusive on {listed(list(nearest))}: the differences may be chance.{more}"]
+        return [f"Inconclusive on {name}: {_said(metric)}, which may be due to chance.{more}"]
+    return [f"Inconclusive on {listed(list(nearest))}: the differences may be due to chance.{more}"]
 
 
 def _both_ways(metric: MetricComparison) -> str:
-    """ "40 gained and 40 lost; a difference of up to 0.1710 either way cannot be ruled out" """
-    gone = f"{metric.effect.wins:,} gained and {metric.effect.losses:,} lost"
+    """ "40 samples gained and 40 lost. A difference of up to 0.1710 in either direction ..." """
+    gone = f"{metric.effect.wins:,} samples gained and {metric.effect.losses:,} lost"
     if metric.effect.interval is None:
         return gone
     most = value_text(max(map(abs, metric.effect.interval)), metric.unit)
-    return f"{gone}; a difference of up to {most} either way cannot be ruled out"
+    return f"{gone}. A difference of up to {most} in either direction cannot be ruled out"
 
 
 def _margins_left_open(topics: Grouped) -> list[str]:
@@ -211,7 +211,7 @@ def _margins_left_open(topics: Grouped) -> list[str]:
         and metric.margin.size is not None
         and not metric.test.not_tested
     ]
-    return [f"A loss of the margin cannot be ruled out in {listed(found)}."] if found else []
+    return [f"A loss as large as the margin cannot be ruled out for {listed(found)}."] if found else []
 
 
 def _untested(comparison: Comparison) -> list[str]:
@@ -229,42 +229,40 @@ def _untested(comparison: Comparison) -> list[str]:
     ]
     if times:
         told.append(
-            f"Inconclusive on speed: {_said(times[0])}. The difference may come from the machine: there is "
-            "only one run of each system."
+            f"Inconclusive on speed: {_said(times[0])}. With one run of each system, the difference may come "
+            "from the machine."
         )
     return told
 
 
 def _telling(needed: Mapping[str, int | None]) -> str:
-    """Return " About 200 more questions would settle speed, 2,000 would settle correctness. ..."."""
+    """Return " A verdict on correctness needs about 200 more questions, one on faithfulness 2,000. ..."."""
     known = sorted((more, name) for name, more in needed.items() if more is not None)
-    near = [(more, name if len(needed) > 1 else "it") for more, name in known if more <= _FAR]
+    near = [(more, f" on {name}" if len(needed) > 1 else "") for more, name in known if more <= _FAR]
     if not known:
         return ""
     if not near:
-        return f" Settling it would take more than {_FAR:,} more questions."
+        return f" A verdict needs more than {_FAR:,} more questions."
     fewest, name = near[0]
-    others = "".join(f", {more:,} would settle {name}" for more, name in near[1:])
+    others = "".join(f", one{name} {more:,}" for more, name in near[1:])
     rest = f" The others need more than {_FAR:,}." if len(near) < len(known) else ""
-    return f" About {fewest:,} more questions would settle {name}{others}.{rest}"
+    return f" A verdict{name} needs about {fewest:,} more questions{others}.{rest}"
 
 
 def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
-    """ " About 149 questions in all would rule out a loss of the margin, if there is no difference." """
+    """ " Ruling out a loss of the margin takes about 149 questions, if there is no difference." """
     if not in_all:
         return ""
     if min(in_all.values()) > _FAR:
-        return f" It would take more than {_FAR:,} questions to rule out a loss of the margin."
+        return f" Ruling out a loss of the margin takes more than {_FAR:,} questions."
     nearest_first = sorted(in_all, key=lambda name: in_all[name])
     counts = [
         f"{in_all[name]:,}" if in_all[name] <= _FAR else f"more than {_FAR:,}" for name in nearest_first
     ]
     if topics > 1:
-        counts = [f"{count} in {name}" for count, name in zip(counts, nearest_first, strict=True)]
-    first = counts[0].replace(" in ", " questions in all would rule out a loss of the margin in ", 1)
-    if topics == 1:
-        first = f"{counts[0]} questions in all would rule out a loss of the margin"
-    return f" About {', '.join([first, *counts[1:]])}, if there is no difference."
+        counts = [f"{count} for {name}" for count, name in zip(counts, nearest_first, strict=True)]
+    counts[0] = f"{counts[0]} questions" if topics == 1 else counts[0].replace(" for ", " questions for ", 1)
+    return f" Ruling out a loss of the margin takes about {', '.join(counts)}, if there is no difference."
 
 
 def _more_questions(metric: MetricComparison, repeats: int) -> int | None:
@@ -304,7 +302,7 @@ def _template(metric: MetricComparison) -> str | None:
 
 
 def _said(metric: MetricComparison) -> str:
-    template, known = "{name} is {now} instead of {before}", _template(metric)
+    template, known = "{name} is {now}, compared with {before}", _template(metric)
     if known is None or metric.unit == "s":
         template = known or template
         now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
@@ -312,7 +310,8 @@ def _said(metric: MetricComparison) -> str:
         template = f"{known} ({{name}})"
         now, before = _of_100(metric.candidate, metric.baseline)
     if _is_even(metric):
-        template = template.replace(" instead of {before}", ", as before")
+        template = template.replace(", compared with {before}%", "").replace(", compared with {before}", "")
+        template += ", the same for both"
     return template.format(name=metric.name, now=now, before=before, k=metric.name.partition("@")[2])
 
 
@@ -358,10 +357,10 @@ def _resting(metrics: list[MetricComparison]) -> str:
     if not found:
         return ""
     if len(found) > 1:
-        return f" The verdicts on {listed([one.name for one in found])} rest on that."
+        return f" The verdicts on {listed([one.name for one in found])} depend on that."
     bounds = bounds_text(found[0].effect.bounds, found[0].unit)
     return (
-        f" The verdict on {found[0].name} rests on that: "
+        f" The verdict on {found[0].name} depends on that: "
         f"had they been answered, the difference could be anything from {bounds}."
     )
 
@@ -409,22 +408,20 @@ def interval_notes(comparison: Comparison) -> list[str]:
             f"{one.name} ({p_text(one.test.p)}, with Holm {p_text(one.test.p_adjusted)})" for one in by_holm
         ]
         notes.append(
-            f"{listed(told)}: the interval leaves out 0, but {tests} metrics were compared, and with that "
-            "many tests one may do so by chance."
+            f"{listed(told)}: the interval excludes 0, but {tests} metrics were compared, and one of "
+            "that many can do so by chance."
         )
     if by_alpha:
         told = [f"{one.name} ({p_text(one.test.p)})" for one in by_alpha]
         notes.append(
-            f"{listed(told)}: the interval, which is of 95%, leaves out 0, but alpha asks for p below "
-            f"{comparison.alpha:g}."
+            f"{listed(told)}: the 95% interval excludes 0, but alpha requires p below {comparison.alpha:g}."
         )
     for unit in ("samples", "clusters"):
         found = [one for one in by_test if (one.test.clusters is None) == (unit == "samples")]
         if found:
             told = [f"{one.name} ({p_text(one.test.p)})" for one in found]
             notes.append(
-                f"{listed(told)}: the interval leaves out 0, but too few {unit} differ for the test to be "
-                "sure."
+                f"{listed(told)}: the interval excludes 0, but too few {unit} differ for a significant test."
             )
     return notes + [_alike_note(metric) for metric in comparison.metrics if _all_alike(metric)]
 
@@ -434,11 +431,10 @@ def _alike_note(metric: MetricComparison) -> str:
     change = value_text(metric.effect.change, metric.unit)
     too_few = ""
     if metric.verdict is Verdict.INCONCLUSIVE and metric.test.p is not None:
-        too_few = f", and so few cannot make the test sure ({p_text(metric.test.p)})"
+        too_few = f" There are too few for a significant test ({p_text(metric.test.p)})."
     return (
-        f"{metric.name}: all {metric.pairs} samples differ by {change}, "
-        f"which gives no interval; up to {100 * others:.0f} in 100 other samples could behave otherwise"
-        f"{too_few}."
+        f"{metric.name}: all {metric.pairs} samples differ by {change}, so there is no interval. "
+        f"Up to {100 * others:.0f}% of other samples could differ by another amount.{too_few}"
     )
 
 

@@ -477,7 +477,6 @@ class RunSettings:
     )
 
     # Not a setting: the header of a run that was started in Python does not name its dataset and system.
-    started_in_python: bool = False
 
     def __post_init__(self) -> None:
         if not self.executor:

@@ -22,7 +22,9 @@ class Table:
     """Headings and rows of text, with a title above and notes below.
 
     A row with a single cell is a heading for the rows after it. The columns in `numeric`, counted from 0,
-    are aligned to the right. Cells may contain anything, such as model output: each renderer escapes them.
+    are aligned to the right. A terminal that is too narrow gets the table without `spare` columns: as many
+    as needed, the first in the list first. Cells may contain anything, such as model output: each renderer
+    escapes them.
     """
 
     headings: Sequence[str]
@@ -30,6 +32,7 @@ class Table:
     title: str = ""
     notes: Sequence[str] = field(default=())
     numeric: Container[int] = ()
+    spare: Sequence[int] = ()
 
     def __str__(self) -> str:
         return self.to_terminal(terminal_width())
@@ -42,12 +45,20 @@ class Table:
 
         If the other columns do not fit, the cells of a row are printed below each other: nothing is cut off.
         """
-        table = _with_terminal_text(self)
+        table = _with_terminal_text(self._narrowed(width))
         lines = _wrapped(table.title, width) if table.title else []
         lines += _aligned(table, width, bold=bold) if _least_width(table) <= width else _stacked(table, width)
         for note in table.notes:
             lines += _wrapped(note, width)
         return "\n".join(lines)
+
+    def _narrowed(self, width: int) -> Table:
+        narrow = self
+        for count in range(1, len(self.spare) + 1):
+            if not narrow.fits(width):
+                kept = set(range(len(self.headings))) - set(self.spare[:count])
+                narrow = self.only(sorted(kept))
+        return narrow
 
     def only(self, places: Sequence[int]) -> Table:
         """Return the table with some of its columns."""
@@ -56,6 +67,7 @@ class Table:
             headings=[self.headings[place] for place in places],
             rows=[[row[place] for place in places] for row in self.rows],
             numeric=[new for new, place in enumerate(places) if place in self.numeric],
+            spare=[places.index(place) for place in self.spare if place in places],
         )
 
     def fits(self, width: int) -> bool:

@@ -404,6 +404,11 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
         if result.not_measured:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
+    for result in results:
+        # Most metrics are shares. One that is not, such as BLEU, says so.
+        low, high = result.bounds or (None, None)
+        if low is not None and high is not None and high != 1:
+            notes.append(f"{result.name} has a scale of {low:g} to {high:g}.")
     return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
 
 

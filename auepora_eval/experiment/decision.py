@@ -343,8 +343,9 @@ def _doubt(experiment: Experiment, leader: str, tests: Sequence[PairTest], prima
         if test.comparison.test.not_tested:
             return f"{leader} and {other} cannot be compared on {primary}: {test.comparison.test.not_tested}."
         if test.better != leader:
-            more = needed_text(test.comparison.power.samples_needed, "; ")
-            return f"inconclusive: {leader} and {other} on {primary} ({_told(test, leader)}{more})."
+            needed = needed_text(test.comparison.power.samples_needed)
+            what = f"inconclusive on {primary}: {leader} and {other} do not differ significantly"
+            return f"{what} ({_told(test, leader)}).{needed}"
         # The sign is known here: the test has found the leader better.
         lead = abs(test.comparison.effect.change)
         if lead < least:
@@ -372,12 +373,12 @@ def _better_than_control(
     return f" But {' and '.join(found)} {verb} better than {control}, the control."
 
 
-def needed_text(needed: int | None, before: str = "", after: str = "") -> str:
-    """Return in words how many samples it would take; "" where that is not known."""
+def needed_text(needed: int | None) -> str:
+    """Return how many samples would make a difference of this size significant; "" if that is unknown."""
     if needed is None:
         return ""
     count = "over a million" if needed > 1_000_000 else f"about {needed:,}"
-    return f"{before}{count} samples per variant would{after}"
+    return f" Detecting a difference of this size takes {count} samples per variant."
 
 
 def _told(test: PairTest | None, leader: str) -> str:

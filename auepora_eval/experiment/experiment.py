@@ -42,6 +42,7 @@ from .assignment import AssignedSamples, RatioCheck, ratio_check
 from .decision import Decision, PairTest, decide, pair_tests
 
 Source = AueporaEvaluator | Predictions
+_RESTORE = "Restore those to resume it, or start again with --force."
 # Settings that change no answer; the fingerprint of the dataset covers the samples.
 _OF_NO_ANSWER = ("cache", "out", "limit")
 
@@ -147,26 +148,23 @@ def run_variant(
     """Run one variant, or resume it; return False if no system had to be called.
 
     With `resume`, predictions are read once more, and metrics that a finished run lacks are scored on its
-    stored outputs; with `retry_failed` its failures are tried again. Samples that came to the dataset since
-    are asked if there is a `cache`, which has the answers to the others.
+    stored outputs; with `retry_failed` its failures are retried.
     """
     name, about = run_id(experiment, variant), {"experiment": identity(experiment, variant)}
     samples = samples_of(experiment, variant, dataset)
     plan = experiment_plan(experiment)
     survey = Survey.of(samples, plan)
-    state = stored_state(storage, name, about["experiment"], survey.sha256, plan)
+    state = stored_state(storage, name, about["experiment"], survey.sha256, plan, force=force)
     calls = isinstance(source, AueporaEvaluator)
-    if not force:
-        check_same_variant(state, name, answers_known=cache is not None or not calls)
     if state is not State.NOTHING and not resume and not force:
         what = "exists already. Resume it (--resume), or start again (--force)."
         raise StorageError(f"{storage.run_folder(name)} {what}")
-    mends = (
+    retries = (
         retry_failed and state is State.FINISHED and not storage.state(name).is_complete(retry_failed=True)
     )
-    if resume and state is State.FINISHED and calls and not mends:
+    if resume and state is State.FINISHED and calls and not retries:
         return False
-    again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS, State.OTHER_SAMPLES))
+    again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS))
     if isinstance(source, AueporaEvaluator):
         source.configuration = {**source.configuration, **about}
         if on_output is not None:
@@ -178,7 +176,7 @@ def run_variant(
             source,
             samples,
             evaluation_id=name,
-            resume=resume and (state is State.STARTED or mends),
+            resume=resume and (state is State.STARTED or retries),
             retry_failed=retry_failed,
             force=again,
             cache=cache,
@@ -280,14 +278,12 @@ class OtherVariantError(StorageError):
 
 
 class State(Enum):
-    """How far a variant's run is, and what has changed since."""
+    """How far a variant's run is."""
 
     NOTHING = "nothing is there"
     STARTED = "it was started"
     FINISHED = "it is finished"
     LACKS_METRICS = "it is finished, but for metrics that came to the plan since"
-    OTHER_SAMPLES = "it was on other samples"
-    OTHER_SETTINGS = "it was run with other settings"
 
 
 def stored_state(
@@ -296,8 +292,13 @@ def stored_state(
     identity: Mapping[str, Any],
     sha256: str,
     plan: EvaluationPlan,
+    *,
+    force: bool,
 ) -> State:
-    """Return the stored state of a run id; OtherVariantError if the run is not of this variant."""
+    """Return the stored state of a run id.
+
+    Raise OtherVariantError if the run is not of this variant, or resuming it would mix two runs.
+    """
     folder = storage.run_folder(name)
     if storage.state(name).has_results:
         results = read_results(storage.find(name))
@@ -323,21 +324,14 @@ def stored_state(
             else "of its own"
         )
         raise OtherVariantError(f"{name} is a run {whose}. Choose another experiment_id or variant_id.")
+    if force:
+        return state
     if _without_budgets(before) != _without_budgets(identity):
-        return State.OTHER_SETTINGS
-    return state if on == sha256 else State.OTHER_SAMPLES
-
-
-def check_same_variant(state: State, name: str, *, answers_known: bool) -> None:
-    """Raise OtherVariantError if resuming would mix two runs, or repeat calls that were paid for."""
-    if state is State.OTHER_SETTINGS:
-        what = f"{name} was started with other settings."
-        raise OtherVariantError(f"{what} Restore those to resume it, or start again with --force.")
-    if state is State.OTHER_SAMPLES and not answers_known:
-        raise OtherVariantError(
-            f"{name} was started on other samples. Restore those to resume it, or start again with --force. "
-            "With 'cache: FOLDER' in the file from the start, only new samples are asked."
-        )
+        raise OtherVariantError(f"{name} was started with other settings. {_RESTORE}")
+    if on != sha256:
+        # With a cache, starting again asks only the samples that are new.
+        raise OtherVariantError(f"{name} was started on other samples. {_RESTORE}")
+    return state
 
 
 def score_again(

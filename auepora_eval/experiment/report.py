@@ -17,7 +17,7 @@ from ..core.verdict import Verdict
 from ..io.files.atomic import file_name, write_bytes
 from ..io.results.document import experiment_metrics
 from ..metrics.parse import parse_metric
-from ..runs.store.state import SUFFIX, indented, read_results, with_metadata
+from ..runs.store.state import SUFFIX, indented, with_metadata
 from ..runs.store.storage import EvaluationResultsStorage
 from .assignment import MISMATCH_BELOW
 from .decision import NOBODY, PairTest, minimum_lead
@@ -42,15 +42,6 @@ def save_experiment(outcome: Outcome, storage: EvaluationResultsStorage, *, forc
     document = with_metadata(experiment_results(outcome), KIND, path)
     write_bytes(path, indented(document), force=force)
     return path
-
-
-def changed_rules(outcome: Outcome, storage: EvaluationResultsStorage) -> list[str]:
-    """In what the verdict that is stored was made by other rules than this one: alpha, metrics, ..."""
-    path = results_path(storage, outcome.experiment.experiment_id)
-    before = read_results(path).get("configuration") if path.exists() else None
-    if not isinstance(before, dict):
-        return []
-    return [key for key, value in _configuration(outcome).items() if before.get(key) != value]
 
 
 def experiment_results(outcome: Outcome) -> dict[str, Any]:
@@ -192,7 +183,7 @@ def _variant(outcome: Outcome, name: str, run: EvaluationRun, tally: Tally) -> M
 # it should be is an empty cell.
 
 _TEST_HEADINGS = ("Metric", "Pair", "Difference", "95% interval", "p (Holm)", "d", "Better")
-_RAIL_HEADINGS = ("Guardrail", "Variant", "Holds", "Found")
+_RAIL_HEADINGS = ("Guardrail", "Variant", "Holds", "Result")
 _RAIL_WORDS = {
     "min": "at least",
     "max": "at most",
@@ -240,7 +231,7 @@ def _pair_table(results: Mapping[str, Any]) -> Table:
             continue
         tests = _object(block, "tests")
         rows += [_test_row(metric, unit, pair, _object(tests, pair)) for pair in tests]
-    return Table(_TEST_HEADINGS, rows, numeric=range(2, 6))
+    return Table(_TEST_HEADINGS, rows, numeric=range(2, 6), spare=(5, 3))
 
 
 def _test_row(metric: str, unit: str, pair: str, test: Mapping[str, Any]) -> list[str]:

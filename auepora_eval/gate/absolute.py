@@ -185,9 +185,8 @@ class Change:
 
 def regressions_hint(baseline: GatedRun, candidate: GatedRun) -> str:
     """How to see the samples that lost."""
-    return (
-        f"See what lost: auepora compare {baseline.named} {candidate.named} --regressions 10{candidate.flags}"
-    )
+    runs = f"{baseline.named} {candidate.named}"
+    return f"See the regressions: auepora compare {runs} --regressions 10{candidate.flags}"
 
 
 def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Change | None) -> RuleResult:

@@ -304,7 +304,7 @@ def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
         return f"Allow a wider margin, or win it back. {hint}"
     if needed > _FAR:
         return _too_many(tested)
-    return f"About {needed:,} samples would rule it out, if there is no difference; or allow a wider margin."
+    return f"About {needed:,} samples would rule it out if there is no difference. Or allow a wider margin."
 
 
 def _surely_gained(tested: Tested) -> bool:

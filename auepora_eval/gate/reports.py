@@ -13,7 +13,7 @@ from ..core.display import interval_text, listed, markdown_text, value_text
 from ..core.table import Table
 from .rules import FAIL, FAILED, INCONCLUSIVE, MISSING, PASS, PASSED, GateReport, Rule, RuleResult, shown
 
-_HEADINGS = ("Rule", "Found", "95% interval", "Required", "Verdict")
+_HEADINGS = ("Rule", "Value", "95% interval", "Required", "Verdict")
 _TEXT_WIDTH = 400  # characters; the message of a failed test is not wrapped
 _WORDS = {PASS: "pass", FAIL: "FAIL", INCONCLUSIVE: "inconclusive", MISSING: "not measured"}
 _MISSED = {"max_failed": "too many", "min_samples": "too few"}  # what was measured, and is not enough
@@ -33,7 +33,7 @@ def gate_table(report: GateReport) -> Table:
         )
         for one in (*report.problems, *_passed(report))
     ]
-    return Table(_HEADINGS, rows, numeric=(1, 2))
+    return Table(_HEADINGS, rows, numeric=(1, 2), spare=(2,))
 
 
 def asked(rule: Rule, unit: str = "") -> str:
@@ -116,8 +116,8 @@ def _seen_at_all(passed: Sequence[RuleResult]) -> list[str]:
     (_, least, finest), (_, most, coarsest) = min(sizes), max(sizes)
     ends = [f"{least} ({finest})", f"{most} ({coarsest})"] if least != most else [least]
     return [
-        "No significant loss was found. Only losses of "
-        f"{' to '.join(ends)} or more would be detected (80% power)."
+        "The rules that pass found no significant loss. With 80% power they detect losses of "
+        f"{' to '.join(ends)} or more."
     ]
 
 
@@ -282,14 +282,6 @@ def annotation_lines(report: GateReport) -> list[str]:
         title = title.replace(":", "%3A").replace(",", "%2C")
         lines[level].append(f"::{level} title={title}::{_data(problem_words(one))}")
     return [line for each in lines.values() for line in each[:_SHOWN]]
-
-
-def defused(text: str) -> str:
-    """Text for the log of a job: GitHub acts on lines that begin with `::`, and on `##[` anywhere.
-
-    A line can begin anywhere: tables and sentences are folded to the width of the screen.
-    """
-    return re.sub(":(?=:)", ": ", text).replace("##[", "## [")
 
 
 def job_summary(report: GateReport) -> str:

@@ -49,14 +49,6 @@ def new_figure(title: str, width: float, height: float) -> Figure:
     return figure
 
 
-def figure_and_axes(title: str, height: float = 4.5) -> tuple[Figure, Axes]:
-    """Return a figure with a single panel, which has a line for each tick of its y axis."""
-    figure = new_figure(title, 8, height)
-    axes = figure.subplots()
-    style_axes(axes, grid="y")
-    return figure, axes
-
-
 def style_axes(axes: Axes, *, grid: Literal["x", "y"]) -> None:
     """Style a panel: no frame above and at the right, faint lines along one axis."""
     axes.set_facecolor("white")
@@ -72,15 +64,11 @@ def colour_and_marker(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
-def shortened(text: str) -> str:
-    """Return a user's text on one line, cut to MAX_LABEL characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= MAX_LABEL else flat[: MAX_LABEL - 1] + "…"
-
-
 def label_text(text: str) -> str:
-    """Return the same, escaped so that matplotlib does not read it as a formula."""
-    return shortened(text).replace("$", r"\$")
+    """Return a user's text on one line, cut to MAX_LABEL characters, which matplotlib reads as no formula."""
+    flat = " ".join(text.split())
+    short = flat if len(flat) <= MAX_LABEL else flat[: MAX_LABEL - 1] + "…"
+    return short.replace("$", r"\$")
 
 
 def add_legend(figure: Figure, keys: Sequence[LegendEntry]) -> None:

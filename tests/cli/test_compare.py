@@ -60,7 +60,7 @@ def compare(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def test_the_tables(compare: Run) -> None:
     out, _ = compare(*TWO, "--margin", "0.2", "--by", "scenario")
     for text in (
-        "hybrid against bm25, sample by sample",
+        "hybrid compared with bm25, sample by sample",
         "Effect sizes",
         "Won/tied/lost",
         "no worse",
@@ -68,7 +68,7 @@ def test_the_tables(compare: Run) -> None:
         "scenario=base",
         "have fewer than 20 questions",
         "Largest regressions on recall@5",
-        "right documents at ",
+        "relevant at ",
     ):
         assert " ".join(text.split()) in " ".join(out.split())  # sentences are wrapped
 
@@ -91,10 +91,10 @@ def test_verdict_comes_first_and_the_table_fits(
     rows = [line for line in table.splitlines() if line.startswith("ndcg@5 ")]
     assert len(rows) == 1  # a row is a line: nothing is stacked
     assert rows[0].split()[-1] == "better"
-    assert ("p Holm" in table) is has_p
+    assert ("p (Holm)" in table) is has_p
     assert all(len(line.rstrip()) <= width for line in (meaning + table).splitlines())
     # What the interval says and the verdict does not is explained, with p in the table or without it.
-    assert "the interval leaves out 0, but 14 metrics were compared" in " ".join(out.split())
+    assert "the interval excludes 0, but 14 metrics were compared" in " ".join(out.split())
 
 
 def test_json_output(compare: Run) -> None:
@@ -151,7 +151,7 @@ def test_several_runs_have_pairs_slices_and_regressions(compare: Run) -> None:
 def test_two_runs_of_one_system_have_distinct_names(compare: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(echo, "_PIPE_WIDTH", 80)
     out, _ = compare("demo-bm25", "again-demo-bm25", "--regressions", "0")
-    assert out.startswith("again-demo-bm25 against demo-bm25, sample by sample")
+    assert out.startswith("again-demo-bm25 compared with demo-bm25, sample by sample")
     heading = next(line for line in out.splitlines() if line.startswith("Metric "))
     assert heading.split()[1:3] == ["demo-bm…", "again-d…"]
 
@@ -161,9 +161,7 @@ def test_one_form_of_output_at_a_time(compare: Run) -> None:
 
 
 @pytest.mark.parametrize("form", [(), ("--markdown",)])
-def test_run_name_starts_no_ci_command(
-    demo_runs: Path, compare: Run, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
-) -> None:
+def test_run_name_starts_no_ci_command(demo_runs: Path, compare: Run, form: tuple[str, ...]) -> None:
     text = (demo_runs / "demo-hybrid.results.json").read_text(encoding="utf-8")
     document = json.loads(text)
     document["system_version"] = "x\n::error::y\r::warning::z"
@@ -171,14 +169,10 @@ def test_run_name_starts_no_ci_command(
     hostile.write_text(json.dumps(document).replace("demo-hybrid", "hostile"), encoding="utf-8")
     if not (demo_runs / "hostile.run").exists():
         shutil.copytree(demo_runs / "demo-hybrid.run", demo_runs / "hostile.run")
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     for runs in (("demo-bm25", "hostile"), ("demo-bm25", "demo-hybrid", "hostile")):
         out, err = compare(*runs, *form)
-        assert ": :error: :y" in out
         for line in (out + err).splitlines():
             assert not line.lstrip().startswith("::")
-    monkeypatch.delenv("GITHUB_ACTIONS")
-    assert not [line for line in compare("demo-bm25", "hostile", *form)[0].splitlines() if line[:2] == "::"]
 
 
 def test_repeats(compare: Run) -> None:
@@ -189,7 +183,7 @@ def test_repeats(compare: Run) -> None:
 
 
 def regressions(out: str) -> list[str]:
-    return re.findall(r"^([^ ].*): \d\.\d{4} before, \d\.\d{4} now\.", out, re.MULTILINE)
+    return re.findall(r"^([^ ].*): \d\.\d{4} → \d\.\d{4}\.", out, re.MULTILINE)
 
 
 def test_number_of_regressions(compare: Run) -> None:
@@ -201,14 +195,14 @@ def test_number_of_regressions(compare: Run) -> None:
     lost = metric["losses"]
     assert lost > 7
     out, _ = compare(*swapped, "--regressions", "7")
-    assert f"Largest regressions on recall@5 (7 of {lost} that lost)" in out
+    assert f"Largest regressions on recall@5 (7 of the {lost} samples that got worse)" in out
     assert len(regressions(out)) == 7
     out, _ = compare(*swapped, "--regressions", "5000")
-    assert f"Largest regressions on recall@5 (all {lost} that lost)" in out
+    assert f"Largest regressions on recall@5 (all {lost} samples that got worse)" in out
     assert len(regressions(out)) == lost
     page, _ = compare(*swapped, "--regressions", "7", "--markdown")
-    assert f"### Largest regressions on recall@5 (7 of {lost} that lost)" in page
-    assert "No sample lost on rejection_rate." in compare(*TWO, "--regressions-of", "rejection_rate")[0]
+    assert f"### Largest regressions on recall@5 (7 of the {lost} samples that got worse)" in page
+    assert "No sample got worse on rejection_rate." in compare(*TWO, "--regressions-of", "rejection_rate")[0]
 
 
 def test_regressions_of_repeats(compare: Run) -> None:
@@ -216,7 +210,7 @@ def test_regressions_of_repeats(compare: Run) -> None:
     out, _ = compare(*repeats, "--regressions", "5000")
     found = regressions(out)
     assert found == regressions(compare(*reversed(TWO), "--regressions", "5000")[0])  # each question once
-    assert out.count("  before: right documents at ") == len(found)
+    assert out.count("  baseline: relevant at ") == len(found)
     _, err = compare(*repeats, "--regressions-of", "nonsense", code=2)
     assert "'nonsense' is not compared. There are recall@5" in err
 
@@ -269,4 +263,4 @@ def test_unknown_names_are_errors(compare: Run, words: tuple[str, ...], says: st
 
 @pytest.mark.parametrize("margin", ["0", "-1", "nan", "x", "=1", "mrr=x"])
 def test_bad_margin_is_an_error(compare: Run, margin: str) -> None:
-    assert "argument --margin" in compare(*TWO, f"--margin={margin}", code=2)[1]
+    assert "margin" in compare(*TWO, f"--margin={margin}", code=2)[1]

@@ -84,7 +84,7 @@ def test_a_variant_is_resumed_by_its_experiment(here: Path, capsys: Said, is_fin
     assert experiment() == (0 if is_finished else 1)
     name = "ab-b" if is_finished else "ab-a"
     capsys.readouterr()
-    for words in ([], ["--retry-failed"]):
+    for words in [["--retry-failed"]] if is_finished else [[], ["--retry-failed"]]:
         assert main(["run", "--resume", name, "--out", "runs", *words]) == 2
         said = capsys.readouterr().err
         assert f"--resume {name}: is variant '{name[-1]}' of the experiment 'ab'." in said

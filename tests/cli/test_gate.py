@@ -82,8 +82,8 @@ def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
         (("same", "--margin", "0.1"), "needs a baseline"),
         (("same", "--min", "0.8"), "is not NAME=NUMBER"),
         (("same", "--min", "=0.8"), "is not NAME=NUMBER"),
-        (("same", "--min", "hit@5=many"), "'many' is not a number"),
-        (("same", "--max", "hit@5=nan"), "'nan' is not a number"),
+        (("same", "--min", "hit@5=many"), "'hit@5=many' has no number"),
+        (("same", "--max", "hit@5=nan"), "'hit@5=nan' has no number"),
         (("same", "--baseline", "old", "--margin", "-1"), "the flags: margin"),
         (("same", "--max-failed", "2"), "is not from 0 to 1"),
         (("same", "--rules", "/nowhere/gate.yaml"), "gate.yaml"),
@@ -133,13 +133,13 @@ def test_problems_are_listed_below_the_table(gate: Run) -> None:
     flat = " ".join(out.split())
     assert "gate FAILED: worse against old (1 FAIL, 1 pass)" in flat
     assert "no_regression hit@5: significantly worse: -0.375" in flat
-    assert "See what lost: auepora compare" in flat
+    assert "See the regressions: auepora compare" in flat
 
 
 def test_a_pull_request_gets_markdown(gate: Run) -> None:
     out, _ = gate("worse", "--baseline", "old", "--markdown", code=1)
     assert out.startswith("### gate FAILED: worse against old")
-    assert "| Rule | Found |" in out
+    assert "| Rule | Value |" in out
 
 
 def test_a_ci_system_gets_junit(gate: Run, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_proposed_commands_work(
     worse, old = [str(runs / f"{name}.results.json") if by_path else name for name in ("worse", "old")]
     printed, _ = gate(worse, "--baseline", old, "--no-regression", "hit@5", "--json", code=1)
     proposed = next(rule["fix"] for rule in json.loads(printed)["verdicts"] if rule["fix"])
-    name, *words = shlex.split(proposed.removeprefix("See what lost: "))
+    name, *words = shlex.split(proposed.removeprefix("See the regressions: "))
     assert name == "auepora"
     assert main([*words, "--resamples", "500"]) == 0
     assert "hit@5" in capsys.readouterr().out

@@ -52,10 +52,9 @@ def test_the_metrics_that_a_dataset_supports(tmp_path: Path, capsys: Capture) ->
 
 
 def test_one_metric_in_full(capsys: Capture) -> None:
-    printed = "\n".join(lines(capsys, "recall@5", "--explain"))
+    printed = "\n".join(lines(capsys, "recall@5"))
     assert "|relevant ∩ retrieved[:k]| / |relevant|." in printed
     assert "range:   0 to 1, higher is better" in printed
-    assert "trec_eval, ranx, ir_measures: the same." in printed
 
 
 def test_a_metric_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -79,5 +78,5 @@ def test_json_describes_each_metric(capsys: Capture) -> None:
     assert recall["bounds"] == [0.0, 1.0]
     assert list(recall) == [
         *("name", "target", "requires", "bounds", "higher_is_better"),
-        *("oracle", "description", "formula", "elsewhere"),
+        *("oracle", "description"),
     ]

@@ -164,9 +164,9 @@ def test_changed_dataset_is_described_by_its_size(here: Path, capsys: Said) -> N
     assert "of 4 samples have an output" not in said
 
 
-def test_resume_from_another_folder(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+def test_resume_needs_the_files_of_the_run(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
     (here / "else").mkdir()
     monkeypatch.chdir(here / "else")
-    assert main(["run", "--resume", "x", "--out", str(here / "out"), "--budget-calls", "9"]) == 0
-    assert f"{SIZE}/{SIZE}" in capsys.readouterr().out
+    assert main(["run", "--resume", "x", "--out", str(here / "out"), "--budget-calls", "9"]) == 2
+    assert "d.jsonl" in capsys.readouterr().err

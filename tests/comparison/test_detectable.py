@@ -173,7 +173,7 @@ def test_too_few_samples_show_nothing(pairs: int) -> None:
     assert (compared.power.detectable, compared.power.too_few) == (None, True)
     report = power_from_runs(a, b)
     assert report.metrics[0].detectable_same is None
-    assert f"{pairs} samples are too few to notice any change in hit@5" in power_in_words(report)[0]
+    assert f"{pairs} samples are too few to detect any change in hit@5" in power_in_words(report)[0]
     assert power_table(report).rows[0][-2] == "too few"
     assert size_table(compare_runs(a, b)).rows[0][5] == "too few"
 

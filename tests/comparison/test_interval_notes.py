@@ -27,8 +27,7 @@ def test_an_interval_that_leaves_out_zero_is_explained() -> None:
     time = unsure("mean_latency", unit="s", interval=None, p=None, p_adjusted=None)
     assert notes(RECALL, hit, mrr, calm, time) == [
         "hit@5 (p = 0.016, with Holm p = 0.110) and mrr (p = 0.030, with Holm p = 0.120): the interval "
-        "leaves out 0, but 4 metrics were compared, and with that many tests one may do so "
-        "by chance."
+        "excludes 0, but 4 metrics were compared, and one of that many can do so by chance."
     ]
     assert notes(RECALL, calm) == []
 
@@ -36,16 +35,14 @@ def test_an_interval_that_leaves_out_zero_is_explained() -> None:
 def test_a_test_that_is_stricter_than_the_interval() -> None:
     five = unsure("exact_match", interval=(-0.183, -0.033), p=0.0625, p_adjusted=0.0625)
     assert notes(five) == [
-        "exact_match (p = 0.062): the interval leaves out 0, but too few samples differ for the test to be "
-        "sure."
+        "exact_match (p = 0.062): the interval excludes 0, but too few samples differ for a significant test."
     ]
 
 
 def test_clusters_are_named_where_they_are_the_reason() -> None:
     five = unsure("token_f1", interval=(-0.183, -0.033), p=0.0625, p_adjusted=0.0625, clusters=5)
     assert notes(five) == [
-        "token_f1 (p = 0.062): the interval leaves out 0, but too few clusters differ for the test to be "
-        "sure."
+        "token_f1 (p = 0.062): the interval excludes 0, but too few clusters differ for a significant test."
     ]
 
 
@@ -54,14 +51,14 @@ def test_differences_that_are_all_the_same_give_no_interval() -> None:
     many = compare_runs(scored([0.0] * 60), scored([1.0] * 60))
     assert comparison_table(many).rows[0][4] == "-"
     assert interval_notes(many) == [
-        "recall@1: all 60 samples differ by 1.0000, which gives no interval; up to 5 in 100 other samples "
-        "could behave otherwise."
+        "recall@1: all 60 samples differ by 1.0000, so there is no interval. Up to 5% of other samples "
+        "could differ by another amount."
     ]
     assert statistical_analysis(many)["confidence_intervals"]["recall@1"] is None
     few = compare_runs(scored([1.0] * 5), scored([0.0] * 5))
     [note] = interval_notes(few)
-    assert "up to 45 in 100" in note
-    assert note.endswith("and so few cannot make the test sure (p = 0.062).")
+    assert "Up to 45%" in note
+    assert note.endswith("There are too few for a significant test (p = 0.062).")
 
 
 def test_no_difference_at_all_has_no_interval_and_needs_no_note() -> None:

@@ -53,11 +53,11 @@ def words(*metrics: MetricComparison) -> list[str]:
 def test_a_story_of_two_versions() -> None:
     answers = inconclusive("contains_answer", T.GENERATION_CORRECTNESS, 712, baseline=0.41, candidate=0.43)
     assert words(RECALL, answers) == [
-        "new is better at finding the right documents: of the right documents, 92 in 100 are among the first "
-        "5 instead of 85 (recall@5). That is more than chance explains (p = 0.004).",
+        "new is better at finding the right documents: 92% of the relevant documents are in the top 5, "
+        "compared with 85% (recall@5). The difference is significant (p = 0.004).",
         "Nothing is significantly worse.",
-        "Inconclusive on correctness: 43 in 100 answers contain the right one instead of 41 "
-        "(contains_answer), which may be chance. About 620 more questions would settle it.",
+        "Inconclusive on correctness: 43% of the answers contain the reference answer, compared with 41% "
+        "(contains_answer), which may be due to chance. A verdict needs about 620 more questions.",
     ]
 
 
@@ -74,34 +74,34 @@ def test_what_is_sure_comes_first_and_both_sides_are_told() -> None:
         "new answers more slowly",
         "No change in noise robustness.",
     ]
-    assert "token_f1 is 0.104 instead of 0.101" in told[0]
-    assert "mrr is 0.40 instead of 0.50. That is more than chance explains (p < 0.001)" in told[2]
-    assert "an answer takes 250 ms on average instead of 100 ms" in told[3]
+    assert "token_f1 is 0.104, compared with 0.101" in told[0]
+    assert "mrr is 0.40, compared with 0.50. The difference is significant (p < 0.001)" in told[2]
+    assert "an answer takes 250 ms on average, compared with 100 ms" in told[3]
 
 
 def test_several_metrics_of_one_mind_are_one_sentence() -> None:
     ndcg = metric("ndcg@5", T.RETRIEVAL_ACCURACY, "better", p_adjusted=0.001)
     (told, _) = words(ndcg, RECALL, metric("hit@5", T.RETRIEVAL_RELEVANCE, "better", p_adjusted=0.03))
     # The p is that of the metric which is quoted.
-    assert "(recall@5). That is more than chance explains (p = 0.004). ndcg@5 and hit@5 say so too." in told
+    assert "(recall@5). The difference is significant (p = 0.004). ndcg@5 and hit@5 agree." in told
 
 
 @pytest.mark.parametrize(
     ("needed", "says"),
     [
-        ({"x": 300}, "About 200 more questions would settle it."),
-        ({"x": 50}, "About 10 more questions would settle it."),
-        ({"x": 2_000_000}, "Settling it would take more than 10,000 more questions."),
-        ({"x": None}, "which may be chance."),
+        ({"x": 300}, "A verdict needs about 200 more questions."),
+        ({"x": 50}, "A verdict needs about 10 more questions."),
+        ({"x": 2_000_000}, "A verdict needs more than 10,000 more questions."),
+        ({"x": None}, "which may be due to chance."),
         (
             {"x": 5_000, "y": 300},
-            "About 200 more questions would settle speed, 4,900 would settle correctness.",
+            "A verdict on speed needs about 200 more questions, one on correctness 4,900.",
         ),
         (
             {"x": 300, "y": 10**7},
-            "About 200 more questions would settle correctness. The others need more than 10,000.",
+            "A verdict on correctness needs about 200 more questions. The others need more than 10,000.",
         ),
-        ({"x": None, "y": None}, "correctness and speed: the differences may be chance."),
+        ({"x": None, "y": None}, "correctness and speed: the differences may be due to chance."),
     ],
 )
 def test_how_many_questions_would_tell(needed: dict[str, int | None], says: str) -> None:
@@ -115,21 +115,21 @@ def test_the_first_metric_is_quoted_not_the_one_that_looks_best() -> None:
     recall = inconclusive("recall@5", T.RETRIEVAL_RELEVANCE, 900)
     hit = inconclusive("hit@10", T.RETRIEVAL_RELEVANCE, 120, p=0.011)
     [told] = words(inconclusive("mrr", T.RETRIEVAL_ACCURACY, 130), recall, hit)
-    assert "(recall@5), which may be chance. About 800 more questions would settle it." in told
+    assert "(recall@5), which may be due to chance. A verdict needs about 800 more questions." in told
 
 
 def test_times_of_one_run_each_are_the_machines() -> None:
     untested: dict[str, Any] = {"p": None, "p_adjusted": None, "interval": None}
     slow = inconclusive("mean_latency", T.LATENCY, None, unit="s", baseline=0.1, candidate=0.2)
     assert words(changed(slow, **untested)) == [
-        "Inconclusive on speed: an answer takes 200 ms on average instead of 100 ms. The "
-        "difference may come from the machine: there is only one run of each system."
+        "Inconclusive on speed: an answer takes 200 ms on average, compared with 100 ms. "
+        "With one run of each system, the difference may come from the machine."
     ]
 
 
 def test_the_first_document_is_not_among_the_first_1() -> None:
     assert (
-        "of the right documents, 92 in 100 come first instead of 85 (recall@1)"
+        "92% of the relevant documents are ranked first, compared with 85% (recall@1)"
         in (words(changed(RECALL, name="recall@1"))[0])
     )
 
@@ -143,12 +143,12 @@ def failing(name: str = "exact_match", failed: int = 10, **more: Any) -> MetricC
 def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -> None:
     slow = metric("failure_rate", T.LATENCY, "worse")  # a failure is what it measures
     assert words(failing(), slow)[-1] == (
-        "10 of 70 calls of new failed; each counts as wrong. The verdict on exact_match rests on that: had "
+        "10 of 70 calls of new failed; each counts as wrong. The verdict on exact_match depends on that: had "
         "they been answered, the difference could be anything from -0.1667 to 0.0000."
     )
     assert words(failing(), failing("token_f1"))[-1] == (
         "10 of 70 calls of new failed; each counts as wrong. "
-        "The verdicts on exact_match and token_f1 rest on that."
+        "The verdicts on exact_match and token_f1 depend on that."
     )
 
 
@@ -166,8 +166,8 @@ def test_margins() -> None:
     no_worse = metric("mrr", T.RETRIEVAL_ACCURACY, "no worse", margin_size=0.02)
     worse = metric("token_f1", T.GENERATION_CORRECTNESS, "worse", margin_within=True)
     told = words(no_worse, worse)
-    assert "though by less than the margin. That is" in told[0]
-    assert told[1] == "No worse than the margin allows: mrr (0.0200)."
+    assert "though by less than the margin. The" in told[0]
+    assert told[1] == "A loss as large as the margin is ruled out for mrr (0.0200)."
 
 
 def test_nothing_in_common() -> None:

@@ -60,7 +60,7 @@ def test_what_was_found_is_shown_where_the_metric_is_about_documents(tmp_path: P
     texts = [stored_texts(path, {"s0", "s1"}) for path in paths]
     lost = lost_samples(found, texts[0], texts[1], 2)
     rows = regression_table(lost).rows
-    assert rows[0][4:] == ("right documents at 2 and 5 of 6: x, a*, c, d, b*, …", "none right of 3: x, y, z")
+    assert rows[0][4:] == ("relevant at 2 and 5 of 6: x, a*, c, d, b*, …", "none relevant of 3: x, y, z")
     assert rows[1][5] == "failed: RuntimeError: no luck"
     assert (lost[1].candidate_answer, lost[1].candidate_error) == (None, "RuntimeError: no luck")
 

@@ -40,7 +40,10 @@ def test_a_question_is_lost_once_by_the_mean_of_its_repeats() -> None:
         Regression("s3", 0.5, 0.0),
     )
     assert (metric.effect.losses, metric.questions_lost) == (5, 3)
-    assert lost_title(lost_samples(metric, {}, {}, 2)) == "Largest regressions on recall@1 (2 of 3 that lost)"
+    assert (
+        lost_title(lost_samples(metric, {}, {}, 2))
+        == "Largest regressions on recall@1 (2 of the 3 samples that got worse)"
+    )
 
 
 def test_of_a_metric_of_which_less_is_better() -> None:

@@ -53,7 +53,7 @@ def test_two_runs_of_one_system_go_by_their_ids_everywhere() -> None:
     assert compared_names(comparison) == ("chunks-256", "chunks-512")
     assert comparison_in_plain_words(comparison)[0].startswith("chunks-512 is worse at finding")
     assert comparison_in_words(comparison).startswith("chunks-512 is worse than chunks-256 on recall@1")
-    assert "### chunks-512 against chunks-256, sample by sample" in comparison_report(comparison)
+    assert "### chunks-512 compared with chunks-256, sample by sample" in comparison_report(comparison)
     latex = comparison_to_latex(comparison)
     assert "Metric & chunks-256 & chunks-512 &" in latex
     page = report_html([before, now], comparison)

@@ -95,10 +95,10 @@ def test_a_comparison_and_a_gate_ask_for_the_same_number_of_samples(lost: int, w
         *(a_run(name, hit_5=np.array(v)) for name, v in zip("ab", flags, strict=True)), margin=0.05
     )
     needed = found.metrics[0].margin.samples_needed
-    assert verdict.fix.startswith(f"About {needed} samples would rule it out, if there is no difference")
+    assert verdict.fix.startswith(f"About {needed} samples would rule it out if there is no difference")
     [words] = comparison_in_plain_words(found)
     assert words.endswith(
-        f" About {needed} questions in all would rule out a loss of the margin, if there is no difference."
+        f" Ruling out a loss of the margin takes about {needed} questions, if there is no difference."
     )
     assert f"hit@5 (about {needed} samples would rule the margin out)" in comparison_in_words(found)
 

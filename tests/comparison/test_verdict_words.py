@@ -33,12 +33,12 @@ def test_each_loss_is_held_against_its_own_margin() -> None:
     assert [margin_kept(one) for one in (EXACT, F1, BLEU, ROUGE)] == ["yes", "no", "perhaps", ""]
     [told] = words(EXACT, F1, ROUGE, BLEU)
     assert told == (
-        "new gives worse answers: token_f1 is 0.70 instead of 0.75, which is more than the margin. That is "
-        "more than chance explains (p = 0.004). exact_match (by less than its margin), rougeL_answer and "
-        "bleu (perhaps by more than its margin) say so too."
+        "new gives worse answers: token_f1 is 0.70, compared with 0.75, which is more than the margin. The "
+        "difference is significant (p = 0.004). exact_match (by less than its margin), rougeL_answer and "
+        "bleu (possibly by more than its margin) agree."
     )
     [told] = words(EXACT)
-    assert "instead of 67 (exact_match), though by less than the margin. That is" in told
+    assert "compared with 67% (exact_match), though by less than the margin. The" in told
 
 
 def test_the_table_and_the_list_tell_them_apart_too() -> None:
@@ -56,30 +56,30 @@ def test_the_table_and_the_list_tell_them_apart_too() -> None:
 @pytest.mark.parametrize(
     ("name", "before", "now", "says"),
     [
-        ("exact_match", 0.6, 0.6, "60 in 100 answers are exactly the right one, as before (exact_match)"),
-        ("token_f1", 0.5, 0.5, "token_f1 is 0.50, as before"),
+        ("exact_match", 0.6, 0.6, "60% of the answers are exactly right (exact_match), the same for both"),
+        ("token_f1", 0.5, 0.5, "token_f1 is 0.50, the same for both"),
     ],
 )
 def test_as_many_gained_as_lost(name: str, before: float, now: float, says: str) -> None:
     even = inconclusive(name, ANSWERS, None, baseline=before, candidate=now, wins=24, losses=24)
     assert words(even) == [
-        f"Inconclusive on correctness: on balance {says}, but 24 gained and 24 lost; a difference of up "
-        "to 0.1200 either way cannot be ruled out."
+        f"Inconclusive on correctness: on balance {says}, but 24 samples gained and 24 lost. "
+        "A difference of up to 0.1200 in either direction cannot be ruled out."
     ]
 
 
 def test_a_difference_in_the_last_digits_is_shown() -> None:
     [told, _] = words(metric("exact_match", ANSWERS, "better", baseline=0.6, candidate=0.60001))
-    assert "60.001 in 100 answers are exactly the right one instead of 60.000" in told
+    assert "60.001% of the answers are exactly right, compared with 60.000%" in told
     [told, _] = words(metric("my{own}", ANSWERS, "better", baseline=0.6, candidate=0.600001))
-    assert "my{own} is 0.600001 instead of 0.600000" in told
+    assert "my{own} is 0.600001, compared with 0.600000" in told
 
 
 def test_where_alpha_is_the_reason_it_is_said() -> None:
     bleu = inconclusive("bleu", ANSWERS, None, interval=(-6.0, -0.1), p=0.048)
     few = inconclusive("exact_match", ANSWERS, None, interval=(-0.2, -0.01), p=0.0625)
     assert interval_notes(Comparison("a", "b", "old", "new", 0.001, [bleu, few])) == [
-        "bleu (p = 0.048): the interval, which is of 95%, leaves out 0, but alpha asks for p below 0.001.",
-        "exact_match (p = 0.062): the interval leaves out 0, but too few samples differ for the test to be "
-        "sure.",
+        "bleu (p = 0.048): the 95% interval excludes 0, but alpha requires p below 0.001.",
+        "exact_match (p = 0.062): the interval excludes 0, but too few samples differ for a significant "
+        "test.",
     ]

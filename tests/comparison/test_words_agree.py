@@ -38,7 +38,7 @@ def side(name: str, outputs: list[SystemOutputs]) -> EvaluationRun:
 
 def test_what_a_failure_leaves_untold_is_not_put_down_to_the_machine() -> None:
     told = comparison_in_plain_words(compare_runs(side("a", DULL), side("b", FAILED_ONCE), resamples=200))
-    assert told[-1] == f"Inconclusive on diversity: self_bleu is 2.50 instead of 100.00, but {WHY}."
+    assert told[-1] == f"Inconclusive on diversity: self_bleu is 2.50, compared with 100.00, but {WHY}."
     assert not any("speed" in text or "machine" in text for text in told)
 
 
@@ -127,7 +127,7 @@ def test_a_number_that_nobody_will_measure_is_not_given() -> None:
         "It would take more than 10,000 samples to rule out so small a loss: allow a wider margin."
     )
     told = comparison_in_plain_words(compare_runs(a, b, margin=0.0001, resamples=200))
-    assert told[-1].endswith(" It would take more than 10,000 questions to rule out a loss of the margin.")
+    assert told[-1].endswith(" Ruling out a loss of the margin takes more than 10,000 questions.")
 
 
 def test_of_several_topics_only_the_near_ones_have_a_number() -> None:
@@ -135,8 +135,8 @@ def test_of_several_topics_only_the_near_ones_have_a_number() -> None:
     near = inconclusive("hit@5", TargetCategory.RETRIEVAL_RELEVANCE, None, margin_samples_needed=149)
     less = inconclusive("distinct_n", TargetCategory.DIVERSITY, None, margin_samples_needed=120)
     assert words(far, near, less)[-1].endswith(
-        " About 120 questions in all would rule out a loss of the margin in diversity, 149 in finding the "
-        "right documents, more than 10,000 in correctness, if there is no difference."
+        " Ruling out a loss of the margin takes about 120 questions for diversity, 149 for finding the "
+        "right documents, more than 10,000 for correctness, if there is no difference."
     )
 
 
@@ -164,9 +164,9 @@ def test_no_difference_on_balance_is_no_proof_of_none() -> None:
         losses=40,
     )
     assert words(even) == [
-        "Inconclusive on correctness: on balance 60 in 100 answers are exactly the right one, as before "
-        "(exact_match), but 40 gained and 40 lost; a difference of up to 0.1710 either way cannot be ruled "
-        "out."
+        "Inconclusive on correctness: on balance 60% of the answers are exactly right (exact_match), "
+        "the same for both, but 40 samples gained and 40 lost. A difference of up to 0.1710 in either "
+        "direction cannot be ruled out."
     ]
 
 
@@ -179,7 +179,7 @@ def test_every_metric_is_named_whose_margin_cannot_be_told() -> None:
     assert any("correctness (contains_answer and rougeL_answer)" in text for text in words(kept, *open_ones))
     better = metric("token_f1", target, "better", margin_size=0.05)
     assert words(better, *open_ones)[-1] == (
-        "A loss of the margin cannot be ruled out in contains_answer and rougeL_answer."
+        "A loss as large as the margin cannot be ruled out for contains_answer and rougeL_answer."
     )
 
 

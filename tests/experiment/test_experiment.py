@@ -145,7 +145,7 @@ def test_what_the_data_cannot_rule_out_is_not_allowed(tmp_path: Path) -> None:
             {"min_sample_size": 100}, (20, 45), "60 samples .* 40 are missing", id="too few samples"
         ),
         pytest.param(
-            {}, (20, 22), r"inconclusive: b and a on .*about \d+ samples per variant", id="inconclusive"
+            {}, (20, 22), r"inconclusive on .*: b and a .*about \d+ samples per variant", id="inconclusive"
         ),
         pytest.param({"minimum_lead": 0.5}, (20, 45), r"by 0.4167, less than the 0.5", id="a small lead"),
         pytest.param({"alpha": 1e-9}, (20, 45), "inconclusive", id="a strict alpha"),
@@ -161,7 +161,7 @@ def test_the_best_of_three_must_beat_both(tmp_path: Path) -> None:
     three = replace(EXPERIMENT, variants=tuple(Variant(name, share=1 / 3) for name in "abc"))
     found = outcome(tmp_path, three, system(20), system(44), system(45))
     assert found.verdict.winner == "none"
-    assert "inconclusive: c and b" in found.verdict.reason
+    assert "inconclusive on recall@1: c and b" in found.verdict.reason
     assert [(test.first, test.second, test.better) for test in found.tests[:3]] == [
         ("a", "b", "b"),
         ("a", "c", "c"),
@@ -329,7 +329,7 @@ def test_with_a_cache_only_new_samples_are_asked(tmp_path: Path) -> None:
     for size in (40, 60):
         with OutputCache(tmp_path / "cache", ["counting"], 5) as cache:
             source = AueporaEvaluator(counting, experiment_plan(EXPERIMENT))
-            run_variant(EXPERIMENT, variant, source, world(size), storage, resume=True, cache=cache)
+            run_variant(EXPERIMENT, variant, source, world(size), storage, force=True, cache=cache)
     assert len(asked) == 60
     assert len(storage.load_run("test-a").samples) == 60
 

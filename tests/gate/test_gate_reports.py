@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from auepora_eval.gate.gate import GateReport, gate_run
 from auepora_eval.gate.reports import (
     annotation_lines,
-    defused,
     gate_table,
     gate_text,
     gate_to_dict,
@@ -90,7 +89,7 @@ def test_a_pass_is_explained_where_its_numbers_do_not() -> None:
     assert told.startswith(
         "min hit@5: the value of hit@5 is 1, at least 0.9 is required, also if the 5 that failed"
     )
-    # Five lost of sixty: the interval leaves out 0, the exact test does not reject.
+    # Five lost of sixty: the interval excludes 0, the exact test does not reject.
     found = gate_run(now, {"no_regression": ["hit@5", "mrr"]}, baseline=a_run("old", before))
     [lost] = pass_words(found)
     assert lost.startswith("no_regression hit@5: no significant loss: -0.08333 [")
@@ -109,8 +108,10 @@ def test_what_failed_is_said_once_for_all_metrics() -> None:
     told = pass_words(found)
     assert told[0] == "2 samples failed, and count as the worst, in hit@5, recall@5 and mrr."
     assert len(told) == 2
-    assert told[1].startswith("No significant loss was found. Only losses of 0.")
-    assert told[1].endswith(" would be detected (80% power).")
+    assert told[1].startswith(
+        "The rules that pass found no significant loss. With 80% power they detect losses of 0."
+    )
+    assert told[1].endswith(" or more.")
     assert " to " not in told[1], "a range of one size"
 
 
@@ -188,9 +189,6 @@ def _check(text: str) -> None:
     assert cells(page) == [len(gate_table(report).headings)] * 5
     read(page)
     assert sum(line.startswith("#") for line in page.splitlines()) == 1
-    for line in defused(gate_text(report)).splitlines():
-        assert not line.lstrip().startswith("::")
-        assert "##[" not in line
 
 
 def test_a_summary_that_is_too_long_is_not_sent() -> None:

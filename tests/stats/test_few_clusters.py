@@ -116,7 +116,7 @@ def test_what_clusters_are_worth() -> None:
 
 
 def test_the_error_of_a_mean_that_is_mostly_one_cluster() -> None:
-    """Equal clusters have the usual error; without the large one the mean would be 0 instead of 0.9."""
+    """Equal clusters have the usual error; without the large one the mean would be 0, compared with 0.9."""
     values = np.array([1.0] * 90 + [0.0] * 10)
     sizes = [90] + [1] * 10
     left_out = np.array([0.0] + [90 / 99] * 10)

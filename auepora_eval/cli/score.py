@@ -25,11 +25,9 @@ from .common import (
     say_stored,
 )
 from .flags import (
-    add_scoring_flags,
     add_settings,
     add_shared_settings,
     deliver_spans,
-    scoring_executor,
     settings_of,
     span_sinks,
 )
@@ -45,7 +43,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="name of the system (default: the name of the file)")
     add_settings(parser, [SETTINGS["format"], SETTINGS["limit"]])
-    add_scoring_flags(parser)
     add_shared_settings(parser)
 
 
@@ -60,7 +57,6 @@ def run(args: Namespace) -> int:
     settings = settings_of(args)
     storage = EvaluationResultsStorage(settings.out)
     sinks = span_sinks(settings)
-    executor = scoring_executor(args)
     dataset = open_samples(args.dataset, settings.format)
     named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
     survey = Survey.of(dataset, named)
@@ -94,7 +90,6 @@ def run(args: Namespace) -> int:
             configuration={"dataset": args.dataset, "outputs": args.outputs},
             price_input=settings.price_input,
             price_output=settings.price_output,
-            executor=executor,
         )
     if settings.json:
         echo.say_json(storage.load_results(evaluation_id))

@@ -16,6 +16,7 @@ from ..core.calls.executor import (
     Executor,
     SerialExecutor,
     background_loop,
+    executor_name,
     is_async,
     outcome,
     through_a_window,
@@ -218,7 +219,7 @@ class WarmedUp:
     """
 
     def __init__(self, executor: Executor, calls: int) -> None:
-        if hasattr(executor, "for_scoring"):  # its calls are made in other processes
+        if executor_name(executor) in ("ProcessExecutor", "RayExecutor"):
             raise PlanError("A warm-up needs the executor serial, threads or async.")
         self.executor, self.calls = executor, calls
         self.concurrency = getattr(executor, "concurrency", None)

@@ -49,7 +49,6 @@ from .log import RunLog, logged, logged_scoring
 from .store.state import RunState, read_results
 
 if TYPE_CHECKING:
-    from ..core.calls.executor import Executor
     from ..early_stop.rule import StopRule, Watch
     from .journal.journal import JournalPlaces
     from .store.state import RunWriter
@@ -430,12 +429,10 @@ def score_predictions(
     configuration: Mapping[str, object] | None = None,
     price_input: float | None = None,
     price_output: float | None = None,
-    executor: Executor | None = None,
 ) -> EvaluationRun:
     """Score predictions chunk by chunk and store the run. Its samples and outputs are on the disk only.
 
-    The run has no `resource_usage`: what the scoring uses says nothing about the system. The executors
-    `processes` and `ray` have the chunks scored by their workers.
+    The run has no `resource_usage`: what the scoring uses says nothing about the system.
     """
     with record:
         return score_record(
@@ -445,7 +442,6 @@ def score_predictions(
             top_k=top_k,
             seed=seed,
             configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
-            executor=executor,
         )
 
 

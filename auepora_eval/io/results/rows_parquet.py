@@ -186,7 +186,10 @@ class ParquetRows:
         self._pyarrow, self._parquet = import_pyarrow()
         if sha256 is not None and file_sha256(path) != sha256:
             what = "is not the file that the results were stored with: its sha256 is another."
-            raise DataError(path.name, what, fix=EDITED)
+            fix = (
+                "If the run was killed while its results were replaced, resume it (--resume). Else run again."
+            )
+            raise DataError(path.name, what, fix=fix)
 
     @cached_property
     def ids(self) -> list[str]:

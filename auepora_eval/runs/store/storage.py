@@ -26,16 +26,15 @@ from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ...errors import DataError, NotFoundError, StorageError
 from ...io.datasets.predictions import load_predictions, matched_outputs
 from ...io.files.atomic import write_bytes
-from ...io.json.documents import check_storable, read_content
-from ...io.json.records import read_sample, wrong_record
-from ...io.json.text import parse_document
+from ...io.json.documents import check_storable
+from ...io.json.records import read_sample
+from ...io.json.text import kind_of
 from ...io.jsonl import parse_line, read_lines, read_records, read_samples
 from ...io.results.document import (
     EDITED,
     JsonRows,
     QueryRows,
     add_stored_attempts,
-    check_version,
     results_to_run,
 )
 from ...io.results.rows_parquet import QUERIES_SUFFIX, ParquetRows
@@ -49,7 +48,6 @@ from .state import (
     indented,
     not_found,
     outputs_hash,
-    part_of_results,
     read_results,
     unfinished_ids,
     with_metadata,
@@ -264,12 +262,7 @@ def run_folder(path: Path) -> Path:
 
 def stored_samples(path: Path) -> Iterator[EvaluationSample]:
     """Yield the samples of a stored run, by its results file."""
-    return read_samples(_samples_of(path), max_line_bytes=OWN_LINE_BYTES)
-
-
-def _samples_of(path: Path) -> Path:
-    folder = run_folder(path)
-    return part_of_results(folder, folder / RUN_FILES[0], lambda: outputs_hash(read_results(path)))
+    return read_samples(run_folder(path) / RUN_FILES[0], max_line_bytes=OWN_LINE_BYTES)
 
 
 def _places_of(path: Path) -> JournalPlaces | None:
@@ -283,7 +276,7 @@ class _Id(msgspec.Struct):
 
 def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample]:
     """Yield the samples of a stored run with one of these ids; of the others only the id is read."""
-    file = _samples_of(path)
+    file = run_folder(path) / RUN_FILES[0]
     decode = msgspec.json.Decoder(_Id).decode
     for number, line in enumerate(read_lines(file, OWN_LINE_BYTES), start=1):
         where = f"{file.name}:{number}"
@@ -324,68 +317,28 @@ def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
     if not isinstance(digest, str):
         raise DataError(f"{path.name}: $.queries_file", "has no sha256 of the rows' file.", fix=EDITED)
     # By our own name, not by the one in the document: the sha256 shows whether it is the right file.
-    name = path.name.removesuffix(SUFFIX)
-    file = path.with_name(name + QUERIES_SUFFIX)
-    return ParquetRows(
-        part_of_results(path.with_name(f"{name}.run"), file, lambda: outputs_hash(results)), sha256=digest
-    )
-
-
-# The heads of results files, for lists of runs.
-
-
-class _Summary(msgspec.Struct):
-    total_queries: Any = None
-    failed_queries: Any = None
-
-
-class _Note(msgspec.Struct):
-    evaluation_type: Any = None
-
-
-class Head(msgspec.Struct):
-    """The fields of a results file for a list; the others are skipped."""
-
-    schema_version: Any = None
-    evaluation_id: Any = None
-    timestamp: Any = None
-    system_version: Any = None
-    dataset_id: Any = None
-    summary: _Summary | None = None
-    note: _Note | None = msgspec.field(default=None, name="_metadata")
-
-    def as_dict(self) -> dict[str, Any]:
-        summary, note = self.summary or _Summary(), self.note or _Note()
-        return {
-            "evaluation_id": self.evaluation_id,
-            "timestamp": self.timestamp,
-            "system_version": self.system_version,
-            "dataset_id": self.dataset_id,
-            "total_queries": summary.total_queries,
-            "failed_queries": summary.failed_queries,
-            "evaluation_type": note.evaluation_type,
-        }
-
-
-_decode = msgspec.json.Decoder(Head).decode
-_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+    return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """Return the head of a results file."""
-    content = read_content(path)
-    try:
-        head = _decode(content)
-    except msgspec.ValidationError as error:
-        place, what, _ = wrong_record(error)
-        raise DataError(
-            f"{path.name}: {place}", f"not a results file: {what}", fix="Is it the right file?"
-        ) from error
-    except _ERRORS as error:
-        parse_document(content, path.name)  # raises the error that reading the run would raise
-        raise DataError(path.name, "not a results file.", fix="Is the file damaged?") from error
-    check_version({"schema_version": head.schema_version}, path.name)
-    return head.as_dict()
+    """Return the fields of a results file that a list of runs shows."""
+    results = read_results(path)
+    counts, note = (_object(results, name, path) for name in ("summary", "_metadata"))
+    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
+    return {
+        **{name: results.get(name) for name in names},
+        "total_queries": counts.get("total_queries"),
+        "failed_queries": counts.get("failed_queries"),
+        "evaluation_type": note.get("evaluation_type"),
+    }
+
+
+def _object(results: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
+    part = results.get(name) or {}
+    if not isinstance(part, dict):
+        what = f"not a results file: an object was expected, not {kind_of(part)}."
+        raise DataError(f"{path.name}: $.{name}", what, fix="Is it the right file?")
+    return part
 
 
 # Several results documents side by side: any numbers, of any tool.

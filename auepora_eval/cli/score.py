@@ -64,6 +64,7 @@ def run(args: Namespace) -> int:
     check_spans(Path(args.outputs))
     predictions = predictions_at(args.outputs)
     predictions.check_known_samples(survey.ids)
+    survey.check_unique(dataset.name)
     survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
     plan = named or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
@@ -79,7 +80,6 @@ def run(args: Namespace) -> int:
             system_name=name,
             limit=settings.limit,
             force=settings.force,
-            all_differ=not survey.repeated,
             on_output=advance,
         )
         finished = score_predictions(

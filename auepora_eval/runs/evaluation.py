@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from .store.state import RunWriter
 
 Pair = tuple[EvaluationSample, SystemOutputs]
-_BATCH = 512  # outputs from the cache that are written to the journal with one sync
 
 
 class FirstSamples(PartOfDataset):
@@ -170,7 +169,7 @@ class StoredRecord:
         if self.force and not self.resume:
             self.state.remove_results()  # they were made of outputs that are discarded
         if self.cache is not None:
-            self._exchange_with_cache(self.cache)
+            self._add_to_cache(self.cache)
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         try:
@@ -198,41 +197,13 @@ class StoredRecord:
         self.state.remove_leftovers()
         return journal
 
-    def _exchange_with_cache(self, cache: OutputCache) -> None:
-        """Add the answers of the journal to the cache, and those of the cache to the journal."""
+    def _add_to_cache(self, cache: OutputCache) -> None:
+        """Add the answers of earlier sessions to the cache."""
         places = self._places
         # Only answers of the current program may go to its cache.
         programs = {self.journal.header.get("program_sha256"), *(places.programs if places else ())}
         if places is not None and programs == {self._header.get("program_sha256")}:
             cache.add_all(places.pairs(sample for sample in self.dataset if sample.sample_id in places))
-        if self._reuse(cache):
-            self._places = stored_places(self.state.folder)
-
-    def _reuse(self, cache: OutputCache) -> int:
-        """Write the answers that the cache has to the journal; return how many there were."""
-        reused = 0
-        waiting: list[tuple[int, EvaluationSample, SystemOutputs]] = []
-
-        def acknowledge() -> None:
-            # An output counts as finished only once it is on the disk. The last number covers the others.
-            if waiting:
-                self.journal.wait(waiting[-1][0])
-            for _, sample, output in waiting:
-                if self.evaluator.on_output is not None:
-                    self.evaluator.on_output(sample, output)
-            waiting.clear()
-
-        for sample in self.dataset:
-            if self._is_done(sample):
-                continue
-            output = cache.get(sample)
-            if output is not None:
-                reused += 1
-                waiting.append((self.journal.submit(sample.sample_id, output), sample, output))
-                if len(waiting) == _BATCH:
-                    acknowledge()
-        acknowledge()
-        return reused
 
     def _is_done(self, sample: EvaluationSample) -> bool:
         places = self._places
@@ -244,11 +215,25 @@ class StoredRecord:
         for sample in self.dataset if watch is None else watch.samples():
             if watch is not None and watch.clear:
                 return
-            if not self._is_done(sample):
+            if self._is_done(sample):
+                if watch is not None and self._places is not None:
+                    # A resumed run replays its outputs in the same random order, as if it had never stopped.
+                    watch.tell(sample, next(self._places.outputs([sample.sample_id])))
+            elif not self._is_cached(sample):
                 yield sample
-            elif watch is not None and self._places is not None:
-                # A resumed run replays its outputs in the same random order, as if it had never stopped.
-                watch.tell(sample, next(self._places.outputs([sample.sample_id])))
+
+    def _is_cached(self, sample: EvaluationSample) -> bool:
+        """Take the output of a sample from the cache, if it is there."""
+        output = None if self.cache is None else self.cache.get(sample)
+        if output is None:
+            return False
+        # Not waited for: scoring starts only once everything that was submitted is on the disk.
+        self.journal.submit(sample.sample_id, output)
+        if self.evaluator.on_output is not None:
+            self.evaluator.on_output(sample, output)
+        if self._watch is not None:
+            self._watch.tell(sample, output)
+        return True
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Pass on an output, which is in the journal by now."""
@@ -275,9 +260,8 @@ class StoredRecord:
         if self._watch is not None:
             self._used = self._watch.used(self.dataset)
         self.journal.places = self._places = None  # those of a million samples take 200 MB
-        # The survey has checked that all ids differ, so the writer does not check it again.
         self._writer: RunWriter = self._stack.enter_context(
-            self.state.writer(force=self.force or self._replaces, with_outputs=False, all_differ=True)
+            self.state.writer(force=self.force or self._replaces, with_outputs=False)
         )
         self.tally = self._writer.tally
         self._places = self.journal.undamaged_places()
@@ -354,7 +338,6 @@ class PredictionRecord:
         system_name: str,
         limit: int | None = None,
         force: bool = False,
-        all_differ: bool = False,
         on_output: OnOutput | None = None,
     ) -> None:
         self.state, self.dataset, self.predictions = state, dataset, predictions
@@ -364,7 +347,7 @@ class PredictionRecord:
         self.names_documents = predictions.longest > 0
         self._facts = {"evaluation_id": self.evaluation_id, "system": system_name, "dataset": dataset.name}
         self._limit, self._on_output = limit, on_output
-        self._force, self._all_differ = force, all_differ
+        self._force = force
         self._fingerprint = Fingerprint()
         self._stack = ExitStack()
 
@@ -372,9 +355,7 @@ class PredictionRecord:
         # If the writer cannot be opened, the log is closed with it. Only both together are kept open.
         with ExitStack() as stack:
             self._log = stack.enter_context(logged_scoring(RunLog(self.state.folder), self._facts))
-            self._writer = stack.enter_context(
-                self.state.writer(force=self._force, all_differ=self._all_differ)
-            )
+            self._writer = stack.enter_context(self.state.writer(force=self._force))
             self._stack = stack.pop_all()
         self.tally = self._writer.tally
         return self

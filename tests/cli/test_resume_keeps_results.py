@@ -166,11 +166,11 @@ def test_kill_during_replacement_is_repaired_by_a_resume(
     shutil.copytree(with_two_failed, here, dirs_exist_ok=True)
     code = killed_at(moment, here, "--resume", "x")
     assert code in (0, -signal.SIGKILL)
-    try:
-        failed = stored().load_tally("x").failed
-    except DataError as error:
-        assert "resume it (--resume)" in str(error)
+    if moment in (2, 3):  # between the rename of the rows and that of the results
+        with pytest.raises(DataError, match="resume it"):
+            stored().load_tally("x")
     else:
+        failed = stored().load_tally("x").failed
         assert failed in ((2,) if code else (0,)), code
         assert [output.error is None for output in stored().load_run("x").outputs].count(False) == failed
         assert main(["verify", "x", "--out", "out"]) == 0

@@ -304,7 +304,7 @@ def test_a_run_with_an_id_twice_is_not_stored(tmp_path: Path) -> None:
     run = EvaluationRun(
         "twice", "s", "d", "f", [], [a_sample("1"), a_sample("1")], [an_output(), an_output()]
     )
-    with pytest.raises(DataError, match="two samples of the run have the same sample_id"):
+    with pytest.raises(DataError, match="the sample_id '1' occurs twice"):
         EvaluationResultsStorage(tmp_path).save_run(run)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

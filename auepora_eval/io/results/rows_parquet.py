@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,7 +39,7 @@ class QueriesWriter:
         self._pyarrow, parquet = import_pyarrow()
         self.metrics = tuple(metrics)
         self.rows = 0
-        self._file = _Hashed(file)
+        self._file = file
         self._schema = _schema(self._pyarrow, self.metrics)
         self._writer = parquet.ParquetWriter(self._pyarrow.PythonFile(self._file, mode="w"), self._schema)
         self._waiting: list[Any] = []
@@ -76,15 +77,16 @@ class QueriesWriter:
         self._add(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
 
     def finish(self) -> str:
-        """Write what is waiting and the file's own end; the sha256 of it all."""
+        """Write the rest and the footer; return the sha256 of the file."""
         self._write()
         self._writer.close()
-        return self._file.digest.hexdigest()
+        self._file.flush()
+        return file_sha256(Path(self._file.name))
 
     def close(self) -> None:
-        """Let go of a file that will not be finished; nothing is done to one that is."""
-        self._file.gone = True
-        self._writer.close()
+        """Close a file that will not be finished; one that is finished stays as it is."""
+        with suppress(OSError):  # the error that ended the run is raised, not this one
+            self._writer.close()
 
     def _text_columns(
         self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
@@ -152,32 +154,6 @@ class QueriesWriter:
         self._waiting, self._waiting_rows = [], 0
 
 
-class _Hashed:
-    """A file that knows the sha256 of what was written to it."""
-
-    closed = False
-    gone = False  # whoever opened it does not want it any more
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        if self.gone:
-            return len(data)
-        self.digest.update(data)
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """The file is closed by whoever opened it."""
-
-
 class ParquetRows:
     """Rows that are in a Parquet file beside the results file."""
 
@@ -186,9 +162,7 @@ class ParquetRows:
         self._pyarrow, self._parquet = import_pyarrow()
         if sha256 is not None and file_sha256(path) != sha256:
             what = "is not the file that the results were stored with: its sha256 is another."
-            fix = (
-                "If the run was killed while its results were replaced, resume it (--resume). Else run again."
-            )
+            fix = "If the run was killed while its results were replaced, resume it (--resume)."
             raise DataError(path.name, what, fix=fix)
 
     @cached_property

@@ -123,13 +123,11 @@ class RunState:
         force: bool = False,
         rows_in_the_json: int = ROWS_IN_THE_JSON,
         with_outputs: bool = True,
-        all_differ: bool = False,
     ) -> Iterator[RunWriter]:
         """Store the run piece by piece. Its files have their names only after `finish`.
 
         The rows of a run of more than `rows_in_the_json` samples go to a Parquet file. A run with a journal
-        is written without its outputs: they are on the disk already. With `all_differ` the ids are known to
-        be unique and are not checked.
+        is written without its outputs: they are on the disk already.
         """
         self.check_no_results(force=force)
         self.remove_leftovers()
@@ -137,11 +135,8 @@ class RunState:
         # files get their names, so that they never belong to the writer that lost. A run with a journal has
         # one writer, by its lock. Its results file comes last: a reader that sees it sees a complete run.
         with made_folder(self.folder), TemporaryFile(dir=self.folder) as rows, ExitStack() as drafts:
-            writer = RunWriter(self, drafts, rows, force, rows_in_the_json, with_outputs, all_differ)
-            try:
-                yield writer
-            finally:
-                writer.close()
+            writer = RunWriter(self, drafts, rows, force, rows_in_the_json, with_outputs)
+            yield writer
         writer.remove_replaced()
 
 
@@ -257,7 +252,6 @@ class RunWriter:
         force: bool,
         rows_in_the_json: int,
         with_outputs: bool,
-        all_differ: bool,
     ) -> None:
         self._state, self._drafts, self._rows = state, drafts, rows
         self._force, self._limit, self._with_outputs = force, rows_in_the_json, with_outputs
@@ -267,12 +261,10 @@ class RunWriter:
             self._outputs = drafts.enter_context(written(state.folder / RUN_FILES[1], force=True))
         self._queries: QueriesWriter | None = None
         self._fingerprint = Fingerprint()
-        self._ids: set[str] | None = None if all_differ else set()
         self.tally = Tally()
 
     def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
         """Write further samples with their outputs and scores."""
-        self._check_unique(batch)
         self.tally.add(batch.outputs)
         for sample, output in zip(batch.samples, batch.outputs, strict=True):
             record = prediction_record(sample.sample_id, output)
@@ -307,29 +299,12 @@ class RunWriter:
             file.write(b"\n  ]\n}\n")
         return path
 
-    def close(self) -> None:
-        """Close the file of rows, if it is not finished."""
-        if self._queries is not None:
-            self._queries.close()
-
     def remove_replaced(self) -> None:
         """Remove the files of the run that this one has replaced: outputs are in one place only."""
         if self._queries is None:
             self._state.queries_path.unlink(missing_ok=True)
         for name in (JOURNAL, HEADER) if self._with_outputs else RUN_FILES[1:]:
             (self._state.folder / name).unlink(missing_ok=True)
-
-    def _check_unique(self, batch: Batch) -> None:
-        if self._ids is None:
-            return
-        before, ids = len(self._ids), batch.sample_ids()
-        self._ids.update(ids)
-        if len(self._ids) < before + len(ids):
-            raise DataError(
-                self._state.path.name,
-                "two samples of the run have the same sample_id.",
-                fix="Scores are matched by id: give each sample its own.",
-            )
 
     def _start_queries(self, metrics: Sequence[str]) -> None:
         """Write rows to Parquet from here on, with those of the temporary file first."""
@@ -345,6 +320,7 @@ class RunWriter:
             return
         file = self._drafts.enter_context(written(self._state.queries_path, force=True))
         self._queries = QueriesWriter(file, metrics)
+        self._drafts.callback(self._queries.close)
         self._rows.seek(0)
         waiting = [msgspec.json.decode(line.rstrip(b",\n")) for line in self._rows]
         self._queries.add_rows(waiting)

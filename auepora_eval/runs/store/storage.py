@@ -9,15 +9,13 @@ folder, other metrics can be scored on the stored outputs without calling the sy
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from ...core.dataset import EvaluationDataset
+from ...core.dataset import EvaluationDataset, checked_samples
 from ...core.runner import AueporaEvaluator, evaluate, name_of
 from ...core.scores import Batch, cluster_names
 from ...core.scoring import Tally, new_evaluation_id, now
@@ -27,9 +25,8 @@ from ...errors import DataError, NotFoundError, StorageError
 from ...io.datasets.predictions import load_predictions, matched_outputs
 from ...io.files.atomic import write_bytes
 from ...io.json.documents import check_storable
-from ...io.json.records import read_sample
 from ...io.json.text import kind_of
-from ...io.jsonl import parse_line, read_lines, read_records, read_samples
+from ...io.jsonl import read_records, read_samples
 from ...io.results.document import (
     EDITED,
     JsonRows,
@@ -78,7 +75,7 @@ class EvaluationResultsStorage:
         state = self.state(run.evaluation_id)
         with state.writer(force=force, rows_in_the_json=rows_in_the_json) as writer:
             scores = {result.name: result.scores for result in run.results if result.scores}
-            writer.add(Batch(run.samples, run.outputs), scores)
+            writer.add(Batch(checked_samples(run.evaluation_id, run.samples), run.outputs), scores)
             return writer.finish(run)
 
     def load_run(self, name: str | Path) -> EvaluationRun:
@@ -116,7 +113,7 @@ class EvaluationResultsStorage:
             if note.failed
         }
         if failed:
-            run.samples = list(chosen_samples(path, failed))
+            run.samples = [sample for sample in stored_samples(path) if sample.sample_id in failed]
         return run
 
     def load_tally(self, name: str | Path) -> Tally:
@@ -268,24 +265,6 @@ def stored_samples(path: Path) -> Iterator[EvaluationSample]:
 def _places_of(path: Path) -> JournalPlaces | None:
     """Return the outputs that results were made of, without later ones in the journal."""
     return stored_places(run_folder(path), lambda sha256: sha256 == outputs_hash(read_results(path)))
-
-
-class _Id(msgspec.Struct):
-    sample_id: str = ""
-
-
-def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample]:
-    """Yield the samples of a stored run with one of these ids; of the others only the id is read."""
-    file = run_folder(path) / RUN_FILES[0]
-    decode = msgspec.json.Decoder(_Id).decode
-    for number, line in enumerate(read_lines(file, OWN_LINE_BYTES), start=1):
-        where = f"{file.name}:{number}"
-        try:
-            wanted = decode(line).sample_id in ids
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            wanted = True  # the full reader raises an error that says what is wrong
-        if wanted:
-            yield read_sample(parse_line(line, where), where)
 
 
 def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

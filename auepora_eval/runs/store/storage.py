@@ -128,23 +128,18 @@ class EvaluationResultsStorage:
         NaN becomes null. A value that JSON has no form for is an error. The caller's `_metadata` is kept
         beside our note.
         """
-        name = results.get("evaluation_id") or f"eval_{datetime.now(UTC).strftime('%Y%m%d_%H%M%S')}"
         check_storable(results, "results")
-        while True:
-            # The rows last, as runs have them.
-            rest = {key: value for key, value in results.items() if key != "query_results"}
-            rows = {"query_results": results["query_results"]} if "query_results" in results else {}
-            path = self.state(name).path
-            document = with_metadata({**rest, "evaluation_id": name}, evaluation_type, path)
-            try:
-                if path.exists():
-                    raise StorageError(f"{path} exists already. Choose another evaluation_id.")
-                write_bytes(path, indented({**document, **rows}))
-                return str(path)
-            except StorageError:
-                if results.get("evaluation_id") or not path.exists():
-                    raise
-                name = self.free_id(name)  # another document was stored within the same second
+        started = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+        # Several documents may be stored within a second.
+        name = results.get("evaluation_id") or self.free_id(f"eval_{started}")
+        state = self.state(name)
+        if state.has_results:
+            raise StorageError(f"{state.path} exists already. Choose another evaluation_id.")
+        document = with_metadata({**results, "evaluation_id": name}, evaluation_type, state.path)
+        if "query_results" in document:
+            document["query_results"] = document.pop("query_results")  # last, as runs have them
+        write_bytes(state.path, indented(document))
+        return str(state.path)
 
     def load_results(self, evaluation_id: str) -> dict[str, Any]:
         """Return a stored results document with its rows, wherever they are stored."""

@@ -203,8 +203,8 @@ class AueporaEvaluator:
             "timeout": getattr(self.executor, "timeout", None),
             "max_failures": self.max_failures,
         }
-        known = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
-        return {**known, **self.configuration}
+        plain = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
+        return {**plain, **self.configuration}
 
     def outputs(
         self, samples: Iterable[EvaluationSample], journal: OutputJournal | None = None

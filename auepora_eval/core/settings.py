@@ -404,10 +404,10 @@ class RunSettings:
     @classmethod
     def merged(cls, *layers: Mapping[str, Any]) -> RunSettings:
         """Return the settings of several layers. Later layers win; None and unknown names are left out."""
-        known = {one.name for one in fields(cls)}
+        names = {one.name for one in fields(cls)}
         values: dict[str, Any] = {}
         for layer in layers:
-            values |= {name: value for name, value in layer.items() if name in known and value is not None}
+            values |= {name: value for name, value in layer.items() if name in names and value is not None}
         return cls(**values)
 
     def as_stored(self) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ..core.calls.executor import CACHED, is_from_cache
 from ..core.calls.resources import checked_prices
-from ..core.dataset import EvaluationDataset, Fingerprint, PartOfDataset, canonical_json, dataset_fingerprint
+from ..core.dataset import EvaluationDataset, Fingerprint, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.runner import AueporaEvaluator, OnOutput, score_record
 from ..core.scores import Batch, Scores
@@ -54,21 +53,6 @@ if TYPE_CHECKING:
     from .store.state import RunWriter
 
 Pair = tuple[EvaluationSample, SystemOutputs]
-
-
-class FirstSamples(PartOfDataset):
-    """The first samples of a dataset."""
-
-    def __init__(self, dataset: EvaluationDataset, limit: int) -> None:
-        super().__init__(dataset)
-        # islice takes no larger number, and a limit from the command line may be any whole number.
-        self._limit = min(limit, sys.maxsize)
-
-    def __iter__(self) -> Iterator[EvaluationSample]:
-        return islice(self._dataset, self._limit)
-
-    def __len__(self) -> int:
-        return min(len(self._dataset), self._limit)
 
 
 @dataclass

@@ -17,12 +17,12 @@ import numpy as np
 
 from ...core.scores import Note, Scores, as_columns
 from ...core.scoring import Tally
-from ...core.types import EvaluationSample, SampleScore, SystemOutputs, known_score
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs
 from ...errors import DataError
 from ..json.text import parse_json
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet
-from .document import EDITED, Row, citations, clusters, latency_ms, tally_of
+from .document import EDITED, Row, citations, clusters, latency_ms, retrieval_results, tally_of
 
 QUERIES_SUFFIX = ".queries.parquet"
 # Rows in memory while a run is written; smaller groups compress worse.
@@ -105,40 +105,15 @@ class QueriesWriter:
                 for sample in samples
             ],
             "latency_ms": [latency_ms(output) for output in outputs],
+            "retrieval_results": list(map(retrieval_results, samples, outputs)),
             "generated_answer": [None if output.error else output.response.text for output in outputs],
             "citations": cited,
             "error": failed,
         }
-        arrays = {name: self._array(name, column) for name, column in columns.items()}
-        return {**arrays, "retrieval_results": self._retrieval_results(samples, outputs)}
-
-    def _array(self, name: str, column: list[Any]) -> Any:
-        return self._pyarrow.array(column, self._schema.field(name).type, from_pandas=True)
-
-    def _retrieval_results(
-        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
-    ) -> Any:
-        """Lists as Arrow has them: all items in a row, and where each list ends."""
-        kind = self._schema.field("retrieval_results").type
-        hits = [hit for output in outputs for hit in output.retrieved]
-        gold = [doc.doc_id for sample in samples for doc in sample.relevant_docs or ()]
-        retrieved = self._ends([len(output.retrieved) for output in outputs])
-        relevant = self._ends([len(sample.relevant_docs or ()) for sample in samples])
-        columns = [
-            (retrieved, [hit.doc.doc_id for hit in hits]),
-            (retrieved, [known_score(hit) for hit in hits]),
-            (relevant, gold),
-        ]
-        lists = [
-            self._pyarrow.ListArray.from_arrays(
-                ends, self._pyarrow.array(items, field.type.value_type, from_pandas=True)
-            )
-            for field, (ends, items) in zip(kind, columns, strict=True)
-        ]
-        return self._pyarrow.StructArray.from_arrays(lists, fields=list(kind))
-
-    def _ends(self, lengths: list[int]) -> Any:
-        return self._pyarrow.array(np.cumsum([0, *lengths]), self._pyarrow.int32())
+        return {
+            name: self._pyarrow.array(column, self._schema.field(name).type, from_pandas=True)
+            for name, column in columns.items()
+        }
 
     def _add(self, table: Any) -> None:
         self.rows += table.num_rows
@@ -232,9 +207,9 @@ class ParquetRows:
     def _columns(self, *names: str) -> Any:
         with opened(self.path) as file:
             reader = self._opened(file)
-            known = [name for name in names if name in reader.schema_arrow.names]
+            present = [name for name in names if name in reader.schema_arrow.names]
             try:
-                return reader.read(columns=known)
+                return reader.read(columns=present)
             except (self._pyarrow.ArrowException, OSError, ValueError) as error:
                 raise not_parquet(self.path.name) from error
 

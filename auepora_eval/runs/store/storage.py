@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ...core.dataset import EvaluationDataset, checked_samples
 from ...core.runner import AueporaEvaluator, evaluate, name_of
 from ...core.scores import Batch, cluster_names
@@ -24,14 +26,14 @@ from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ...errors import DataError, NotFoundError, StorageError
 from ...io.datasets.predictions import load_predictions, matched_outputs
 from ...io.files.atomic import write_bytes
-from ...io.json.documents import check_storable
-from ...io.json.text import kind_of
+from ...io.json.documents import check_storable, read_content
 from ...io.jsonl import read_records, read_samples
 from ...io.results.document import (
     EDITED,
     JsonRows,
     QueryRows,
     add_stored_attempts,
+    check_version,
     results_to_run,
 )
 from ...io.results.rows_parquet import QUERIES_SUFFIX, ParquetRows
@@ -176,8 +178,8 @@ class EvaluationResultsStorage:
             raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
         path = self.state(text.removesuffix(SUFFIX)).path
         if not path.is_file():
-            known = [path.name.removesuffix(SUFFIX) for path in self._paths()]
-            raise not_found(self.results_directory, text, known)
+            stored = [path.name.removesuffix(SUFFIX) for path in self._paths()]
+            raise not_found(self.results_directory, text, stored)
         return path
 
     def state(self, evaluation_id: str) -> RunState:
@@ -294,25 +296,38 @@ def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
     return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
 
 
+class _Head(msgspec.Struct):
+    """The fields of a results file that a list of runs shows. The rows, which are most of it, are skipped."""
+
+    schema_version: Any = None
+    evaluation_id: Any = None
+    timestamp: Any = None
+    system_version: Any = None
+    dataset_id: Any = None
+    summary: Mapping[str, Any] = {}
+    _metadata: Mapping[str, Any] = {}
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
 def read_head(path: Path) -> dict[str, Any]:
-    """Return the fields of a results file that a list of runs shows."""
-    results = read_results(path)
-    counts, note = (_object(results, name, path) for name in ("summary", "_metadata"))
-    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
+    """Return the head of a results file, for a list of runs."""
+    try:
+        head = _decode_head(read_content(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        read_results(path)  # raises the error that reading the run would raise
+        raise DataError(path.name, f"not a results file: {error}.", fix="Is it the right file?") from error
+    check_version({"schema_version": head.schema_version}, path.name)
     return {
-        **{name: results.get(name) for name in names},
-        "total_queries": counts.get("total_queries"),
-        "failed_queries": counts.get("failed_queries"),
-        "evaluation_type": note.get("evaluation_type"),
+        "evaluation_id": head.evaluation_id,
+        "timestamp": head.timestamp,
+        "system_version": head.system_version,
+        "dataset_id": head.dataset_id,
+        "total_queries": head.summary.get("total_queries"),
+        "failed_queries": head.summary.get("failed_queries"),
+        "evaluation_type": head._metadata.get("evaluation_type"),
     }
-
-
-def _object(results: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
-    part = results.get(name) or {}
-    if not isinstance(part, dict):
-        what = f"not a results file: an object was expected, not {kind_of(part)}."
-        raise DataError(f"{path.name}: $.{name}", what, fix="Is it the right file?")
-    return part
 
 
 # Several results documents side by side: any numbers, of any tool.

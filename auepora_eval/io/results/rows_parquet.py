@@ -58,11 +58,7 @@ class QueriesWriter:
     ) -> None:
         """Write samples with their outputs and scores."""
         by_metric = [_score_columns(self._pyarrow, as_columns(scores[name])) for name in self.metrics]
-        for start in range(0, len(samples), ROWS_IN_A_GROUP):
-            part = slice(start, start + ROWS_IN_A_GROUP)
-            texts = self._text_columns(samples[part], outputs[part])
-            pieces = [[array[part] for array in arrays] for arrays in by_metric]
-            self.add_columns(texts, pieces)
+        self.add_columns(self._text_columns(samples, outputs), by_metric)
 
     def add_columns(self, texts: Mapping[str, Any], by_metric: Sequence[Sequence[Any]]) -> None:
         """Write Arrow columns: the texts by name, and (values, statistics, notes) of each metric."""
@@ -262,22 +258,15 @@ def _score_columns(pyarrow: Any, scores: Scores) -> tuple[Any, Any, Any]:
     count = len(scores)
     unmeasured = np.isnan(scores.values)
     note = pyarrow.struct([("reason", pyarrow.string()), ("failed", pyarrow.bool_())])
-    if scores.notes:
-        reasons: list[dict[str, Any] | None] = [None] * count
-        for place, (reason, failed) in scores.notes.items():
-            reasons[place] = {"reason": reason, "failed": failed}
-        notes = pyarrow.array(reasons, note)
-    else:
-        notes = pyarrow.nulls(count, note)
-    if scores.parts is None:
-        statistics = pyarrow.nulls(count, pyarrow.list_(pyarrow.float64()))
-    else:
-        ends = np.cumsum(np.where(unmeasured, 0, scores.parts.shape[1]))
-        offsets = pyarrow.array(
-            np.concatenate([[0], ends]).astype(np.int32), mask=np.append(unmeasured, False)
-        )
-        statistics = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(scores.parts[~unmeasured].ravel()))
-    return pyarrow.array(scores.values, mask=unmeasured), statistics, notes
+    reasons: list[dict[str, Any] | None] = [None] * count
+    for place, (reason, failed) in scores.notes.items():
+        reasons[place] = {"reason": reason, "failed": failed}
+    parts: list[list[float] | None] = [None] * count
+    if scores.parts is not None:
+        rows = zip(unmeasured, scores.parts.tolist(), strict=True)
+        parts = [None if is_unmeasured else row for is_unmeasured, row in rows]
+    statistics = pyarrow.array(parts, pyarrow.list_(pyarrow.float64()))
+    return pyarrow.array(scores.values, mask=unmeasured), statistics, pyarrow.array(reasons, note)
 
 
 def _parts(lists: Any) -> Any:

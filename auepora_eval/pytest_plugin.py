@@ -107,13 +107,13 @@ def assert_no_regression(request: pytest.FixtureRequest, assert_gate: Gate) -> G
 
 def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What the markers say: that of the test over that of its class and its module."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for marker in request.node.iter_markers("auepora"):
         if marker.args:
             what = f"pytest.mark.auepora({marker.args[0]!r:.60}) says nothing that is understood."
             pytest.fail(f"{what} Name what it is: pytest.mark.auepora(baseline=...).", pytrace=False)
-        found = {**marker.kwargs, **found}
-    return found
+        options = {**marker.kwargs, **options}
+    return options
 
 
 def _judged_or_failed(
@@ -138,10 +138,12 @@ def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: Mapping
 
     folder = str(how.get("out") or config.getini("auepora_out") or _USUAL_OUT)
     out, flags = config.rootpath / folder, _out_flag(config, folder)
-    given = how.get("rules")
+    named_rules = how.get("rules")
     ground = GateRules()
-    if given is not None:
-        ground = rules_of(given) if isinstance(given, Mapping) else read_rules(config.rootpath / given)
+    if isinstance(named_rules, Mapping):
+        ground = rules_of(named_rules)
+    elif named_rules is not None:
+        ground = read_rules(config.rootpath / named_rules)
     own = {name: value for name, value in how.items() if name not in _OURS}
     settings = {"alpha": ground.alpha, "if_inconclusive": ground.if_inconclusive}
     rules = rules_of({**settings, **own}, "the test").over(ground)

@@ -9,6 +9,8 @@ from typing import Any
 
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
 from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import MemoryRecord, score_record
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import (
@@ -215,3 +217,20 @@ def save_predictions(
 def annotations_of(dataset: EvaluationDataset) -> list[dict[str, Any]]:
     """Every annotation that the samples of a dataset carry, in the order of the samples."""
     return [annotation for sample in dataset for annotation in sample.metadata.get("annotations", [])]
+
+
+def scored_run(
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    *,
+    system_name: str = "s",
+    dataset_name: str = "d",
+    evaluation_id: str | None = None,
+    seed: int = 0,
+) -> EvaluationRun:
+    """Return the run of outputs that are there already: no system is called."""
+    record = MemoryRecord(InMemoryDataset(dataset_name, samples), plan, system_name, evaluation_id)
+    for sample, output in zip(samples, outputs, strict=True):
+        record.keep(sample, output)
+    return score_record(record, plan, system_name=system_name, top_k=5, seed=seed, configuration={})

@@ -229,8 +229,8 @@ def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args
 
 
 def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
+    from ..core.dataset import first_samples
     from ..errors import DataError
-    from ..runs.evaluation import FirstSamples
 
     name = experiment.plan.get("dataset")
     if not name:
@@ -238,7 +238,7 @@ def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
     path = name if name == "demo" else str(Path(file).parent / name)
     dataset = open_samples(path, experiment.plan.get("format"))
     limit = experiment.plan.get("limit")
-    return dataset if limit is None else FirstSamples(dataset, limit)
+    return dataset if limit is None else first_samples(dataset, limit)
 
 
 def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespace) -> int:

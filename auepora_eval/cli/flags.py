@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Mapping
@@ -152,31 +151,6 @@ def add_shared_settings(parser: ArgumentParser) -> None:
 def settings_of(args: Namespace) -> RunSettings:
     """Return the settings that the flags of a command give, with defaults for the others."""
     return RunSettings.merged(vars(args))
-
-
-def add_scoring_flags(parser: ArgumentParser) -> None:
-    """Add the flags of commands that score stored outputs on several processors."""
-    group = parser.add_argument_group("scoring in parallel")
-    group.add_argument(
-        "--executor",
-        choices=("serial", "processes", "ray"),
-        help="where scores are computed (default: processes if --concurrency > 1, else serial)",
-    )
-    group.add_argument(
-        "--concurrency",
-        type=at_least(1),
-        metavar="N",
-        help="worker processes (default: 1, or all processors with --executor processes or ray)",
-    )
-    group.add_argument("--address", metavar="HOST", help=SETTINGS["address"].help)
-
-
-def scoring_executor(args: Namespace) -> Executor | None:
-    """Return the executor that the flags name, or None if the scores are computed in this process."""
-    name = args.executor or ("processes" if (args.concurrency or 1) > 1 else "serial")
-    workers = args.concurrency or os.cpu_count() or 1
-    executor = call_executor(RunSettings(executor=name, concurrency=workers, address=args.address))
-    return None if name == "serial" else executor
 
 
 # What a run is made of, by its settings.

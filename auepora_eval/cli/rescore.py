@@ -13,7 +13,6 @@ from argparse import ArgumentParser, Namespace
 from ..core.settings import SETTINGS
 from . import echo
 from .common import add_json, add_out, say_run, say_stored
-from .flags import add_scoring_flags, scoring_executor
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,7 +23,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--only", action="store_true", help="leave out the metrics of the old run")
     parser.add_argument("--id", metavar="ID", help="id of the new run (default: RUN-rescored)")
     parser.add_argument("--force", action="store_true", help=SETTINGS["force"].help)
-    add_scoring_flags(parser)
     add_out(parser)
     add_json(parser)
 
@@ -38,12 +36,11 @@ def run(args: Namespace) -> int:
     from ..metrics.parse import parse_metrics
     from ..runs.store.storage import EvaluationResultsStorage
 
-    executor = scoring_executor(args)
     storage = EvaluationResultsStorage(args.out)
     old = storage.load_run(args.run_id)
     plan = EvaluationPlan(parse_metrics(args.metrics))
     plan.validate_dataset(old.samples)
-    fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed, executor=executor)
+    fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed)
     # A run that stopped early needs intervals that are valid although it was watched.
     fresh = sequence_results(plan.metrics, fresh, old.stopping)
     names = {result.name for result in fresh}

@@ -77,9 +77,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from ..core.dataset import first_samples
     from ..core.runner import name_of
     from ..core.scoring import new_evaluation_id, now
-    from ..runs.evaluation import FirstSamples
     from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settled(args)
@@ -90,7 +90,7 @@ def run(args: Namespace) -> int:
         return _say_complete(settings, storage)
     dataset = open_samples(settings.dataset or "", settings.format)
     if settings.limit is not None:
-        dataset = FirstSamples(dataset, settings.limit)
+        dataset = first_samples(dataset, settings.limit)
     plan, survey = _planned(settings, dataset)
     evaluator = evaluator_of(settings, named_system(settings), plan, settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.

@@ -25,12 +25,10 @@ from .common import (
     say_stored,
 )
 from .flags import (
-    add_scoring_flags,
     add_settings,
     add_shared_settings,
     check_span_file,
     deliver_spans,
-    scoring_executor,
     settings_of,
 )
 
@@ -45,7 +43,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--name", metavar="NAME", help="name of the system (default: the name of the file)")
     add_settings(parser, [SETTINGS["format"], SETTINGS["limit"]])
-    add_scoring_flags(parser)
     add_shared_settings(parser)
 
 
@@ -59,13 +56,13 @@ def run(args: Namespace) -> int:
     settings = settings_of(args)
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
-    executor = scoring_executor(args)
     dataset = open_samples(args.dataset, settings.format)
     named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
     survey = Survey.of(dataset, named)
     check_has_samples(args.dataset, survey.size)
     predictions = predictions_at(args.outputs)
     predictions.check_known_samples(survey.ids)
+    survey.check_unique(dataset.name)
     survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
     plan = named or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
@@ -81,7 +78,6 @@ def run(args: Namespace) -> int:
             system_name=name,
             limit=settings.limit,
             force=settings.force,
-            all_differ=not survey.repeated,
             on_output=advance,
         )
         finished = score_predictions(
@@ -92,7 +88,6 @@ def run(args: Namespace) -> int:
             configuration={"dataset": args.dataset, "outputs": args.outputs},
             price_input=settings.price_input,
             price_output=settings.price_output,
-            executor=executor,
         )
     if settings.json:
         echo.say_json(storage.load_results(evaluation_id))

@@ -18,7 +18,7 @@ from ..core.display import number_or_null
 from ..core.types import EvaluationRun, EvaluationSample, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
-from ..runs.store.storage import chosen_samples, stored_predictions
+from ..runs.store.storage import stored_predictions, stored_samples
 from ..stats.power import POWER
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
 from .paired_tests import FEW_TO_COMPARE, RESAMPLES, Tested, family_p, is_of_time, tested_all, times_by_run
@@ -595,7 +595,9 @@ def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
         if isinstance(sample_id, str) and sample_id in wanted:
             given[sample_id] = _given(record)
     found = {}
-    for sample in chosen_samples(results_file, wanted):
+    for sample in stored_samples(results_file):
+        if sample.sample_id not in wanted:
+            continue
         answer, documents, error = given.get(sample.sample_id, (None, None, None))
         found[sample.sample_id] = Text(sample.query, answer, documents, _right(sample), error)
     return found

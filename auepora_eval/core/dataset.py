@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, Protocol
 
@@ -44,9 +46,9 @@ class EvaluationDataset(ABC):
     def snapshot(self) -> dict[str, str]:
         """Which state of the dataset this is, as far as it says so: its version and its manifest's sha256."""
         metadata = self.info.get("metadata")
-        known = {**(metadata if isinstance(metadata, dict) else {}), **self.info}
+        facts = {**(metadata if isinstance(metadata, dict) else {}), **self.info}
         names = ("version", "manifest_sha256")
-        return {name: known[name] for name in names if isinstance(known.get(name), str)}
+        return {name: facts[name] for name in names if isinstance(facts.get(name), str)}
 
     @property
     def documents(self) -> Sequence[Document]:
@@ -55,10 +57,20 @@ class EvaluationDataset(ABC):
 
 
 class PartOfDataset(EvaluationDataset):
-    """Some samples of a dataset, which has the name, the facts and the corpus."""
+    """The samples of a dataset that `choose` yields, with the name, the facts and the corpus of the whole."""
 
-    def __init__(self, dataset: EvaluationDataset) -> None:
-        self._dataset = dataset
+    def __init__(
+        self,
+        dataset: EvaluationDataset,
+        choose: Callable[[Iterable[EvaluationSample]], Iterator[EvaluationSample]],
+    ) -> None:
+        self._dataset, self._choose = dataset, choose
+
+    def __iter__(self) -> Iterator[EvaluationSample]:
+        return self._choose(self._dataset)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
     @property
     def name(self) -> str:
@@ -71,6 +83,12 @@ class PartOfDataset(EvaluationDataset):
     @property
     def documents(self) -> Sequence[Document]:
         return self._dataset.documents
+
+
+def first_samples(dataset: EvaluationDataset, limit: int) -> EvaluationDataset:
+    """Return the first samples of a dataset."""
+    # islice takes no larger number, and a limit from the command line may be any whole number.
+    return PartOfDataset(dataset, lambda samples: islice(samples, min(limit, sys.maxsize)))
 
 
 class InMemoryDataset(EvaluationDataset):

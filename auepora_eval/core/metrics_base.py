@@ -215,9 +215,9 @@ class SampleMetric(Metric):
         """Return the value if every failure had scored lowest, and highest: no system gains by crashing."""
         if scores.if_failed is None:
             return None
-        known = scores.rows()
+        scored = scores.rows()
         filled = [
-            np.concatenate(equally_wide(known, rows)) if len(known) else rows for rows in scores.if_failed
+            np.concatenate(equally_wide(scored, rows)) if len(scored) else rows for rows in scores.if_failed
         ]
         if not all(map(len, filled)):  # no failed sample could have been scored
             return None

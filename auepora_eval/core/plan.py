@@ -128,30 +128,18 @@ class Survey:
         """Count the samples that have each field, those of the plan's metrics included."""
         metrics = plan.metrics if plan else []
         names = {*FIELDS, *(name for metric in metrics for name in metric.required_fields())}
-        plain = [name for name in names if "." not in name]
-        dotted = [name for name in names if "." in name]
         survey, fingerprint = cls(), Fingerprint()
         for sample in dataset:
             survey.size += 1
             survey.repeated += sample.sample_id in survey.ids
             survey.ids.add(sample.sample_id)
             fingerprint.add([sample])
-            survey._note(sample, plain, dotted)
+            for name in names:
+                if has_field(sample, name):
+                    survey.counts[name] += 1
+                    survey.examples.setdefault(name, sample)
         survey.sha256 = fingerprint.hexdigest()
         return survey
-
-    def _note(self, sample: EvaluationSample, plain: Sequence[str], dotted: Sequence[str]) -> None:
-        # `has_field` is slow, and this runs for every sample: most values need no closer look.
-        present = [
-            name
-            for name in plain
-            if (value := getattr(sample, name, None)) is not None and (value or has_field(sample, name))
-        ]
-        present += [name for name in dotted if has_field(sample, name)]
-        for name in present:
-            self.counts[name] += 1
-            if name not in self.examples:
-                self.examples[name] = sample
 
     def check_unique(self, name: str) -> None:
         """Raise DataError if two samples of the dataset of that name have the same id."""

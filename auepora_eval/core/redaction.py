@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 _SHORTEST = 8  # a shorter secret would match ordinary words
@@ -169,15 +168,10 @@ def _hex(digits: str) -> str:
 
 _QUOTE = r"""\\{0,8}["']"""
 _SET_TO = rf"(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,8}}[bru]?"
-# The path of a key file is not a secret: base64 has no dots, and is never all in lower case.
-_PATH = r"(?:~|\.{1,2})?/(?-i:[a-z0-9_./-]{1,256}(?![\w+=-])|[\w./-]{1,256}\.[a-z]{2,5}(?![\w+=-]))"
-_COLUMN = r"(?-i:[a-z]{2,20}(?:_[a-z]{1,20}){0,4}_[0-9]{1,3}(?![\w-]))"
-_NO_KEY = rf"(?!{_SET_TO}(?:(?:{_QUOTE})?(?:[a-z][a-z0-9+.-]{{1,10}}://|{_PATH})|{_COLUMN}))"
-_KEYS = rf"(?:api[ _-]?key|(?:access|secret|private|signing|account)[_-]?key){_NO_KEY}"
+_KEYS = rf"(?:api[ _-]?key|(?:access|secret|private|signing|account)[_-]?key)(?!{_SET_TO}[a-z]{{3,6}}://)"
 _TOKENS = r"(?:access|refresh|auth|session|bearer|api)[_-]token|(?<![A-Za-z_])id_token"
 # The shell's PWD is a folder, that of a connection string is not.
-_PWD = rf"(?-i:(?<![A-Za-z])[pP]wd|(?<=[;_])PWD)(?!{_SET_TO}(?:{_QUOTE})?(?:[~.]{{0,2}}/|[A-Za-z]:))"
-_PASSWORDS = rf"password|passwd|passphrase|secret|{_PWD}"
+_PASSWORDS = r"password|passwd|passphrase|secret|(?-i:(?<![A-Za-z])[pP]wd|(?<=[;_])PWD)"
 _NAME = rf"(?i:{_KEYS}|{_TOKENS}|{_PASSWORDS})"
 _SIGN = r"""[^\s\0"'<>\\,;&(){}\[\]*$]"""  # of a value that is not quoted
 _QUOTED_SIGN = r"""(?:[^\s\0"'\\*$<{]|\\{1,8}[^\s"'])"""
@@ -215,9 +209,8 @@ _COOKIE = (
 
 # Keys with a well-known prefix.
 _BEGINNINGS = ("sk-", "sk_", "rk_", "pk_", "gh", "glpat-", "xox", "hf_", "akia", "asia", "aiza", "eyj")
-_PACKAGE = r"(?:[a-z]{2,12}[0-9]{0,2}|v?[0-9]{1,8})(?:-(?:[a-z]{2,12}[0-9]{0,2}|v?[0-9]{1,8})){0,8}(?![\w-])"
 _KNOWN_KEY = (
-    rf"(?<![A-Za-z0-9_-])(?:sk-(?!{_PACKAGE})(?=[\w-]{{0,200}}[0-9])[\w-]{{16,256}}"
+    r"(?<![A-Za-z0-9_-])(?:sk-(?=[\w-]{0,200}[0-9])[\w-]{16,256}"
     r"|[srp]k_(?:live|test)_\w{8,256}"
     r"|gh[pousr]_[A-Za-z0-9]{20,256}|github_pat_\w{20,256}|glpat-[\w-]{16,256}|xox[abeoprs]-[\w-]{10,256}"
     r"|hf_[A-Za-z0-9]{20,256}|A(?:KI|SI)A[0-9A-Z]{16}(?![0-9A-Z])|AIza[\w-]{30,64}"
@@ -260,18 +253,12 @@ _ABOUT = frozenset(
     " SIZE COUNT LIMIT TTL EXPIRY TIMEOUT HEADER PREFIX VERSION REGION PROVIDER SCOPE SCOPES REALM ISSUER"
     " ALGORITHM ENABLED DISABLED REQUIRED PARALLELISM ENV".split()
 )
-_BY_LOOKS = ("SK", "SID")  # secret keys and session ids, but also countries and databases
-_OUR_FOLDER = ("PWD", "OLDPWD")
 
 _PARTS = r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])"
 _START_OF_A_PATH = r"~|\.{0,2}/|[A-Za-z]:[\\/]"
 _IN_ADDRESS = r"://[^\s/?#@:]*:([^\s/?#]+)@"
 _VALUE_IN_QUERY = r"[?&](?i:(?:api[_-]?)?key|(?:access_)?token|sig|secret|password)=([^&#\s]+)"
 _IN_PAIRS = r"(?:^|[;\s])(?i:password|pwd|(?:account|sharedaccess|access|secret)key)\s?=\s?([^;\s]+)"
-# Anybody with the address of a webhook can post to it; most contain a token.
-_WEBHOOK_PATH = r"(?<=[^/:])/(?!/).*"
-_IN_PATH = r"://[^/]+/(?:.*/)?(?=[\w-]*[0-9])[\w-]{8,}(?:$|[/?])"
-_OF_NO_WORDS = r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}"
 _LONG_LINE = 16  # of a key of several lines
 _WORDS = r"[^\W\d_]+(?:[-_. ][^\W\d_]+)*"
 _LONGEST_WORD = 15
@@ -307,8 +294,6 @@ def _candidates(name: str, value: str) -> Iterator[str]:
         if "\n" in value:
             lines = (line.strip() for line in value.splitlines())
             yield from (line for line in lines if len(line) >= _LONG_LINE and not line.startswith("-----"))
-        if (path := compiled(_WEBHOOK_PATH).search(value)) is not None and "WEBHOOK" in name.upper():
-            yield path[0]  # connection errors have the host and the path separately
     if "://" in value:
         for password in compiled(_IN_ADDRESS).findall(value):
             yield password
@@ -319,32 +304,20 @@ def _candidates(name: str, value: str) -> Iterator[str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if name.upper() in _OUR_FOLDER:
-        return False
     parts = [part.rstrip("0123456789") for part in compiled(_PARTS).split(name)]
     words = [part.upper() for part in parts if part]
-    if not words:
-        return False
-    if words[-1] in _BY_LOOKS:
-        return compiled(_OF_NO_WORDS).fullmatch(value) is not None
-    if any(word.endswith("WEBHOOK") for word in words):
-        return compiled(_IN_PATH).search(value) is not None
-    if words[-1] in _ABOUT:
+    if "WEBHOOK" in words:  # anybody with its address can post to it
+        return "://" in value
+    # The shell's PWD is a folder.
+    if not words or words[-1] in _ABOUT or words in (["PWD"], ["OLDPWD"]):
         return False
     is_sure = any(word in _SURE or word.endswith(_GLUED) for word in words)
     is_sure = is_sure or ("CONNECTION" in words and not {"STRING", "STRINGS"}.isdisjoint(words))
     if compiled(_START_OF_A_PATH).match(value):  # a key in base64 may start like a path
-        return is_sure and not _exists(value)
+        return is_sure
     if value.isdigit() and "TOKENS" in words:  # their number
         return False
     return is_sure or not _LIKELY.isdisjoint(words)
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # too long, no home folder, a lone surrogate
-        return False
 
 
 def percent_decoded(text: str, errors: str = "surrogateescape") -> str:

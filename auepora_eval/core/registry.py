@@ -236,8 +236,8 @@ def _arguments(name: str, written: WrittenName, parameters: Fields) -> Iterator[
         else:
             parameter, value = first_text(parameters), option
         if parameter is None:
-            known = ", ".join(one.name for one in parameters) or "none"
-            raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {known}")
+            options = ", ".join(one.name for one in parameters) or "none"
+            raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {options}")
         yield parameter.name, _value(name, parameter, value.strip())
 
 

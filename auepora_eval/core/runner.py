@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from time import perf_counter
 from types import NoneType
@@ -15,7 +15,7 @@ from ..errors import RunStoppedError, TooManyFailuresError, check_type, wrong_ty
 from .calls.executor import Executor, SerialExecutor, SystemCall, failed_output
 from .calls.policy import CallPolicy, Limits
 from .calls.resources import ResourceMonitor, checked_prices
-from .dataset import DatasetForms, EvaluationDataset, InMemoryDataset, as_dataset, checked_samples
+from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
 from .scores import Batch, Scores
@@ -201,8 +201,8 @@ class AueporaEvaluator:
             "timeout": getattr(self.executor, "timeout", None),
             "max_failures": self.max_failures,
         }
-        known = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
-        return {**known, **self.configuration}
+        plain = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
+        return {**plain, **self.configuration}
 
     def outputs(
         self, samples: Iterable[EvaluationSample], journal: OutputJournal | None = None
@@ -338,7 +338,6 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
             seed=evaluator.seed,
             configuration=evaluator.settings(),
             resource_usage=monitor.usage() if calls else None,
-            executor=evaluator.executor,
             clock=clock,
         )
 
@@ -352,14 +351,13 @@ def score_record(
     seed: int,
     configuration: Mapping[str, object],
     resource_usage: dict[str, Any] | None = None,
-    executor: Executor | None = None,
     clock: float | None = None,
 ) -> EvaluationRun:
     """Score the outputs of a record and return the run, which is then complete."""
     clock = perf_counter() if clock is None else clock
     if not record.names_documents:
         plan = measurable(plan, (output for _, output in record.pairs()))
-    results = score_in_chunks(plan, record.pairs(), record.add, seed=seed, executor=executor)
+    results = score_in_chunks(plan, record.pairs(), record.add, seed=seed)
     run = EvaluationRun(
         evaluation_id=record.evaluation_id,
         system_name=system_name,
@@ -393,7 +391,6 @@ class MemoryRecord:
         plan: EvaluationPlan,
         system_name: str,
         evaluation_id: str | None = None,
-        outputs: Sequence[SystemOutputs] | None = None,
     ) -> None:
         started = now()
         self.dataset, self.started_at = dataset, utc_text(started)
@@ -401,8 +398,6 @@ class MemoryRecord:
         self.survey = Survey.of(self.samples, plan)
         self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
         self._outputs: dict[str, SystemOutputs] = {}
-        for sample, output in zip(self.samples, outputs or (), strict=outputs is not None):
-            self._outputs[sample.sample_id] = output
 
     def __enter__(self) -> MemoryRecord:
         return self
@@ -431,32 +426,6 @@ class MemoryRecord:
     def finish(self, run: EvaluationRun) -> None:
         run.samples = self.samples
         run.outputs = [output for _, output in self.pairs()]
-
-
-def scored_run(
-    plan: EvaluationPlan,
-    samples: list[EvaluationSample],
-    outputs: list[SystemOutputs],
-    *,
-    system_name: str,
-    dataset_name: str,
-    top_k: int = 5,
-    seed: int = 0,
-    evaluation_id: str | None = None,
-    configuration: Mapping[str, object] | None = None,
-) -> EvaluationRun:
-    """Return the run of outputs that are in memory already: no system is called."""
-    dataset = InMemoryDataset(dataset_name, samples)
-    record = MemoryRecord(dataset, plan, system_name, evaluation_id, outputs)
-    plan.validate_counts(record.survey.counts, record.survey.size)
-    return score_record(
-        record,
-        plan,
-        system_name=system_name,
-        top_k=top_k,
-        seed=seed,
-        configuration=configuration or {},
-    )
 
 
 def name_of(system: RAGSystemProtocol) -> str:

@@ -209,12 +209,11 @@ class Batch:
 
 def has_field(sample: EvaluationSample, name: str) -> bool:
     """Return whether a sample has a value under "relevant_docs", "labels.scenario", ...; empty is none."""
-    thing: Any = sample
-    for part in name.split("."):
+    first, dot, rest = name.partition(".")
+    thing: Any = getattr(sample, first, None)
+    for part in rest.split(".") if dot else ():
         thing = thing.get(part) if isinstance(thing, dict) else getattr(thing, part, None)
-        if thing is None or (isinstance(thing, list | dict | str) and not thing):
-            return False
-    return True
+    return bool(thing) or (thing is not None and not isinstance(thing, list | dict | str))
 
 
 def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
@@ -226,10 +225,7 @@ def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) 
     # Reversed, so that the first missing field is the one in the note.
     for name in reversed(requires):
         note = Note(f"the sample has no {name}")
-        if "." in name:
-            lacking = [n for n, sample in enumerate(batch.samples) if not has_field(sample, name)]
-        else:  # the same, without looking for dots a million times
-            lacking = [n for n, sample in enumerate(batch.samples) if not getattr(sample, name)]
+        lacking = [n for n, sample in enumerate(batch.samples) if not has_field(sample, name)]
         # A missing field replaces a failure: no metric loses a sample that it does not apply to.
         notes.update(dict.fromkeys(lacking, note))
     return notes

@@ -1,4 +1,4 @@
-"""Score outputs: compute every metric of a plan, chunk by chunk, in this process or by workers."""
+"""Score outputs: compute every metric of a plan, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ import math
 import os
 import platform
 import re
-import warnings
 from array import array
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
 
-from ..errors import PlanError, WorkerLostError
 from .calls.executor import failed_attempts, is_from_cache
 from .calls.resources import ApiUsage
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan
-from .scores import Batch, Scores
+from .scores import Batch, Scores, as_columns
 from .types import (
     EvaluationSample,
     MetricResult,
@@ -34,142 +29,18 @@ from .types import (
     names_documents,
 )
 
-if TYPE_CHECKING:
-    from .calls.executor import Executor
-
-# A chunk is sent to a worker as it is. It returns the scores, a few numbers per sample and no texts. What
-# workers cannot do is done in this process, so that workers never make a run fail.
-
 Pair = tuple[EvaluationSample, SystemOutputs]
 Chunk = list[Pair]
-ScoredChunk = tuple[Batch, dict[str, Scores]]
 
-# The same for all executors, so that they score the same batches. Small enough for a message, large enough
-# that the fixed cost of a batch does not matter.
+# Small enough that its texts fit into memory, large enough that the fixed cost of a batch does not matter.
 SIZE = 500
-WORTH_SENDING = 0.1  # seconds of scoring a chunk here; sending a faster one to a worker takes longer
-_LOADING = 10  # the first chunk may take this many times as long: it loads what it needs
-LEAST_EARLY, MOST_EARLY = 8, 128  # scored chunks that may wait for an earlier one, with their texts
-
-
-def scored_chunks(
-    pairs: Iterable[Pair],
-    metrics: Sequence[SampleMetric],
-    *,
-    size: int = SIZE,
-    executor: Executor | None = None,
-) -> Generator[ScoredChunk, None, None]:
-    """Yield every chunk with the scores of all metrics, in the order of the pairs.
-
-    An executor with workers (`for_scoring`) scores chunks there, once a chunk has taken long enough. Metrics
-    that call a model are always scored here: their pace is limited in one place.
-    """
-    rest = iter(pairs)
-    chunks = iter(lambda: _taken(rest, size), [])
-    workers = scoring_executor(executor)
-    away = [metric for metric in metrics if not metric.asks_a_model]
-    if workers is not None and away:
-        yield from _until_one_is_slow(chunks, metrics, {metric.name for metric in away})
-        yield from _from_workers(chunks, metrics, ScoreChunk(away), workers)
-    yield from _from_here(chunks, metrics)
-
-
-def scoring_executor(executor: Executor | None) -> Executor | None:
-    """Return the executor for chunks; None if it makes its calls in this process."""
-    for_scoring: Callable[[], Executor | None] | None = getattr(executor, "for_scoring", None)
-    return None if for_scoring is None else for_scoring()
-
-
-class ScoreChunk:
-    """Scores a chunk by its metrics. An object, so that it can be sent to workers."""
-
-    def __init__(self, metrics: Sequence[SampleMetric]) -> None:
-        self.metrics = metrics
-
-    def __call__(self, chunk: Chunk) -> dict[str, Scores]:
-        batch = _batch(chunk)
-        return {metric.name: metric.score_batch(batch) for metric in self.metrics}
-
-
-def _from_here(chunks: Iterator[Chunk], metrics: Sequence[SampleMetric]) -> Iterator[ScoredChunk]:
-    for batch in map(_batch, chunks):
-        yield _completed(batch, metrics, {})
-        del batch  # before the next one is read: texts may be large
-
-
-def _until_one_is_slow(
-    chunks: Iterator[Chunk], metrics: Sequence[SampleMetric], away: set[str]
-) -> Iterator[ScoredChunk]:
-    """Score the first chunks here, up to one that is slow enough for workers."""
-    allowed = WORTH_SENDING * _LOADING
-    for batch in map(_batch, chunks):
-        clock = perf_counter()
-        known = {metric.name: metric.score_batch(batch) for metric in metrics if metric.name in away}
-        seconds = perf_counter() - clock
-        yield _completed(batch, metrics, known)
-        del batch, known
-        if seconds >= allowed:
-            return
-        allowed = WORTH_SENDING
-
-
-def _from_workers(
-    chunks: Iterator[Chunk], metrics: Sequence[SampleMetric], call: ScoreChunk, executor: Executor
-) -> Iterator[ScoredChunk]:
-    """Have workers score the chunks; if they cannot, score the ones that were taken until then."""
-    taken: dict[int, Chunk] = {}
-    early: dict[int, dict[str, Scores]] = {}
-    place = 0  # of the next chunk to yield
-    most_early = min(max(LEAST_EARLY, 2 * getattr(executor, "concurrency", 1)), MOST_EARLY)
-
-    def sent() -> Iterator[Chunk]:
-        for number, chunk in enumerate(chunks):
-            taken[number] = chunk
-            yield chunk
-
-    def next_one() -> ScoredChunk:
-        nonlocal place
-        place += 1
-        return _completed(_batch(taken.pop(place - 1)), metrics, early.pop(place - 1, {}))
-
-    results: Any = executor.map(call, sent())
-    with closing(results):
-        try:
-            for number, result in results:
-                if number not in taken:
-                    continue  # it was scored here in the meantime
-                if isinstance(result, BaseException) and not isinstance(result, WorkerLostError):
-                    _say_why_here(result)
-                    break
-                # A worker may have died for lack of memory: its chunk is tried here.
-                early[number] = {} if isinstance(result, BaseException) else result
-                # A chunk that too many others wait for is scored here: they hold their texts in memory.
-                while place in early or len(early) > most_early:
-                    yield next_one()
-        except PlanError as error:
-            _say_why_here(error)
-    while place in taken:
-        yield next_one()
-
-
-def _say_why_here(error: BaseException) -> None:
-    # If the metric is wrong, it raises its own error here too.
-    text = " ".join(str(error).split())[:300]
-    warnings.warn(f"Scored here, because the workers cannot: {type(error).__name__}: {text}", stacklevel=4)
-
-
-def _completed(
-    batch: Batch, metrics: Sequence[SampleMetric], known: Mapping[str, Scores]
-) -> tuple[Batch, dict[str, Scores]]:
-    """Return a batch with all scores in the order of the plan, and compute those that are missing."""
-    return batch, {m.name: known[m.name] if m.name in known else m.score_batch(batch) for m in metrics}
 
 
 def _batch(chunk: Chunk) -> Batch:
     return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
 
 
-def _taken(pairs: Iterator[Pair], size: int) -> Chunk:
+def _taken(pairs: Iterator[Pair], size: int | None) -> Chunk:
     """Return the next pairs. Garbage collection is off: it would scan many objects, and none is garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -185,26 +56,11 @@ OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
 def score_outputs(
-    plan: EvaluationPlan,
-    samples: list[EvaluationSample],
-    outputs: list[SystemOutputs],
-    *,
-    seed: int = 0,
-    executor: Executor | None = None,
+    plan: EvaluationPlan, samples: list[EvaluationSample], outputs: list[SystemOutputs], *, seed: int = 0
 ) -> list[MetricResult]:
-    """Compute every metric of a plan on outputs, by workers if the executor has some."""
-    plan = measurable(plan, outputs)
-    if scoring_executor(executor) is not None:
-        pairs = zip(samples, outputs, strict=True)
-        return score_in_chunks(plan, pairs, lambda batch, scores: None, seed=seed, executor=executor)
-    results = []
-    batch = Batch(samples, outputs)
-    for metric in plan.metrics:
-        if isinstance(metric, SampleMetric):
-            results.append(metric.summarise(metric.score_batch(batch), seed=seed))
-        else:
-            results.append(_with_failures(metric.compute(samples, outputs), outputs))
-    return results
+    """Compute every metric of a plan on outputs that are in memory."""
+    pairs = zip(samples, outputs, strict=True)
+    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None, seed=seed)
 
 
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
@@ -240,45 +96,55 @@ def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> Me
 
 def score_in_chunks(
     plan: EvaluationPlan,
-    pairs: Iterable[tuple[EvaluationSample, SystemOutputs]],
+    pairs: Iterable[Pair],
     on_chunk: OnChunk,
     *,
     seed: int = 0,
     size: int = SIZE,
-    executor: Executor | None = None,
 ) -> list[MetricResult]:
-    """Do the same chunk by chunk: the texts of a chunk are freed after `on_chunk`, the scores are kept.
-
-    With processes or ray the chunks are scored by their workers. The results, and the arguments of
-    `on_chunk`, are the same to the last bit.
+    """Compute every metric chunk by chunk: texts are freed after `on_chunk`, scores are kept.
 
     A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
-    samples. Then there is one chunk, scored in this process.
+    samples: then there is one chunk.
     """
-    metrics = [m for m in plan.metrics if isinstance(m, SampleMetric) and not m.whole_batch]
-    if len(metrics) < len(plan.metrics):
-        everything = list(pairs)
-        batch = _batch(everything)
-        results = score_outputs(plan, list(batch.samples), list(batch.outputs), seed=seed)
-        on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
-        return results
-    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in metrics}
-    chunks = scored_chunks(pairs, metrics, size=size, executor=executor)
-    with closing(chunks):  # so that no worker is left behind
-        for batch, scores in chunks:
-            on_chunk(batch, scores)
-            for name, piece in scores.items():
-                pieces[name].append(piece)
-            del batch, scores  # before the next chunk is read: texts may be large
+    needs_all = not all(isinstance(m, SampleMetric) and not m.whole_batch for m in plan.metrics)
+    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
+    foreign: dict[str, MetricResult] = {}
+    for batch in _batches(pairs, None if needs_all else size):
+        scores: dict[str, Scores] = {}
+        for metric in plan.metrics:
+            if isinstance(metric, SampleMetric):
+                scores[metric.name] = metric.score_batch(batch)
+                continue
+            result = metric.compute(list(batch.samples), list(batch.outputs))
+            foreign[metric.name] = _with_failures(result, batch.outputs)
+            if result.scores:
+                scores[metric.name] = as_columns(result.scores)
+        on_chunk(batch, scores)
+        for name, piece in scores.items():
+            pieces[name].append(piece)
+        del batch, scores  # before the next chunk is read: texts may be large
     results = []
     first: Scores | None = None
-    for metric in metrics:
+    for metric in plan.metrics:
+        if not isinstance(metric, SampleMetric):
+            results.append(foreign[metric.name])
+            continue
         joined = Scores.joined(pieces.pop(metric.name))
         first = first or joined
         # All metrics share the lists: each takes 8 MB for a million samples.
         joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
         results.append(metric.summarise(joined, seed=seed))
     return results
+
+
+def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
+    """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
+    rest = iter(pairs)
+    if size is None:
+        yield _batch(_taken(rest, None))
+    # No name is kept for a chunk: while the caller works, its texts would stay in memory.
+    yield from map(_batch, iter(lambda: _taken(rest, size), []))
 
 
 @dataclass

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -127,6 +128,13 @@ def _setting(default: Any = None, **facts: Any) -> Any:
     return field(default=default, metadata={"setting": Setting(default=default, **facts)})
 
 
+# What the settings of a group have in common.
+_call_setting = partial(_setting, group=CALLS, stored=True, experiment="variant")
+_endpoint_setting = partial(_setting, group=ENDPOINT, stored=True, experiment="variant")
+_stopping_setting = partial(_setting, group=STOPPING, stored=True, identifies=True)
+_telemetry_setting = partial(_setting, group=TELEMETRY, in_plan=False, shared=True)
+
+
 def _price_help(kind: str) -> str:
     return f"USD per 1,000 {kind} tokens (needs outputs that report {kind}_tokens)"
 
@@ -239,185 +247,87 @@ class RunSettings:
         experiment="all",
     )
 
-    retries: int | None = _setting(
-        help="retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)",
-        metavar="N",
-        group=CALLS,
-        number=AMOUNT,
-        stored=True,
-        experiment="variant",
+    retries: int | None = _call_setting(
+        help="retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)", metavar="N", number=AMOUNT
     )
-    retry_on: list[str] | str | None = _setting(
-        help="exception classes that are retried as well",
-        metavar="NAME,...",
-        group=CALLS,
-        stored=True,
-        experiment="variant",
+    retry_on: list[str] | str | None = _call_setting(
+        help="exception classes that are retried as well", metavar="NAME,..."
     )
-    longest_wait: float | None = _setting(
+    longest_wait: float | None = _call_setting(
         help="longest wait before a retry, in seconds (default: 30, or 120 with Retry-After)",
         metavar="S",
-        group=CALLS,
         number=SECONDS,
-        stored=True,
-        experiment="variant",
         policy="longest_wait",
     )
-    rpm: int | None = _setting(
-        help="maximum requests per minute",
-        metavar="N",
-        group=CALLS,
-        number=COUNT,
-        stored=True,
-        experiment="variant",
-        policy="requests_per_minute",
+    rpm: int | None = _call_setting(
+        help="maximum requests per minute", metavar="N", number=COUNT, policy="requests_per_minute"
     )
-    tpm: int | None = _setting(
-        help="maximum tokens per minute",
-        metavar="N",
-        group=CALLS,
-        number=COUNT,
-        stored=True,
-        experiment="variant",
-        policy="tokens_per_minute",
+    tpm: int | None = _call_setting(
+        help="maximum tokens per minute", metavar="N", number=COUNT, policy="tokens_per_minute"
     )
-    budget_calls: int | None = _setting(
-        help="stop after N calls",
-        metavar="N",
-        group=CALLS,
-        number=COUNT,
-        stored=True,
-        experiment="variant",
-        policy="max_calls",
+    budget_calls: int | None = _call_setting(
+        help="stop after N calls", metavar="N", number=COUNT, policy="max_calls"
     )
-    budget_tokens: int | None = _setting(
-        help="stop after N tokens",
-        metavar="N",
-        group=CALLS,
-        number=COUNT,
-        stored=True,
-        experiment="variant",
-        policy="max_tokens",
+    budget_tokens: int | None = _call_setting(
+        help="stop after N tokens", metavar="N", number=COUNT, policy="max_tokens"
     )
-    budget_cost: float | None = _setting(
+    budget_cost: float | None = _call_setting(
         help="stop at this cost (needs --price-input and --price-output)",
         metavar="USD",
-        group=CALLS,
         number=PRICE,
-        stored=True,
-        experiment="variant",
         policy="max_cost",
     )
-    breaker: int | None = _setting(
-        help="stop after N consecutive failed samples",
-        metavar="N",
-        group=CALLS,
-        number=COUNT,
-        stored=True,
-        experiment="variant",
-        policy="breaker_after",
+    breaker: int | None = _call_setting(
+        help="stop after N consecutive failed samples", metavar="N", number=COUNT, policy="breaker_after"
     )
-    address: str | None = _setting(
-        help="address of the Ray cluster (auto, ray://host:10001)",
-        metavar="HOST",
-        group=CALLS,
-        stored=True,
-        experiment="variant",
+    address: str | None = _call_setting(
+        help="address of the Ray cluster (auto, ray://host:10001)", metavar="HOST"
     )
 
     # Settings of this group are the options that an endpoint system is loaded with.
-    api_key_env: str | None = _setting(
-        help="environment variable with the API key",
-        metavar="NAME",
-        group=ENDPOINT,
-        stored=True,  # the name of the variable, never the key
-        experiment="variant",
+    # Stored is the name of the variable, never the key.
+    api_key_env: str | None = _endpoint_setting(help="environment variable with the API key", metavar="NAME")
+    prompt: str | None = _endpoint_setting(
+        help="openai: prompt file, with {{material}} in it", metavar="FILE", identifies=True, is_path=True
     )
-    prompt: str | None = _setting(
-        help="openai: prompt file, with {{material}} in it",
-        metavar="FILE",
-        group=ENDPOINT,
-        stored=True,
-        identifies=True,
-        is_path=True,
-        experiment="variant",
+    plain_http: bool | None = _endpoint_setting(
+        help="allow plain HTTP to remote hosts (questions and keys are sent unencrypted)"
     )
-    plain_http: bool | None = _setting(
-        help="allow plain HTTP to remote hosts (questions and keys are sent unencrypted)",
-        group=ENDPOINT,
-        stored=True,
-        experiment="variant",
-    )
-    http: dict[str, str] | None = _setting(flag=False, group=ENDPOINT, stored=True, experiment="variant")
+    http: dict[str, str] | None = _endpoint_setting(flag=False)
     headers: dict[str, str] | None = _setting(flag=False, group=ENDPOINT, stored=True)
     request: dict[str, Any] | None = _setting(
         flag=False, group=ENDPOINT, stored=True, value_types=("number", "string", "null")
     )
 
-    stop_when: str | None = _setting(
+    stop_when: str | None = _stopping_setting(
         help="stop early once the result is statistically decided (samples run in random order)",
-        group=STOPPING,
         choices=("clear",),
-        stored=True,
-        identifies=True,
     )
-    min: list[str] | str | None = _setting(
-        help="goal: the metric is at least this value",
-        metavar="METRIC=VALUE",
-        group=STOPPING,
-        stored=True,
-        identifies=True,
+    min: list[str] | str | None = _stopping_setting(
+        help="goal: the metric is at least this value", metavar="METRIC=VALUE"
     )
-    max: list[str] | str | None = _setting(
-        help="goal: the metric is at most this value",
-        metavar="METRIC=VALUE",
-        group=STOPPING,
-        stored=True,
-        identifies=True,
+    max: list[str] | str | None = _stopping_setting(
+        help="goal: the metric is at most this value", metavar="METRIC=VALUE"
     )
-    baseline: str | None = _setting(
-        help="goal: better than this run, compared sample by sample (id or path)",
-        metavar="RUN",
-        group=STOPPING,
-        stored=True,
-        identifies=True,
+    baseline: str | None = _stopping_setting(
+        help="goal: better than this run, compared sample by sample (id or path)", metavar="RUN"
     )
-    stop_on: list[str] | str | None = _setting(
-        help="with --baseline: the metric that decides",
-        metavar="METRIC",
-        group=STOPPING,
-        stored=True,
-        identifies=True,
+    stop_on: list[str] | str | None = _stopping_setting(
+        help="with --baseline: the metric that decides", metavar="METRIC"
     )
-    margin: list[str] | str | None = _setting(
-        help="with --baseline: goal is no worse than by this much",
-        metavar="[METRIC=]SIZE",
-        group=STOPPING,
-        stored=True,
-        identifies=True,
+    margin: list[str] | str | None = _stopping_setting(
+        help="with --baseline: goal is no worse than by this much", metavar="[METRIC=]SIZE"
     )
-    alpha: float | None = _setting(
-        help="significance level (default: 0.05)",
-        group=STOPPING,
-        number=SHARE,
-        stored=True,
-        identifies=True,
-    )
+    alpha: float | None = _stopping_setting(help="significance level (default: 0.05)", number=SHARE)
 
-    spans: str | None = _setting(
+    spans: str | None = _telemetry_setting(
         help="write the spans of the run to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
         metavar="FILE|URL",
-        group=TELEMETRY,
-        in_plan=False,
-        shared=True,
     )
-    spans_content: bool = _setting(
-        False,
-        help="include questions, answers and documents in the spans",
-        group=TELEMETRY,
-        in_plan=False,
-        shared=True,
+    spans_content: bool = _telemetry_setting(
+        False, help="include questions, answers and documents in the spans"
     )
+
     seed: int = _setting(
         0,
         help="random seed (default: 0)",
@@ -485,10 +395,10 @@ class RunSettings:
     @classmethod
     def merged(cls, *layers: Mapping[str, Any]) -> RunSettings:
         """Return the settings of several layers. Later layers win; None and unknown names are left out."""
-        known = {one.name for one in fields(cls)}
+        names = {one.name for one in fields(cls)}
         values: dict[str, Any] = {}
         for layer in layers:
-            values |= {name: value for name, value in layer.items() if name in known and value is not None}
+            values |= {name: value for name, value in layer.items() if name in names and value is not None}
         return cls(**values)
 
     def as_stored(self) -> dict[str, Any]:

@@ -578,5 +578,5 @@ QUESTIONS: dict[TargetCategory, str] = {
 
 def target_of(name: str) -> Target:
     """Return the target of that name, one of the ten or one that a user named: target_of("tone").name."""
-    known = name.strip().upper()
-    return TargetCategory[known] if known in TargetCategory.__members__ else NamedTarget(name.strip())
+    category = name.strip().upper()
+    return TargetCategory[category] if category in TargetCategory.__members__ else NamedTarget(name.strip())

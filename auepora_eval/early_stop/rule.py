@@ -151,21 +151,8 @@ class Watch:
         """
         if self._next == len(self._units):
             return dataset
-        return ChosenSamples(dataset, {s.sample_id for unit in self._units[: self._next] for s in unit})
-
-
-class ChosenSamples(PartOfDataset):
-    """Those samples of a dataset that have one of these ids."""
-
-    def __init__(self, dataset: EvaluationDataset, ids: set[str]) -> None:
-        super().__init__(dataset)
-        self._ids = ids
-
-    def __iter__(self) -> Iterator[EvaluationSample]:
-        return (sample for sample in self._dataset if sample.sample_id in self._ids)
-
-    def __len__(self) -> int:
-        return len(self._ids)
+        ids = {sample.sample_id for unit in self._units[: self._next] for sample in unit}
+        return PartOfDataset(dataset, lambda samples: (one for one in samples if one.sample_id in ids))
 
 
 def _random_order(samples: list[EvaluationSample], seed: int) -> list[list[EvaluationSample]]:

@@ -1,4 +1,4 @@
-"""A plan over retrieval, generation and latency, built in two ways, and run on the toy system.
+"""A plan over retrieval, generation and latency, run on the toy system.
 
 python -m auepora_eval.examples.example_plan
 """
@@ -11,7 +11,6 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.examples.simple_rag import CORPUS, OverlapRetriever, QuoteGenerator, build_dataset
 from auepora_eval.metrics.additional import MeanLatency
 from auepora_eval.metrics.generation_text import ExactMatch, RougeLAnswer, TokenF1
-from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.metrics.retrieval_basic import MRR, NDCGAtK, RecallAtK
 from auepora_eval.reporting.tables import results_to_markdown
 
@@ -30,12 +29,6 @@ def build_plan() -> EvaluationPlan:
             MeanLatency("generation"),
         ]
     )
-
-
-def build_plan_by_name() -> EvaluationPlan:
-    """The same metrics by name, as on the command line."""
-    names = "recall@2,mrr,ndcg@2,exact_match,token_f1,rougeL_answer"
-    return EvaluationPlan(parse_metrics(f"{names},mean_latency[retrieval],mean_latency[generation]"))
 
 
 def main() -> None:

@@ -117,11 +117,6 @@ class ProcessExecutor:
     def __init__(self, *, concurrency: int = 2, timeout: float | None = None) -> None:
         self.concurrency, self.timeout = positive(concurrency), timeout
 
-    def for_scoring(self) -> ProcessExecutor | None:
-        """Return an executor with at most one worker per processor; None if that is one worker."""
-        workers = min(self.concurrency, os.cpu_count() or 1)
-        return ProcessExecutor(concurrency=workers) if workers > 1 else None
-
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         pool = _Pool(call, self.concurrency, self.timeout)
         try:

@@ -55,12 +55,6 @@ class RayExecutor:
         self.concurrency, self.timeout, self.address = positive(concurrency), timeout, address
         self.most_in_a_task = positive(most_in_a_task)
 
-    def for_scoring(self) -> RayExecutor | None:
-        """Return an executor on the same cluster for large items; None for a concurrency of 1."""
-        if self.concurrency == 1:
-            return None
-        return RayExecutor(concurrency=self.concurrency, address=self.address, most_in_a_task=1)
-
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         ray = connected(self.address, self.concurrency)
         tasks = undisturbed(_Tasks[Item], ray, call, self)

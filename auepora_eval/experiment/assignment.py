@@ -8,7 +8,7 @@ from the old ones without moving any between them. Samples of one cluster go to 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -39,22 +39,17 @@ def unit_of(sample: EvaluationSample) -> str:
     return f"sample {sample.sample_id}" if cluster is None else f"cluster {cluster}"
 
 
-class AssignedSamples(PartOfDataset):
-    """The samples of a dataset that go to one variant."""
+def assigned_samples(
+    dataset: EvaluationDataset, experiment_id: str, variant: str, shares: Mapping[str, float]
+) -> EvaluationDataset:
+    """Return the samples of a dataset that go to one variant."""
 
-    def __init__(
-        self, dataset: EvaluationDataset, experiment_id: str, variant: str, shares: Mapping[str, float]
-    ) -> None:
-        super().__init__(dataset)
-        self._experiment_id, self._variant, self._shares = experiment_id, variant, shares
-
-    def __iter__(self) -> Iterator[EvaluationSample]:
-        for sample in self._dataset:
-            if assigned_variant(self._experiment_id, unit_of(sample), self._shares) == self._variant:
+    def choose(samples: Iterable[EvaluationSample]) -> Iterator[EvaluationSample]:
+        for sample in samples:
+            if assigned_variant(experiment_id, unit_of(sample), shares) == variant:
                 yield sample
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    return PartOfDataset(dataset, choose)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from ..runs.evaluation import (
 from ..runs.journal.journal import HEADER, read_header, stored_places
 from ..runs.store.state import RUN_FILES, read_results
 from ..runs.store.storage import EvaluationResultsStorage
-from .assignment import AssignedSamples, RatioCheck, ratio_check
+from .assignment import RatioCheck, assigned_samples, ratio_check
 from .decision import Decision, PairTest, decide, pair_tests
 
 Source = AueporaEvaluator | Predictions
@@ -109,7 +109,7 @@ def samples_of(experiment: Experiment, variant: Variant, dataset: EvaluationData
     """The samples that a variant is asked: all of them, or its share."""
     if experiment.assignment != SPLIT:
         return dataset
-    return AssignedSamples(dataset, experiment.experiment_id, variant.variant_id, experiment.shares)
+    return assigned_samples(dataset, experiment.experiment_id, variant.variant_id, experiment.shares)
 
 
 def run_experiment(

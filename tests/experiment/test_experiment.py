@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.errors import StorageError
-from auepora_eval.experiment.assignment import AssignedSamples, assigned_variant, ratio_check
+from auepora_eval.experiment.assignment import assigned_samples, assigned_variant, ratio_check
 from auepora_eval.experiment.experiment import (
     OtherVariantError,
     analyse_experiment,
@@ -70,14 +70,14 @@ def test_new_variants_and_new_samples_move_no_others() -> None:
     for n in range(500):
         before, after = (assigned_variant("e", f"s{n}", shares) for shares in (HALVES, third))
         assert after in (before, "c")
-    few, many = (AssignedSamples(world(size), "e", "a", HALVES) for size in (50, 80))
+    few, many = (assigned_samples(world(size), "e", "a", HALVES) for size in (50, 80))
     assert [s.sample_id for s in many if int(s.query.split()[1]) < 50] == [s.sample_id for s in few]
-    assert len(few) + len(AssignedSamples(world(50), "e", "b", HALVES)) == 50
+    assert len(few) + len(assigned_samples(world(50), "e", "b", HALVES)) == 50
 
 
 def test_samples_of_a_cluster_go_together() -> None:
     dataset = world(30, cluster="talk")
-    assert sorted(len(AssignedSamples(dataset, "e", name, HALVES)) for name in "ab") == [0, 30]
+    assert sorted(len(assigned_samples(dataset, "e", name, HALVES)) for name in "ab") == [0, 30]
 
 
 def test_a_mismatch_of_the_ratio_is_seen() -> None:

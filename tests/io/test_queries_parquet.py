@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import tempfile
 from pathlib import Path
@@ -129,12 +128,3 @@ def test_a_table_of_something_else(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"x": [1]}), tmp_path / "x")
     with pytest.raises(DataError, match="does not hold the rows of a run"):
         _ = ParquetRows(tmp_path / "x").ids
-
-
-def test_a_writer_that_is_let_go_writes_nothing_more() -> None:
-    file = io.BytesIO()
-    writer = QueriesWriter(file, [])
-    writer.add([a_sample()], [an_output()], {})
-    before = file.tell()
-    writer.close()
-    assert file.tell() == before

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import UnknownFieldWarning
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import scored_run
 from auepora_eval.errors import DataError
 from auepora_eval.io.config.experiment import configuration_errors
 from auepora_eval.io.config.plan import load_config
@@ -27,7 +26,7 @@ from auepora_eval.io.json.records import prediction_record, read_prediction
 from auepora_eval.io.schema.checker import checker
 from auepora_eval.io.schema.validate import DataFormatValidator
 from auepora_eval.metrics.parse import parse_metrics
-from tests.builders import a_failure, run_to_results, small_world
+from tests.builders import a_failure, run_to_results, scored_run, small_world
 from tests.io.documents import (
     BASELINE,
     CITATIONS,

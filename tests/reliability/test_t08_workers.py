@@ -14,16 +14,11 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core import scoring as scored_chunks
 from auepora_eval.errors import WorkerLostError
 from auepora_eval.execution.processes import ProcessExecutor
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.execution.ray_nodes import Nodes, ray_nodes
 from tests.execution.worker_calls import DeadlyAt
-from tests.execution.worker_metrics import Deadly
-from tests.reliability.journaled_run import dataset_of, evaluator
 from tests.reliability.killed_runs import PATIENCE, Toll, counted, ended, lines_of, quiet_bytes, started
-from tests.stable import stable_bytes
 
 WORKERS = min(20, int(os.environ.get("AUEPORA_KILLS", "4")))  # of a Ray cluster
 
@@ -46,25 +41,6 @@ def test_poisoned_samples_end_as_failures() -> None:
     lost = sorted(place for place, result in results.items() if isinstance(result, WorkerLostError))
     assert lost == [0, 1, 38]
     assert len(results) == 40
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL here")
-def test_processes_killed_while_they_score_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scored_chunks, "WORTH_SENDING", 0.0)
-    size, found, deaths = 2600, [], tmp_path / "deaths"
-    deaths.mkdir()
-    for executor in (None, ProcessExecutor(concurrency=2)):
-        running = evaluator("serial", 1, 0.0)
-        running.plan.metrics.append(Deadly(os.getpid(), ("s1100", "s2300"), deaths))
-        storage = EvaluationResultsStorage(tmp_path / str(executor is None))
-        if executor is not None:
-            running.executor = executor
-        running.run(dataset_of(size), evaluation_id="x", storage=storage)
-        found.append(stable_bytes(storage.load_results("x")))
-    kills = len(list(deaths.iterdir()))
-    print(f"\nT-08 scoring: {kills} kills while {size} samples are scored: results equal")
-    assert found[0] == found[1]
-    assert kills == 2
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'auepora-eval[ray]'")

@@ -15,7 +15,6 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.dataset import canonical_json
 from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import scored_run
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import (
     EvaluationRun,
@@ -29,7 +28,7 @@ from auepora_eval.io.results.rows_parquet import ParquetRows
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.evaluation import PredictionRecord, score_predictions
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.builders import a_dataset, a_failure, a_sample, an_output, run_to_results, small_world
+from tests.builders import a_dataset, a_failure, a_sample, an_output, run_to_results, scored_run, small_world
 
 METRICS = "recall@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,flip_rate"
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")

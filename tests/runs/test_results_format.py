@@ -132,12 +132,12 @@ def test_a_file_of_version_1_0_is_read(capsys: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "says"),
     [
-        ("1.2", "newer than the 1.1 that is known here. Upgrade: pip install --upgrade auepora-eval"),
-        ("2.0", "newer than the 1.1"),
-        ("10.0", "newer than the 1.1"),
-        ("new", "'new' is not a version"),
-        (1.1, "1.1 is not a version"),
-        ("9" * 99 + ".1", "is not a version"),
+        (
+            "1.2",
+            "'1.2' is not one of the versions that are known here: 1.0, 1.1. If the file is newer",
+        ),
+        ("new", "'new' is not one of the versions"),
+        (1.1, "1.1 is not one of the versions"),
     ],
 )
 def test_a_newer_file_is_refused_and_listed_as_such(tmp_path: Path, version: Any, says: str) -> None:
@@ -190,7 +190,7 @@ from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.runs.test_storage import a_run
 storage, who = EvaluationResultsStorage(sys.argv[1]), sys.argv[2]
 won = []
-for number in range(30):
+for number in range(12):
     run = a_run(f"run{number}", configuration={"by": who})
     run.samples[0].query = who
     try:
@@ -218,9 +218,9 @@ def test_two_writers_never_mix(tmp_path: Path) -> None:
     ]
     won = [json.loads(process.communicate()[0]) for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert sorted(won[0] + won[1]) == [*range(30), *range(100, 130)]
+    assert sorted(won[0] + won[1]) == [*range(12), *range(100, 112)]
     storage = EvaluationResultsStorage(tmp_path)
-    for number in range(30):
+    for number in range(12):
         winner = "first" if number in won[0] else "second"
         run = storage.load_run(f"run{number}")
         assert run.configuration["by"] == run.samples[0].query == winner
@@ -304,7 +304,7 @@ def test_a_run_with_an_id_twice_is_not_stored(tmp_path: Path) -> None:
     run = EvaluationRun(
         "twice", "s", "d", "f", [], [a_sample("1"), a_sample("1")], [an_output(), an_output()]
     )
-    with pytest.raises(DataError, match="two samples of the run have the same sample_id"):
+    with pytest.raises(DataError, match="the sample_id '1' occurs twice"):
         EvaluationResultsStorage(tmp_path).save_run(run)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

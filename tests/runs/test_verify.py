@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import scored_run
 from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs, TargetCategory
 from auepora_eval.errors import AueporaError, DataError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
-from tests.builders import a_document, a_failure, an_output, small_world
+from tests.builders import a_document, a_failure, an_output, scored_run, small_world
 
 METRICS = "recall@3,ndcg@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,noise_retention"
 OLD = Path(__file__).parents[1] / "golden" / "results_1.0"

@@ -8,7 +8,6 @@ run has them in a file of its own, which `queries_file` names. Not measured is n
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -39,6 +38,7 @@ from ..json.records import wrong_record
 
 # The second number grows with new fields, the first when old readers would go wrong.
 SCHEMA_VERSION = "1.1"
+VERSIONS = ("1.0", SCHEMA_VERSION)
 Results = dict[str, Any]
 
 _SECTIONS: dict[Target, str] = {
@@ -86,7 +86,7 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
         "resource_usage": run.resource_usage,
         "api_usage": tally.usage.as_dict(run.configuration),
     }
-    sections["performance_metrics"] |= {name: found for name, found in usage.items() if found is not None}
+    sections["performance_metrics"] |= {name: part for name, part in usage.items() if part is not None}
     for place, result in enumerate(run.results):
         sections[section_of(result)][result.name] = {"order": place, **metric_entry(result)}
     head: Results = {
@@ -197,23 +197,13 @@ def statistical_analysis(results: Sequence[MetricResult]) -> Results:
 
 
 def check_version(results: Mapping[str, Any], where: str) -> None:
-    """DataError for a file of a later version than this one; a file without a version is somebody else's."""
+    """Raise DataError if the file has a version that is not known here; one without is another tool's."""
     version = results.get("schema_version")
-    if version is None:
-        return
-    match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", version) if isinstance(version, str) else None
-    if match is None:
+    if version is not None and version not in VERSIONS:
         raise DataError(
             f"{where}: $.schema_version",
-            f"{version!r:.40} is not a version.",
-            fix="Write 1.1, or leave it out.",
-        )
-    ours = tuple(map(int, SCHEMA_VERSION.split(".")))
-    if (int(match[1]), int(match[2])) > ours:
-        raise DataError(
-            f"{where}: $.schema_version",
-            f"the file is of version {version}, newer than the {SCHEMA_VERSION} that is known here.",
-            fix="Upgrade: pip install --upgrade auepora-eval",
+            f"{version!r:.40} is not one of the versions that are known here: {', '.join(VERSIONS)}.",
+            fix="If the file is newer, upgrade: pip install --upgrade auepora-eval",
         )
 
 
@@ -324,7 +314,7 @@ def metric_entry(result: MetricResult) -> Results:
 
 def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricResult]:
     """The metric results of a stored run, in the order of its plan, with every sample's score."""
-    found: list[tuple[int, MetricResult]] = []
+    numbered: list[tuple[int, MetricResult]] = []
     for section in SECTIONS:
         for name, entry in results.get(section, {}).items():
             if isinstance(entry, dict) and "target" in entry:
@@ -335,8 +325,8 @@ def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricRe
                 value = math.nan if entry["value"] is None else float(entry["value"])
                 target = target_of(entry["target"])
                 result = MetricResult(name, target, value, details, rows.scores(name))
-                found.append((entry.get("order", len(found)), result))
-    return [result for _, result in sorted(found, key=lambda pair: pair[0])]
+                numbered.append((entry.get("order", len(numbered)), result))
+    return [result for _, result in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def experiment_metrics(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -394,11 +384,7 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mappin
     if "cluster" in sample.metadata:
         row["cluster"] = str(sample.metadata["cluster"])
     row["latency_ms"] = latency_ms(output)
-    row["retrieval_results"] = {
-        "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
-        "relevance_scores": [known_score(hit) for hit in output.retrieved],
-        "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
-    }
+    row["retrieval_results"] = retrieval_results(sample, output)
     row["generated_answer"] = None if output.error else output.response.text
     cited = citations(output)
     if cited is not None:
@@ -417,6 +403,15 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mappin
     if output.error is not None:
         row["error"] = {"type": output.error.type, "message": output.error.message}
     return row
+
+
+def retrieval_results(sample: EvaluationSample, output: SystemOutputs) -> Row:
+    """Return the ids that were retrieved, their scores, and the ids of the relevant documents."""
+    return {
+        "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
+        "relevance_scores": [known_score(hit) for hit in output.retrieved],
+        "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
+    }
 
 
 def latency_ms(output: SystemOutputs) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,12 +17,12 @@ import numpy as np
 
 from ...core.scores import Note, Scores, as_columns
 from ...core.scoring import Tally
-from ...core.types import EvaluationSample, SampleScore, SystemOutputs, known_score
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs
 from ...errors import DataError
 from ..json.text import parse_json
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet
-from .document import EDITED, Row, citations, clusters, latency_ms, tally_of
+from .document import EDITED, Row, citations, clusters, latency_ms, retrieval_results, tally_of
 
 QUERIES_SUFFIX = ".queries.parquet"
 # Rows in memory while a run is written; smaller groups compress worse.
@@ -38,7 +39,7 @@ class QueriesWriter:
         self._pyarrow, parquet = import_pyarrow()
         self.metrics = tuple(metrics)
         self.rows = 0
-        self._file = _Hashed(file)
+        self._file = file
         self._schema = _schema(self._pyarrow, self.metrics)
         self._writer = parquet.ParquetWriter(self._pyarrow.PythonFile(self._file, mode="w"), self._schema)
         self._waiting: list[Any] = []
@@ -57,11 +58,7 @@ class QueriesWriter:
     ) -> None:
         """Write samples with their outputs and scores."""
         by_metric = [_score_columns(self._pyarrow, as_columns(scores[name])) for name in self.metrics]
-        for start in range(0, len(samples), ROWS_IN_A_GROUP):
-            part = slice(start, start + ROWS_IN_A_GROUP)
-            texts = self._text_columns(samples[part], outputs[part])
-            pieces = [[array[part] for array in arrays] for arrays in by_metric]
-            self.add_columns(texts, pieces)
+        self.add_columns(self._text_columns(samples, outputs), by_metric)
 
     def add_columns(self, texts: Mapping[str, Any], by_metric: Sequence[Sequence[Any]]) -> None:
         """Write Arrow columns: the texts by name, and (values, statistics, notes) of each metric."""
@@ -76,15 +73,16 @@ class QueriesWriter:
         self._add(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
 
     def finish(self) -> str:
-        """Write what is waiting and the file's own end; the sha256 of it all."""
+        """Write the rest and the footer; return the sha256 of the file."""
         self._write()
         self._writer.close()
-        return self._file.digest.hexdigest()
+        self._file.flush()
+        return file_sha256(Path(self._file.name))
 
     def close(self) -> None:
-        """Let go of a file that will not be finished; nothing is done to one that is."""
-        self._file.gone = True
-        self._writer.close()
+        """Close a file that will not be finished; one that is finished stays as it is."""
+        with suppress(OSError):  # the error that ended the run is raised, not this one
+            self._writer.close()
 
     def _text_columns(
         self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
@@ -103,40 +101,15 @@ class QueriesWriter:
                 for sample in samples
             ],
             "latency_ms": [latency_ms(output) for output in outputs],
+            "retrieval_results": list(map(retrieval_results, samples, outputs)),
             "generated_answer": [None if output.error else output.response.text for output in outputs],
             "citations": cited,
             "error": failed,
         }
-        arrays = {name: self._array(name, column) for name, column in columns.items()}
-        return {**arrays, "retrieval_results": self._retrieval_results(samples, outputs)}
-
-    def _array(self, name: str, column: list[Any]) -> Any:
-        return self._pyarrow.array(column, self._schema.field(name).type, from_pandas=True)
-
-    def _retrieval_results(
-        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
-    ) -> Any:
-        """Lists as Arrow has them: all items in a row, and where each list ends."""
-        kind = self._schema.field("retrieval_results").type
-        hits = [hit for output in outputs for hit in output.retrieved]
-        gold = [doc.doc_id for sample in samples for doc in sample.relevant_docs or ()]
-        retrieved = self._ends([len(output.retrieved) for output in outputs])
-        relevant = self._ends([len(sample.relevant_docs or ()) for sample in samples])
-        columns = [
-            (retrieved, [hit.doc.doc_id for hit in hits]),
-            (retrieved, [known_score(hit) for hit in hits]),
-            (relevant, gold),
-        ]
-        lists = [
-            self._pyarrow.ListArray.from_arrays(
-                ends, self._pyarrow.array(items, field.type.value_type, from_pandas=True)
-            )
-            for field, (ends, items) in zip(kind, columns, strict=True)
-        ]
-        return self._pyarrow.StructArray.from_arrays(lists, fields=list(kind))
-
-    def _ends(self, lengths: list[int]) -> Any:
-        return self._pyarrow.array(np.cumsum([0, *lengths]), self._pyarrow.int32())
+        return {
+            name: self._pyarrow.array(column, self._schema.field(name).type, from_pandas=True)
+            for name, column in columns.items()
+        }
 
     def _add(self, table: Any) -> None:
         self.rows += table.num_rows
@@ -152,32 +125,6 @@ class QueriesWriter:
         self._waiting, self._waiting_rows = [], 0
 
 
-class _Hashed:
-    """A file that knows the sha256 of what was written to it."""
-
-    closed = False
-    gone = False  # whoever opened it does not want it any more
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        if self.gone:
-            return len(data)
-        self.digest.update(data)
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """The file is closed by whoever opened it."""
-
-
 class ParquetRows:
     """Rows that are in a Parquet file beside the results file."""
 
@@ -186,7 +133,8 @@ class ParquetRows:
         self._pyarrow, self._parquet = import_pyarrow()
         if sha256 is not None and file_sha256(path) != sha256:
             what = "is not the file that the results were stored with: its sha256 is another."
-            raise DataError(path.name, what, fix=EDITED)
+            fix = "If the run was killed while its results were replaced, resume it (--resume)."
+            raise DataError(path.name, what, fix=fix)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -255,9 +203,9 @@ class ParquetRows:
     def _columns(self, *names: str) -> Any:
         with opened(self.path) as file:
             reader = self._opened(file)
-            known = [name for name in names if name in reader.schema_arrow.names]
+            present = [name for name in names if name in reader.schema_arrow.names]
             try:
-                return reader.read(columns=known)
+                return reader.read(columns=present)
             except (self._pyarrow.ArrowException, OSError, ValueError) as error:
                 raise not_parquet(self.path.name) from error
 
@@ -310,22 +258,15 @@ def _score_columns(pyarrow: Any, scores: Scores) -> tuple[Any, Any, Any]:
     count = len(scores)
     unmeasured = np.isnan(scores.values)
     note = pyarrow.struct([("reason", pyarrow.string()), ("failed", pyarrow.bool_())])
-    if scores.notes:
-        reasons: list[dict[str, Any] | None] = [None] * count
-        for place, (reason, failed) in scores.notes.items():
-            reasons[place] = {"reason": reason, "failed": failed}
-        notes = pyarrow.array(reasons, note)
-    else:
-        notes = pyarrow.nulls(count, note)
-    if scores.parts is None:
-        statistics = pyarrow.nulls(count, pyarrow.list_(pyarrow.float64()))
-    else:
-        ends = np.cumsum(np.where(unmeasured, 0, scores.parts.shape[1]))
-        offsets = pyarrow.array(
-            np.concatenate([[0], ends]).astype(np.int32), mask=np.append(unmeasured, False)
-        )
-        statistics = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(scores.parts[~unmeasured].ravel()))
-    return pyarrow.array(scores.values, mask=unmeasured), statistics, notes
+    reasons: list[dict[str, Any] | None] = [None] * count
+    for place, (reason, failed) in scores.notes.items():
+        reasons[place] = {"reason": reason, "failed": failed}
+    parts: list[list[float] | None] = [None] * count
+    if scores.parts is not None:
+        rows = zip(unmeasured, scores.parts.tolist(), strict=True)
+        parts = [None if is_unmeasured else row for is_unmeasured, row in rows]
+    statistics = pyarrow.array(parts, pyarrow.list_(pyarrow.float64()))
+    return pyarrow.array(scores.values, mask=unmeasured), statistics, pyarrow.array(reasons, note)
 
 
 def _parts(lists: Any) -> Any:

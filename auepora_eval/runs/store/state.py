@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,13 +123,11 @@ class RunState:
         force: bool = False,
         rows_in_the_json: int = ROWS_IN_THE_JSON,
         with_outputs: bool = True,
-        all_differ: bool = False,
     ) -> Iterator[RunWriter]:
         """Store the run piece by piece. Its files have their names only after `finish`.
 
         The rows of a run of more than `rows_in_the_json` samples go to a Parquet file. A run with a journal
-        is written without its outputs: they are on the disk already. With `all_differ` the ids are known to
-        be unique and are not checked.
+        is written without its outputs: they are on the disk already.
         """
         self.check_no_results(force=force)
         self.remove_leftovers()
@@ -138,11 +135,8 @@ class RunState:
         # files get their names, so that they never belong to the writer that lost. A run with a journal has
         # one writer, by its lock. Its results file comes last: a reader that sees it sees a complete run.
         with made_folder(self.folder), TemporaryFile(dir=self.folder) as rows, ExitStack() as drafts:
-            writer = RunWriter(self, drafts, rows, force, rows_in_the_json, with_outputs, all_differ)
-            try:
-                yield writer
-            finally:
-                writer.close()
+            writer = RunWriter(self, drafts, rows, force, rows_in_the_json, with_outputs)
+            yield writer
         writer.remove_replaced()
 
 
@@ -258,24 +252,19 @@ class RunWriter:
         force: bool,
         rows_in_the_json: int,
         with_outputs: bool,
-        all_differ: bool,
     ) -> None:
         self._state, self._drafts, self._rows = state, drafts, rows
         self._force, self._limit, self._with_outputs = force, rows_in_the_json, with_outputs
-        # The hash of the old outputs: the files of the results that are replaced are kept until the end.
-        self._replaced = None if with_outputs else state.outputs_sha256()
         self._samples = drafts.enter_context(written(state.folder / RUN_FILES[0], force=True))
         self._outputs: BinaryIO | None = None
         if with_outputs:
             self._outputs = drafts.enter_context(written(state.folder / RUN_FILES[1], force=True))
         self._queries: QueriesWriter | None = None
         self._fingerprint = Fingerprint()
-        self._ids: set[str] | None = None if all_differ else set()
         self.tally = Tally()
 
     def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
         """Write further samples with their outputs and scores."""
-        self._check_unique(batch)
         self.tally.add(batch.outputs)
         for sample, output in zip(batch.samples, batch.outputs, strict=True):
             record = prediction_record(sample.sample_id, output)
@@ -302,9 +291,6 @@ class RunWriter:
         text = indented(with_metadata(head, "standard", path)).removesuffix(b"\n}\n")
         self._rows.seek(0)
         if not self._with_outputs:
-            if self._replaced is not None:
-                samples = self._state.folder / RUN_FILES[0]
-                keep_parts(self._state.folder, (samples, self._state.queries_path), self._replaced)
             self._drafts.close()
         with written(path, force=self._force) as file:
             file.write(text + b',\n  "query_results": [\n')
@@ -313,31 +299,12 @@ class RunWriter:
             file.write(b"\n  ]\n}\n")
         return path
 
-    def close(self) -> None:
-        """Close the file of rows, if it is not finished."""
-        if self._queries is not None:
-            self._queries.close()
-
     def remove_replaced(self) -> None:
         """Remove the files of the run that this one has replaced: outputs are in one place only."""
         if self._queries is None:
             self._state.queries_path.unlink(missing_ok=True)
         for name in (JOURNAL, HEADER) if self._with_outputs else RUN_FILES[1:]:
             (self._state.folder / name).unlink(missing_ok=True)
-        for kept in self._state.folder.glob("before-*"):
-            shutil.rmtree(kept, ignore_errors=True)
-
-    def _check_unique(self, batch: Batch) -> None:
-        if self._ids is None:
-            return
-        before, ids = len(self._ids), batch.sample_ids()
-        self._ids.update(ids)
-        if len(self._ids) < before + len(ids):
-            raise DataError(
-                self._state.path.name,
-                "two samples of the run have the same sample_id.",
-                fix="Scores are matched by id: give each sample its own.",
-            )
 
     def _start_queries(self, metrics: Sequence[str]) -> None:
         """Write rows to Parquet from here on, with those of the temporary file first."""
@@ -353,6 +320,7 @@ class RunWriter:
             return
         file = self._drafts.enter_context(written(self._state.queries_path, force=True))
         self._queries = QueriesWriter(file, metrics)
+        self._drafts.callback(self._queries.close)
         self._rows.seek(0)
         waiting = [msgspec.json.decode(line.rstrip(b",\n")) for line in self._rows]
         self._queries.add_rows(waiting)
@@ -378,48 +346,11 @@ def indented(document: Mapping[str, Any]) -> bytes:
     return msgspec.json.format(encode(document), indent=2) + b"\n"
 
 
-# The parts of a run that is being replaced: until the new results have their name, the old run is complete.
-#
-# A results file belongs to the samples in the run's folder and, if it is large, to a file of rows. These get
-# their names before it does. Until then the old ones are kept in `<id>.run/before-<hash>/`, by the hash of
-# the outputs that the old results were made of. A reader of these results takes them from there.
-
-
 def outputs_hash(results: Mapping[str, Any]) -> str | None:
     """Return the sha256 of the outputs that results were made of; None if the document has none."""
     metadata = results.get("metadata")
     sha256 = metadata.get("outputs_sha256") if isinstance(metadata, dict) else None
     return sha256 if isinstance(sha256, str) else None
-
-
-def keep_parts(folder: Path, parts: Iterable[Path], sha256: str) -> None:
-    """Keep files that are about to be replaced. Those that a killed writer kept before are older and stay."""
-    kept = _kept(folder, sha256)
-    kept.mkdir(exist_ok=True)
-    for part in parts:
-        if not part.exists() or (kept / part.name).exists():
-            continue
-        try:
-            os.link(part, kept / part.name)
-        except OSError:  # a file system without hard links
-            draft = kept / f"{part.name}.part"
-            shutil.copyfile(part, draft)
-            draft.replace(kept / part.name)
-
-
-def part_of_results(folder: Path, part: Path, sha256: Callable[[], str | None]) -> Path:
-    """Return the path of a part for results with that hash, which is read only if parts are kept."""
-    if any(folder.glob("before-*")):
-        digest = sha256()
-        kept = part if digest is None else _kept(folder, digest) / part.name
-        if kept.exists():
-            return kept
-    return part
-
-
-def _kept(folder: Path, sha256: str) -> Path:
-    # The hash may be of an edited document: it must not name a path outside of this folder.
-    return folder / f"before-{''.join(each for each in sha256[:16] if each.isalnum())}"
 
 
 @contextmanager

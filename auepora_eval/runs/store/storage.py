@@ -9,7 +9,7 @@ folder, other metrics can be scored on the stored outputs without calling the sy
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.dataset import EvaluationDataset
+from ...core.dataset import EvaluationDataset, checked_samples
 from ...core.runner import AueporaEvaluator, evaluate, name_of
 from ...core.scores import Batch, cluster_names
 from ...core.scoring import Tally, new_evaluation_id, now
@@ -27,9 +27,7 @@ from ...errors import DataError, NotFoundError, StorageError
 from ...io.datasets.predictions import load_predictions, matched_outputs
 from ...io.files.atomic import write_bytes
 from ...io.json.documents import check_storable, read_content
-from ...io.json.records import read_sample, wrong_record
-from ...io.json.text import parse_document
-from ...io.jsonl import parse_line, read_lines, read_records, read_samples
+from ...io.jsonl import read_records, read_samples
 from ...io.results.document import (
     EDITED,
     JsonRows,
@@ -49,7 +47,6 @@ from .state import (
     indented,
     not_found,
     outputs_hash,
-    part_of_results,
     read_results,
     unfinished_ids,
     with_metadata,
@@ -80,7 +77,7 @@ class EvaluationResultsStorage:
         state = self.state(run.evaluation_id)
         with state.writer(force=force, rows_in_the_json=rows_in_the_json) as writer:
             scores = {result.name: result.scores for result in run.results if result.scores}
-            writer.add(Batch(run.samples, run.outputs), scores)
+            writer.add(Batch(checked_samples(run.evaluation_id, run.samples), run.outputs), scores)
             return writer.finish(run)
 
     def load_run(self, name: str | Path) -> EvaluationRun:
@@ -118,7 +115,7 @@ class EvaluationResultsStorage:
             if note.failed
         }
         if failed:
-            run.samples = list(chosen_samples(path, failed))
+            run.samples = [sample for sample in stored_samples(path) if sample.sample_id in failed]
         return run
 
     def load_tally(self, name: str | Path) -> Tally:
@@ -133,23 +130,18 @@ class EvaluationResultsStorage:
         NaN becomes null. A value that JSON has no form for is an error. The caller's `_metadata` is kept
         beside our note.
         """
-        name = results.get("evaluation_id") or f"eval_{datetime.now(UTC).strftime('%Y%m%d_%H%M%S')}"
         check_storable(results, "results")
-        while True:
-            # The rows last, as runs have them.
-            rest = {key: value for key, value in results.items() if key != "query_results"}
-            rows = {"query_results": results["query_results"]} if "query_results" in results else {}
-            path = self.state(name).path
-            document = with_metadata({**rest, "evaluation_id": name}, evaluation_type, path)
-            try:
-                if path.exists():
-                    raise StorageError(f"{path} exists already. Choose another evaluation_id.")
-                write_bytes(path, indented({**document, **rows}))
-                return str(path)
-            except StorageError:
-                if results.get("evaluation_id") or not path.exists():
-                    raise
-                name = self.free_id(name)  # another document was stored within the same second
+        started = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
+        # Several documents may be stored within a second.
+        name = results.get("evaluation_id") or self.free_id(f"eval_{started}")
+        state = self.state(name)
+        if state.has_results:
+            raise StorageError(f"{state.path} exists already. Choose another evaluation_id.")
+        document = with_metadata({**results, "evaluation_id": name}, evaluation_type, state.path)
+        if "query_results" in document:
+            document["query_results"] = document.pop("query_results")  # last, as runs have them
+        write_bytes(state.path, indented(document))
+        return str(state.path)
 
     def load_results(self, evaluation_id: str) -> dict[str, Any]:
         """Return a stored results document with its rows, wherever they are stored."""
@@ -186,8 +178,8 @@ class EvaluationResultsStorage:
             raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
         path = self.state(text.removesuffix(SUFFIX)).path
         if not path.is_file():
-            known = [path.name.removesuffix(SUFFIX) for path in self._paths()]
-            raise not_found(self.results_directory, text, known)
+            stored = [path.name.removesuffix(SUFFIX) for path in self._paths()]
+            raise not_found(self.results_directory, text, stored)
         return path
 
     def state(self, evaluation_id: str) -> RunState:
@@ -264,35 +256,12 @@ def run_folder(path: Path) -> Path:
 
 def stored_samples(path: Path) -> Iterator[EvaluationSample]:
     """Yield the samples of a stored run, by its results file."""
-    return read_samples(_samples_of(path), max_line_bytes=OWN_LINE_BYTES)
-
-
-def _samples_of(path: Path) -> Path:
-    folder = run_folder(path)
-    return part_of_results(folder, folder / RUN_FILES[0], lambda: outputs_hash(read_results(path)))
+    return read_samples(run_folder(path) / RUN_FILES[0], max_line_bytes=OWN_LINE_BYTES)
 
 
 def _places_of(path: Path) -> JournalPlaces | None:
     """Return the outputs that results were made of, without later ones in the journal."""
     return stored_places(run_folder(path), lambda sha256: sha256 == outputs_hash(read_results(path)))
-
-
-class _Id(msgspec.Struct):
-    sample_id: str = ""
-
-
-def chosen_samples(path: Path, ids: Container[str]) -> Iterator[EvaluationSample]:
-    """Yield the samples of a stored run with one of these ids; of the others only the id is read."""
-    file = _samples_of(path)
-    decode = msgspec.json.Decoder(_Id).decode
-    for number, line in enumerate(read_lines(file, OWN_LINE_BYTES), start=1):
-        where = f"{file.name}:{number}"
-        try:
-            wanted = decode(line).sample_id in ids
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            wanted = True  # the full reader raises an error that says what is wrong
-        if wanted:
-            yield read_sample(parse_line(line, where), where)
 
 
 def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -324,68 +293,41 @@ def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
     if not isinstance(digest, str):
         raise DataError(f"{path.name}: $.queries_file", "has no sha256 of the rows' file.", fix=EDITED)
     # By our own name, not by the one in the document: the sha256 shows whether it is the right file.
-    name = path.name.removesuffix(SUFFIX)
-    file = path.with_name(name + QUERIES_SUFFIX)
-    return ParquetRows(
-        part_of_results(path.with_name(f"{name}.run"), file, lambda: outputs_hash(results)), sha256=digest
-    )
+    return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
 
 
-# The heads of results files, for lists of runs.
-
-
-class _Summary(msgspec.Struct):
-    total_queries: Any = None
-    failed_queries: Any = None
-
-
-class _Note(msgspec.Struct):
-    evaluation_type: Any = None
-
-
-class Head(msgspec.Struct):
-    """The fields of a results file for a list; the others are skipped."""
+class _Head(msgspec.Struct):
+    """The fields of a results file that a list of runs shows. The rows, which are most of it, are skipped."""
 
     schema_version: Any = None
     evaluation_id: Any = None
     timestamp: Any = None
     system_version: Any = None
     dataset_id: Any = None
-    summary: _Summary | None = None
-    note: _Note | None = msgspec.field(default=None, name="_metadata")
-
-    def as_dict(self) -> dict[str, Any]:
-        summary, note = self.summary or _Summary(), self.note or _Note()
-        return {
-            "evaluation_id": self.evaluation_id,
-            "timestamp": self.timestamp,
-            "system_version": self.system_version,
-            "dataset_id": self.dataset_id,
-            "total_queries": summary.total_queries,
-            "failed_queries": summary.failed_queries,
-            "evaluation_type": note.evaluation_type,
-        }
+    summary: Mapping[str, Any] = {}
+    _metadata: Mapping[str, Any] = {}
 
 
-_decode = msgspec.json.Decoder(Head).decode
-_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """Return the head of a results file."""
-    content = read_content(path)
+    """Return the head of a results file, for a list of runs."""
     try:
-        head = _decode(content)
-    except msgspec.ValidationError as error:
-        place, what, _ = wrong_record(error)
-        raise DataError(
-            f"{path.name}: {place}", f"not a results file: {what}", fix="Is it the right file?"
-        ) from error
-    except _ERRORS as error:
-        parse_document(content, path.name)  # raises the error that reading the run would raise
-        raise DataError(path.name, "not a results file.", fix="Is the file damaged?") from error
+        head = _decode_head(read_content(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        read_results(path)  # raises the error that reading the run would raise
+        raise DataError(path.name, f"not a results file: {error}.", fix="Is it the right file?") from error
     check_version({"schema_version": head.schema_version}, path.name)
-    return head.as_dict()
+    return {
+        "evaluation_id": head.evaluation_id,
+        "timestamp": head.timestamp,
+        "system_version": head.system_version,
+        "dataset_id": head.dataset_id,
+        "total_queries": head.summary.get("total_queries"),
+        "failed_queries": head.summary.get("failed_queries"),
+        "evaluation_type": head._metadata.get("evaluation_type"),
+    }
 
 
 # Several results documents side by side: any numbers, of any tool.

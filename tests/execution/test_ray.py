@@ -47,12 +47,9 @@ def cluster() -> Iterator[Nodes]:
 
 @needs_ray
 def test_what_every_executor_promises_holds_on_a_cluster(cluster: Nodes, tmp_path: Path) -> None:
-    scoring = "tests/contracts/test_scoring_on_every_executor.py"
     cases = (
         "tests/execution/ray_cases.py",
         "tests/contracts/test_every_executor.py",
-        f"{scoring}::test_scores_are_bit_equal",
-        f"{scoring}::test_unpicklable_metrics_are_scored_locally_with_one_warning",
         "tests/reliability/test_t03_kill.py::test_t03_random_kills[ray]",
     )
     done = subprocess.run(

@@ -49,5 +49,5 @@ def test_a_folder_that_is_not_there_has_no_finished_runs(
 ) -> None:
     assert main(["run", "--resume", "x", "--out", str(tmp_path / "nowhere")]) == 2
     said = capsys.readouterr().err
-    assert "There is no such folder" in said
+    assert "No run 'x' to resume" in said
     assert "finished" not in said

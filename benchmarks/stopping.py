@@ -23,7 +23,6 @@ import numpy as np
 from auepora_eval.core.types import Goal
 from auepora_eval.early_stop.rule import GoalWatch, Known, check_fit
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.stats.power import sample_size
 from tests.builders import a_sample
 
 if TYPE_CHECKING:

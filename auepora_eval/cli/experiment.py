@@ -275,7 +275,7 @@ def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespac
     """Print how many samples each variant gets, and what they can detect."""
     from ..experiment.experiment import run_id, samples_of
     from ..io.config.experiment import SPLIT
-    from ..stats.power import minimum_detectable_effect
+    from ..stats.power import Spread, detectable_change
 
     counts = {one.variant_id: len(samples_of(experiment, one, dataset)) for one in experiment.variants}
     fewest = min(counts.values())
@@ -285,8 +285,10 @@ def _say_plan(experiment: Experiment, dataset: EvaluationDataset, args: Namespac
     if fewest:
         # d is in standard deviations of one score, and the difference of two independent ones has sqrt(2).
         # d_z is in those of the difference itself. All pairs are tested, so they share the level.
-        spread, level = 2**0.5 if split else 1.0, experiment.alpha / pairs
-        detectable = minimum_detectable_effect(spread, fewest, alpha=level, power=experiment.power)
+        sd, level = 2**0.5 if split else 1.0, experiment.alpha / pairs
+        detectable = detectable_change(
+            fewest, Spread(sd, sd), alpha=level, power=experiment.power, groups=2 if split else 1
+        )
     missing = max(0, experiment.min_sample_size - fewest)
     if args.json:
         echo.say_json(

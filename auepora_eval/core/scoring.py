@@ -189,19 +189,18 @@ def score_outputs(
     samples: list[EvaluationSample],
     outputs: list[SystemOutputs],
     *,
-    seed: int = 0,
     executor: Executor | None = None,
 ) -> list[MetricResult]:
     """Compute every metric of a plan on outputs, by workers if the executor has some."""
     plan = measurable(plan, outputs)
     if scoring_executor(executor) is not None:
         pairs = zip(samples, outputs, strict=True)
-        return score_in_chunks(plan, pairs, lambda batch, scores: None, seed=seed, executor=executor)
+        return score_in_chunks(plan, pairs, lambda batch, scores: None, executor=executor)
     results = []
     batch = Batch(samples, outputs)
     for metric in plan.metrics:
         if isinstance(metric, SampleMetric):
-            results.append(metric.summarise(metric.score_batch(batch), seed=seed))
+            results.append(metric.summarise(metric.score_batch(batch)))
         else:
             results.append(_with_failures(metric.compute(samples, outputs), outputs))
     return results
@@ -243,7 +242,6 @@ def score_in_chunks(
     pairs: Iterable[tuple[EvaluationSample, SystemOutputs]],
     on_chunk: OnChunk,
     *,
-    seed: int = 0,
     size: int = SIZE,
     executor: Executor | None = None,
 ) -> list[MetricResult]:
@@ -259,7 +257,7 @@ def score_in_chunks(
     if len(metrics) < len(plan.metrics):
         everything = list(pairs)
         batch = _batch(everything)
-        results = score_outputs(plan, list(batch.samples), list(batch.outputs), seed=seed)
+        results = score_outputs(plan, list(batch.samples), list(batch.outputs))
         on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
         return results
     pieces: dict[str, list[Scores]] = {metric.name: [] for metric in metrics}
@@ -277,7 +275,7 @@ def score_in_chunks(
         first = first or joined
         # All metrics share the lists: each takes 8 MB for a million samples.
         joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
-        results.append(metric.summarise(joined, seed=seed))
+        results.append(metric.summarise(joined))
     return results
 
 

@@ -122,7 +122,7 @@ def value_interval(units: Units, bounds: Bounds, *, confidence: float = 0.95) ->
     if len(units.numbers) < 2 or not math.isfinite(units.value):
         return None
     low, high = (float(end) for end in plus_two(units, *value_ends(units, bounds)).limits(confidence))
-    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-15):
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         return None
     return Interval(low, high, units.method).within(*bounds)
 
@@ -214,6 +214,8 @@ def aggregate_units(
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         value = aggregate(rows)
+        if len(rows if clusters is None else set(clusters)) < 2:
+            return Units(value, np.atleast_1d(value), 0.0, clusters is not None)
         if of_sums and bool(np.isfinite(rows).all()):
             sums, sizes = summed_by_unit(rows, clusters), unit_sizes(len(rows), clusters)
             rest = (sums.sum(axis=0) - sums)[:, np.newaxis, :]

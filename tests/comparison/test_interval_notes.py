@@ -47,7 +47,8 @@ def test_differences_that_are_all_the_same_have_an_interval() -> None:
     assert interval_notes(many) == []
     few = compare_runs(scored([1.0] * 5), scored([0.0] * 5))
     low, high = few.metrics[0].effect.interval or (math.nan, math.nan)
-    assert (low, high) == (-1.0, 0.0)  # five losses have p = 0.0625
+    assert low == -1.0
+    assert high > 0  # five losses have p = 0.0625
 
 
 def test_no_difference_at_all_has_an_interval_around_zero() -> None:

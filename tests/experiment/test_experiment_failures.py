@@ -101,9 +101,9 @@ def test_where_everything_failed_nothing_was_measured(tmp_path: Path, how: str) 
     assert experiment_results(found)["primary_metric_results"]["means"] == {"a": None, "b": None}
 
 
-@pytest.mark.parametrize(("size", "holds"), [(4, False), (138, False), (150, True)])
+@pytest.mark.parametrize(("size", "holds"), [(4, False), (130, False), (150, True)])
 def test_few_samples_that_are_alike_rule_nothing_out(tmp_path: Path, size: int, holds: bool) -> None:
-    """A margin of 0.02 takes 139 samples of which none differs; of split samples about 145 each."""
+    """A margin of 0.02 takes 139 samples of which none differs; of split samples about as many each."""
     guarded = replace(EXPERIMENT, min_sample_size=1, guard_rails=(GuardRail("token_f1", "margin", 0.02),))
     found = outcome(tmp_path / "paired", guarded, system(0), system(1000), size=size)
     assert [check.holds for check in found.verdict.rails] == [holds]

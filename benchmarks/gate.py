@@ -5,7 +5,7 @@
 
 No true difference: a gate of `no_regression` rules may fail at most alpha of the pairs, for any number of
 metrics, also if samples are in clusters. A true loss: it must fail as many as were planned, with the number
-of samples that `sample_size` returns. A gate of `margin` rules may pass at most alpha of the runs that are
+of samples that `units_needed` returns. A gate of `margin` rules may pass at most alpha of the runs that are
 worse by the margin, also if that is a few lost answers in a hundred or a few lost clusters, and must pass
 the planned share of those that do not differ. Bars allow for the error of counting: 2.6 standard errors,
 which a true rate exceeds once in two hundred.
@@ -27,8 +27,8 @@ from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.gate.gate import gate_run
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.stats.margins import lost_size, units_to_rule_out
-from auepora_eval.stats.power import sample_size
+from auepora_eval.stats.intervals import clusters_worth
+from auepora_eval.stats.power import Spread, units_needed, units_to_rule_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Made(SampleMetric):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
         raise NotImplementedError("its scores are given")
 
-    def interval(self, rows: Array, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> None:
+    def interval(self, rows: Array, clusters: Sequence[Hashable] | None) -> None:
         return None
 
 
@@ -105,7 +105,7 @@ def kinds() -> Iterator[Kind]:
     loss = 0.05
     for metrics, rules in ((("made@1",), one), (NAMES, everything)):
         # With several metrics Holm asks of the best one what a single one would have at alpha / metrics.
-        size = sample_size(loss, _SPREAD, alpha=ALPHA / len(metrics), power=POWER) or 0
+        size = units_needed(loss, Spread(_SPREAD, _SPREAD), alpha=ALPHA / len(metrics), power=POWER) or 0
         yield Kind(
             f"a loss of {loss} in one of {len(metrics)}, {size} samples",
             rules,
@@ -114,8 +114,7 @@ def kinds() -> Iterator[Kind]:
             at_least=POWER,
         )
     margin = {"margin": {"made@1": loss}}
-    # One-sided at alpha is two-sided at twice that.
-    size = sample_size(loss, _SPREAD, alpha=2 * ALPHA, power=POWER) or 0
+    size = units_to_rule_out(loss, _SPREAD, 1.0, alpha=ALPHA, power=POWER) or 0
     yield Kind(
         f"worse by the margin, {size} samples",
         margin,
@@ -194,8 +193,7 @@ def cluster_kinds() -> Iterator[Kind]:
     margin = 0.05
 
     def planned(sd: float) -> int:
-        """Return the sample size of a t-test and a fifth more, for tests that allow for unseen losses."""
-        return math.ceil(1.2 * (sample_size(margin, sd, alpha=2 * ALPHA, power=POWER) or 0))
+        return units_to_rule_out(margin, sd, 1.0, alpha=ALPHA, power=POWER) or 0
 
     # What a cluster of four has in common, and the mean of what its samples have of their own.
     fours = planned(_SPREAD * math.sqrt(0.64 + 0.36 / 4))
@@ -215,7 +213,8 @@ def cluster_kinds() -> Iterator[Kind]:
         "passed",
         at_least=POWER,
     )
-    few = units_to_rule_out(margin, 1.0, lost_size(SIZES))
+    # Clusters of unequal size have the degrees of freedom of fewer.
+    few = math.ceil(planned(0.0) * len(SIZES) / clusters_worth(SIZES))
     few += -few % len(SIZES)
     yield Kind(
         f"not a sample differs, margin {margin}, {few} clusters of 2 to 5",

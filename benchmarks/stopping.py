@@ -23,7 +23,7 @@ import numpy as np
 from auepora_eval.core.types import Goal
 from auepora_eval.early_stop.rule import GoalWatch, Known, check_fit
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.stats.power import sample_size
+from auepora_eval.stats.power import Spread, units_needed
 from tests.builders import a_sample
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def main() -> int:
         called = sum(side == right for _, side in ends) / runs
         wrong = sum(side is not None and side != right for _, side in ends) / runs
         used = float(np.mean([n for n, _ in ends]))
-        planned = sample_size(scene.effect, scene.sd, by="z")
+        planned = units_needed(scene.effect, Spread(scene.sd, scene.sd))
         print(
             f"  {scene.name}: called {called:.3f}, wrong side {wrong:.3f}; {used:.0f} of {samples:,} samples "
             f"on average, {1 - used / samples:.0%} saved; a fixed run is planned with {planned}"

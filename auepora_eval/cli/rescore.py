@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
     old = storage.load_run(args.run_id)
     plan = EvaluationPlan(parse_metrics(args.metrics))
     plan.validate_dataset(old.samples)
-    fresh = score_outputs(plan, old.samples, old.outputs, seed=old.seed)
+    fresh = score_outputs(plan, old.samples, old.outputs)
     # A run that stopped early needs intervals that are valid although it was watched.
     fresh = sequence_results(plan.metrics, fresh, old.stopping)
     names = {result.name for result in fresh}

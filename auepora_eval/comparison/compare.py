@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from ..errors import PlanError, UnknownNameError, did_you_mean
 from ..runs.store.storage import stored_predictions, stored_samples
 from ..stats.power import POWER
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
-from .paired_tests import FEW_TO_COMPARE, RESAMPLES, Tested, family_p, is_of_time, tested_all, times_by_run
+from .paired_tests import FEW_TO_COMPARE, RESAMPLES, Tested, corrected, is_of_time, tested_all, times_by_run
 from .pairing import (
     Pairing,
     RunToRun,
@@ -80,7 +80,6 @@ class Effect:
     """The size of the difference. Effect sizes have the sign of `change`, the candidate minus the baseline.
 
     `bounds` is the range of the change if failed and unpaired samples had scored lowest, or highest.
-    `no_spread` marks a change that is the same in every resample, which therefore has no interval.
     """
 
     change: float
@@ -89,7 +88,6 @@ class Effect:
     delta: float | None = None  # Cliff's delta
     odds_ratio: float | None = None
     bounds: Limits | None = None
-    no_spread: bool = False
     wins: int = 0
     ties: int = 0
     losses: int = 0
@@ -97,14 +95,18 @@ class Effect:
 
 @dataclass(frozen=True)
 class MarginTest:
-    """The one-sided test for a loss of the margin; every field is None where no margin was given.
+    """Whether a loss of the margin is ruled out; every field is None where no margin was given.
 
-    `samples_needed` is the number of samples that would rule the loss out if there were no difference.
+    It is if `limit`, the lower end of a 95% interval of the gain (at an alpha of 0.05), lies above minus the
+    margin, and so if the one-sided `p` is below alpha / 2. A loss that no sample showed may be as large as
+    the scale of the metric, so the limit can lie below the interval of the change. `samples_needed` is the
+    number of samples that would rule the loss out if there were no difference.
     """
 
     size: float | None = None
     p: float | None = None
     within: bool | None = None
+    limit: float | None = None
     samples_needed: int | None = None
 
 
@@ -223,11 +225,11 @@ def compare_runs(
     tested = tested_all(pairings, seed=seed, resamples=resamples)
     # Before the correction: times of one run each are not tested and must not enlarge the family.
     tested = times_by_run(tested, listed_runs(baseline), listed_runs(candidate))
-    adjusted = family_p(tested)
-    margins = margin_tests(tested, margin)
+    tested, adjusted = corrected(tested, alpha)
+    margins = margin_tests(tested, margin, alpha)
     tests = sum(p is not None for p in adjusted)
     metrics = [
-        metric_comparison(one, p, alpha, tests, margins.get(one.pairing.a.name), spread, resamples)
+        metric_comparison(one, p, alpha, tests, margins.get(one.pairing.a.name), spread)
         for one, p in zip(tested, adjusted, strict=True)
     ]
     repeats = len(listed_runs(baseline))
@@ -285,21 +287,23 @@ def metric_comparison(
     p_adjusted: float | None,
     alpha: float,
     tests: int,
-    margin: tuple[float, float] | None = None,
+    margin: MarginTest | None = None,
     spread: Mapping[str, RunToRun] | None = None,
-    resamples: int = RESAMPLES,
     power: float = POWER,
 ) -> MetricComparison:
     """Return the comparison of one metric, given how many metrics were tested together with it."""
     pairing, metric = tested.pairing, tested.pairing.known
-    within = None if margin is None else margin[1] < alpha
-    verdict = _verdict(tested, p_adjusted, alpha, differs=pairing.differs(), within=bool(within))
+    margin = margin or MarginTest()
+    verdict = _verdict(tested, p_adjusted, alpha, differs=pairing.differs(), within=bool(margin.within))
     # The level that Holm applies to the smallest p-value, so that power is not overstated.
     level, name = alpha / max(1, tests), pairing.a.name
     moved = (spread or {}).get(name)
     repeats = 1 if moved is None else len(moved.baseline)
     lost = _regressions(pairing, repeats)
     is_open = verdict is Verdict.INCONCLUSIVE
+    if is_open and margin.size is not None:
+        needed = _samples_for_margin(tested, margin.size, alpha, repeats)
+        margin = replace(margin, samples_needed=needed)
     return MetricComparison(
         name=name,
         target=pairing.a.target,
@@ -317,15 +321,8 @@ def metric_comparison(
             clusters_worth=tested.clusters_worth,
         ),
         effect=_effect(tested),
-        margin=MarginTest()
-        if margin is None
-        else MarginTest(
-            margin[0],
-            None if tested.not_tested else margin[1],
-            within,
-            _samples_for_margin(tested, margin[0], alpha, repeats) if is_open else None,
-        ),
-        power=_power(tested, level, resamples, power, repeats if is_open else None),
+        margin=margin,
+        power=_power(tested, level, power, repeats if is_open else None),
         coverage=PairCoverage(
             pairing.a.coverage.failed,
             pairing.b.coverage.failed,
@@ -354,17 +351,16 @@ def _effect(tested: Tested) -> Effect:
         delta=number_or_null(cliffs_delta(a, b)),
         odds_ratio=number_or_null(odds_ratio(a, b)) if pairing.is_binary() else None,
         bounds=pairing.difference_bounds(),
-        no_spread=tested.no_spread,
         wins=wins,
         ties=len(gains) - wins - losses,
         losses=losses,
     )
 
 
-def _power(tested: Tested, level: float, resamples: int, power: float, repeats: int | None) -> Power:
+def _power(tested: Tested, level: float, power: float, repeats: int | None) -> Power:
     """Return what can be detected; with `repeats`, also how many samples the observed change would take."""
-    detectable = tested.detectable(level, resamples)
-    too_few = detectable is None and tested.differing(resamples) is not None
+    detectable = tested.detectable(level)
+    too_few = detectable is None and tested.spread() is not None
     if repeats is None:
         return Power(detectable, too_few)
     return Power(detectable, too_few, tested.samples_to_show(tested.difference, level, repeats, power))
@@ -428,8 +424,8 @@ def _verdict(
     return Verdict.NO_WORSE if within else Verdict.INCONCLUSIVE
 
 
-def margin_tests(tested: Sequence[Tested], margin: Margin) -> dict[str, tuple[float, float]]:
-    """The margin of each metric that has one, with the p-value of its test.
+def margin_tests(tested: Sequence[Tested], margin: Margin, alpha: float) -> dict[str, MarginTest]:
+    """The margin of each metric that has one, and whether a loss of it is ruled out.
 
     They are not corrected for each other: who asks for margins wants all of them kept, as a gate does, and
     a run that is worse by one of them is called no worse there at most alpha of the time.
@@ -448,11 +444,14 @@ def margin_tests(tested: Sequence[Tested], margin: Margin) -> dict[str, tuple[fl
     else:
         # One number can be right for shares; seconds need one of their own.
         margins = {one.pairing.a.name: margin for one in tested if not one.pairing.known.unit}
-    return {
-        name: (margins[name], one.margin_p(margins[name]))
-        for one in tested
-        if (name := one.pairing.a.name) in margins
-    }
+    found = {}
+    for one in tested:
+        size = margins.get(one.pairing.a.name)
+        if size is not None:
+            p_value, limit = one.margin_p(size), one.margin_limit(size, 1 - alpha)
+            p = None if one.not_tested else p_value
+            found[one.pairing.a.name] = MarginTest(size, p, p_value < alpha / 2, limit)
+    return found
 
 
 def _regressions(pairing: Pairing, repeats: int) -> list[Regression]:

@@ -1,13 +1,10 @@
-"""The numbers behind a comparison: the tests and intervals of many pairings at once.
-
-Metrics that are means share their resamples and flips; any other aggregate is resampled on its own.
-"""
+"""The numbers behind a comparison: the test, the interval, the margin and the power of each pairing."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,34 +13,32 @@ import numpy as np
 from ..core.metrics_base import SampleMetric
 from ..core.types import EvaluationRun, TargetCategory
 from ..metrics.additional import SloShare
+from ..stats.arrays import Mask
 from ..stats.intervals import (
+    Estimate,
     Interval,
-    bca_mean_intervals,
-    bootstrap_interval,
-    careful_error,
+    Units,
+    aggregate_units,
+    agreeing_with_test,
+    change_interval,
     clusters_worth,
-    errors_wide,
+    left_out_units,
+    mean_units,
+    plus_two,
 )
-from ..stats.margins import (
-    bounded_margin_p,
-    lost_size,
-    paired_margin_test,
-    pseudo_gains,
-    units_to_rule_out,
-    unseen_loss_p,
-)
-from ..stats.power import POWER, Differing, detectable_change, fewest_units, sample_size, units_needed
-from ..stats.resamples import summed_by_unit
+from ..stats.power import POWER, Spread, detectable_change, fewest_units, units_needed, units_to_rule_out
+from ..stats.resamples import numbered
 from ..stats.significance import (
-    DRAWS_UP_TO,
+    LEVEL,
     PairedTest,
+    UnpairedTest,
     holm,
     mcnemar_exact,
     paired_swap_test,
-    sign_flip_tests,
+    sign_flip_test,
     welch_difference,
 )
-from .pairing import Pairing, results_by_name, values_of_pair
+from .pairing import LAST_BITS, Pairing, results_by_name, values_of_pair
 
 if TYPE_CHECKING:
     from ..core.scores import Rows
@@ -64,8 +59,7 @@ class Tested:
     """One pairing with its values, the interval of their difference, and its test.
 
     `not_tested` says why there is no valid test, where there is none: `test` must then not be used.
-    `no_spread` says that all resamples give the same difference, as where all samples do: an interval of no
-    width would pass for certainty, so there is none.
+    `by_run` is the test of times, of which whole runs are compared instead of samples.
     """
 
     pairing: Pairing
@@ -75,10 +69,9 @@ class Tested:
     interval_b: Interval | None
     interval: Interval | None
     test: PairedTest
-    error: float  # standard error of the difference; NaN where it is not known
-    freedom: float | None = None  # degrees of freedom of the error, where whole runs were tested
+    seed: int = 0
+    by_run: UnpairedTest | None = None
     not_tested: str = ""
-    no_spread: bool = False
 
     @property
     def units(self) -> int:
@@ -91,54 +84,50 @@ class Tested:
         return self.value_b - self.value_a
 
     @property
+    def sign(self) -> int:
+        """1 if higher is better, else -1."""
+        return 1 if self.pairing.known.higher_is_better else -1
+
+    @property
     def gain(self) -> float:
         """The difference with the sign of "better"."""
-        return self.difference if self.pairing.known.higher_is_better else -self.difference
+        return self.sign * self.difference
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the test alone, before any correction, is significant at the level of the interval."""
+        return not self.not_tested and self.test.p_value < LEVEL
+
+    def margin_estimate(self, margin: float) -> Estimate | None:
+        """Return the gain that a margin is judged by: an unseen loss may be as large as the scale."""
+        if self.not_tested:
+            return None
+        if self.by_run is not None:
+            return Estimate(np.asarray(self.gain), np.asarray(self.by_run.error), self.by_run.freedom)
+        units = change_units(self.pairing)
+        reach = self.reach(margin)
+        if len(units.numbers) < 2 or not math.isfinite(reach):
+            return None
+        gains = units._replace(value=self.sign * units.value, numbers=self.sign * units.numbers)
+        return plus_two(gains, -reach, reach)
 
     def margin_p(self, margin: float) -> float:
-        """The p-value of "worse by the margin or more"; 1 where there is no telling."""
-        metric = self.pairing.known
-        sign = 1 if metric.higher_is_better else -1
-        if self.not_tested:
-            return 1.0
-        if self.freedom is not None:
-            p_value = _t_above(sign * self.difference + margin, self.error, self.freedom)
-        elif self.pairing.is_mean:
-            gains = sign * self.pairing.differences()[self.pairing.both]
-            clusters = self.pairing.used()[2]
-            p_value = paired_margin_test(gains, margin, self.reach(margin), clusters=clusters).p_value
-        else:
-            gain = sign * self.difference
-            p_value = _t_above(gain + margin, self.error, max(1, self.units - 1))
-            # A loss that no unit happened to show widens no interval.
-            unseen = unseen_loss_p(self.units, max(gain, 0.0), margin, self.reach(margin), self.lost_size)
-            p_value = max(p_value, unseen, self._rare_loss_p(sign, margin))
-        return 1.0 if math.isnan(p_value) else p_value
+        """Return the one-sided p-value of "worse by the margin or more"; 1 where there is no telling."""
+        estimate = self.margin_estimate(margin)
+        return 1.0 if estimate is None else estimate.p_below(-margin)
 
-    def _rare_loss_p(self, sign: int, margin: float) -> float:
-        """Return the p-value of resamples at the margin, for aggregates of sums; else 0."""
-        rows_a, rows_b, clusters = self.pairing.used()
-        if not self.pairing.known.of_sums or not bool(np.isfinite([rows_a, rows_b]).all()):
-            return 0.0
-        gains = sign * pseudo_gains(rows_a, rows_b, self.pairing.known.aggregate, clusters=clusters)
-        reach = self.reach(margin)
-        if not bool(np.isfinite(gains).all()) or not math.isfinite(reach):
-            return 0.0
-        # The pseudo-values of a ratio of sums can lie outside the bounds of the metric.
-        return bounded_margin_p(gains, margin, max(reach, float(-gains.min())))
+    def margin_limit(self, margin: float, confidence: float) -> float | None:
+        """Return the lowest gain that is not ruled out: the lower limit of the two-sided interval."""
+        estimate = self.margin_estimate(margin)
+        return None if estimate is None else float(estimate.limits(confidence)[0])
 
-    def reach(self, margin: float) -> float:
-        """The most that a sample can lose, by the bounds of its metric.
+    def reach(self, margin: float = 0.0) -> float:
+        """The most that a sample can change, by the bounds of its metric.
 
         Where there are none, as much as lies between the scores that were seen, or as the whole value; and
         not less than twice the margin, so that a few samples never rule out what they cannot show.
         """
-        low, high = self.pairing.known.bounds
-        if math.isfinite(high - low):
-            return high - low
-        scores = np.concatenate([rows[:, 0] for rows in self.pairing.used()[:2]])
-        seen = max(float(np.ptp(scores)), abs(self.value_a), abs(self.value_b))
-        return max(seen, 2 * margin) if math.isfinite(seen) else math.inf
+        return reach_of(self.pairing, margin)
 
     @property
     def clusters_worth(self) -> float | None:
@@ -146,81 +135,82 @@ class Tested:
         clusters = self.pairing.used()[2]
         return None if clusters is None else clusters_worth(list(Counter(clusters).values()))
 
-    @property
-    def lost_size(self) -> float:
-        """How many times the average cluster one is that may have been lost; 1 without clusters."""
-        clusters = self.pairing.used()[2]
-        return 1.0 if clusters is None else lost_size(list(Counter(clusters).values()))
-
-    def differing(self, resamples: int = RESAMPLES) -> Differing | None:
-        """Which units differ, and by how much; None where nothing is known of others."""
-        if self.not_tested or self.freedom is not None or self.units < 2:
+    def spread(self) -> Spread | None:
+        """Return how units change; None where nothing is known of how others would."""
+        if self.not_tested or self.by_run is not None or self.units < 2:
             return None
-        return differing_units(self.pairing, self.error, resamples=resamples)
+        return spread_of(self.pairing)
 
-    def detectable(self, level: float, resamples: int = RESAMPLES) -> float | None:
+    def detectable(self, level: float) -> float | None:
         """Return the smallest difference that the test detects with 80% power at this level.
 
-        None where not even the largest would be noticed, and where nothing is known of how samples differ.
+        None where not even the largest would be detected, and where nothing is known of how samples differ.
         """
-        differing, worth = self.differing(resamples), self.clusters_worth
-        if differing is None or (worth is not None and worth < fewest_units(level)):
+        spread, worth = self.spread(), self.clusters_worth
+        if spread is None or (worth is not None and worth < fewest_units(level)):
             return None
         low, high = self.pairing.known.bounds
-        return detectable_change(self.units, self._sd, differing, alpha=level, reach=high - low)
+        return detectable_change(self.units, spread, alpha=level, reach=high - low)
 
     def samples_to_show(
         self, effect: float, level: float, repeats: int = 1, power: float = POWER
     ) -> int | None:
-        """How many samples the test takes to show an effect of this size, each asked `repeats` times.
+        """Return how many samples detect an effect of this size, each asked `repeats` times.
 
         None of few clusters: how much these differ is itself hardly known.
         """
-        differing = self.differing()
-        few = self.clusters_worth is not None and self.clusters_worth < FEW_TO_COMPARE
-        if differing is None or not effect or few:
+        spread, worth = self.spread(), self.clusters_worth
+        if spread is None or (worth is not None and worth < FEW_TO_COMPARE):
             return None
-        units = units_needed(effect, self._sd, differing, alpha=level, power=power)
+        return self._samples(units_needed(effect, spread, alpha=level, power=power), repeats)
+
+    def samples_to_rule_out(self, margin: float, alpha: float, repeats: int = 1) -> int | None:
+        """Return how many samples rule out a loss of the margin four times in five, were there no change."""
+        reach = self.reach(margin)
+        if self.not_tested or self.by_run is not None or self.units < 2 or not math.isfinite(reach):
+            return None
+        spread = self.spread()
+        sd = 0.0 if spread is None else spread.sd
+        return self._samples(units_to_rule_out(margin, sd, reach, alpha=alpha), repeats)
+
+    def _samples(self, units: int | None, repeats: int) -> int | None:
         samples = int(self.pairing.both.sum()) / repeats
         return None if units is None else math.ceil(units * samples / self.units)
 
     @property
-    def _sd(self) -> float | None:
-        """The standard deviation of a unit's difference."""
-        return self.error * math.sqrt(self.units) if self.error > 0 else None
-
-    def samples_to_rule_out(self, margin: float, alpha: float, repeats: int = 1) -> int | None:
-        """About how many samples rule out a loss of the margin four times in five, were there no difference.
-
-        As many as a one-sided t-test takes, and no fewer than it takes where no sample differs at all.
-        """
-        if self.not_tested or self.freedom is not None or self.units < 2:
-            return None
-        found, reach = [], self.reach(margin)
-        if self._sd is not None:
-            # One-sided at alpha is two-sided at twice alpha, which must stay below the power of 0.8.
-            found.append(sample_size(margin, self._sd, alpha=min(2 * alpha, 0.79)))
-        if math.isfinite(reach) and margin < reach:
-            found.append(units_to_rule_out(margin, reach, self.lost_size, level=alpha))
-        units = max((one for one in found if one is not None), default=None)
-        samples = int(self.pairing.both.sum()) / repeats
-        return None if units is None else math.ceil(units * samples / self.units)
-
-    def smallest_p(self, resamples: int) -> float:
+    def smallest_p(self) -> float:
         """The smallest p-value that these samples can have, however much they differ."""
-        drawn = 0.0
-        if not self.pairing.is_mean:
-            drawn = 1 / 2_001  # the test of any other aggregate has 2,000 resamples
-        elif self.test.method.startswith("sign flip") and 2.0 ** min(self.units, 64) > resamples:
-            # Only drawn flips have this limit: those of fewer units are enumerated instead.
-            drawn = 1 / (resamples + 1) if self.units <= DRAWS_UP_TO else 0.0
-        return max(2.0 ** (1 - min(self.units, 1_000)), drawn)
+        return 2.0 ** (1 - min(self.units, 1_000))
+
+    def settled(self, level: float) -> Tested:
+        """Return the test with more resamples, if other resamples could change its verdict at this level."""
+        if self.not_tested or self.by_run is not None or not self.test.could_change(level):
+            return self
+        return replace(self, test=_test(self.pairing, self.test.resamples, self.seed, (LEVEL, level)))
 
 
-def family_p(tested: Sequence[Tested]) -> list[float | None]:
-    """Return the p-values of a family of tests, corrected by Holm; None for what was not tested."""
-    adjusted = iter(holm([one.test.p_value for one in tested if not one.not_tested]))
-    return [None if one.not_tested else next(adjusted) for one in tested]
+def corrected(
+    tested: Sequence[Tested], alpha: float, correct: Callable[[list[float]], list[float]] = holm
+) -> tuple[list[Tested], list[float | None]]:
+    """Return a family of tests with corrected p-values, None for what was not tested.
+
+    The tests are those given, with more resamples where the verdict would depend on the seed.
+    """
+
+    def adjusted(family: Sequence[Tested]) -> list[float | None]:
+        p_values = iter(correct([one.test.p_value for one in family if not one.not_tested]))
+        return [None if one.not_tested else next(p_values) for one in family]
+
+    settled = [
+        one if p is None else one.settled(uncorrected_level(alpha, one.test.p_value, p))
+        for one, p in zip(tested, adjusted(tested), strict=True)
+    ]
+    return settled, adjusted(settled)
+
+
+def uncorrected_level(alpha: float, p_value: float, p_adjusted: float) -> float:
+    """Return what a p-value is compared with, where the corrected one is compared with alpha."""
+    return alpha * p_value / p_adjusted if p_adjusted else alpha
 
 
 def is_of_time(metric: SampleMetric) -> bool:
@@ -229,162 +219,107 @@ def is_of_time(metric: SampleMetric) -> bool:
     return endless or isinstance(metric, SloShare)
 
 
-def _t_above(gain: float, error: float, freedom: float) -> float:
-    from scipy.stats import t
+def reach_of(pairing: Pairing, margin: float = 0.0) -> float:
+    """Return the most that a sample can change (`Tested.reach`)."""
+    low, high = pairing.known.bounds
+    if math.isfinite(high - low):
+        return high - low
+    sides = pairing.used()[:2]
+    values = [abs(float(pairing.known.aggregate(rows))) for rows in sides]
+    scores = np.concatenate([rows[:, 0] for rows in sides])
+    seen = max(float(np.ptp(scores)), *values)
+    return max(seen, 2 * margin) if math.isfinite(seen) else math.inf
 
-    if not error > 0:
-        return float(gain <= 0) if error == 0 else math.nan
-    return float(t.sf(gain / error, freedom))
+
+def change_units(pairing: Pairing) -> Units:
+    """Return the units of the difference between the two runs."""
+    rows_a, rows_b, clusters = pairing.used()
+    if pairing.is_mean:
+        return mean_units(pairing.differences()[pairing.both], clusters)
+    return side_units(pairing, rows_b).minus(side_units(pairing, rows_a))
+
+
+def side_units(pairing: Pairing, rows: Rows) -> Units:
+    """Return the units of the value of one run."""
+    clusters, metric = pairing.used()[2], pairing.known
+    if pairing.is_mean:
+        return mean_units(rows[:, 0], clusters)
+    return aggregate_units(rows, metric.aggregate, clusters=clusters, of_sums=metric.of_sums)
+
+
+def differing_units(pairing: Pairing, units: int) -> Mask:
+    """Return which of the units differ in any of their samples."""
+    rows_a, rows_b, clusters = pairing.used()
+    columns = slice(0, 1) if pairing.is_mean else slice(None)
+    samples: Mask = np.any(np.abs(rows_b - rows_a)[:, columns] > LAST_BITS, axis=1)
+    unit_of = np.arange(len(samples)) if clusters is None else numbered(clusters)
+    if units <= int(unit_of.max()):  # groups of units were left out together
+        unit_of = left_out_units(len(samples), clusters)
+    differs: Mask = np.zeros(units, dtype=bool)
+    differs[unit_of[samples]] = True
+    return differs
+
+
+def spread_of(pairing: Pairing) -> Spread | None:
+    """Return how much units change; None if none does, unless scores are 0 or 1."""
+    units = change_units(pairing)
+    differs = differing_units(pairing, len(units.numbers))
+    is_share = pairing.is_mean and pairing.is_binary()
+    if not differs.any():
+        return Spread(0.0, 1.0) if is_share else None
+    sd = float(units.numbers.std(ddof=1)) if len(units.numbers) > 1 else 0.0
+    size = float(np.sqrt((units.numbers[differs] ** 2).mean()))
+    return Spread(sd, 1.0 if is_share and pairing.used()[2] is None else size)
 
 
 def tested_all(pairings: Sequence[Pairing], *, seed: int, resamples: int) -> list[Tested]:
-    """Return each pairing tested; means on the same samples share their resamples."""
-    found: dict[int, tuple[PairedTest, Interval | None]] = {}
-    for group in _groups_of_means(pairings):
-        columns = np.stack([pairings[place].differences() for place in group], axis=1)
-        clusters = pairings[group[0]].clusters
-        tests = sign_flip_tests(columns, clusters=clusters, resamples=resamples, seed=seed)
-        intervals = bca_mean_intervals(
-            columns, clusters=clusters, resamples=resamples, draws_up_to=DRAWS_UP_TO, seed=seed
-        )
-        for place, test, interval in zip(group, tests, intervals, strict=True):
-            found[place] = (_exact_if_binary(pairings[place], test), interval)
-    tested = [_tested(pairing, found.get(place), seed) for place, pairing in enumerate(pairings)]
-    # A gain that failures may have caused, by changing the other answers' scores, is not tested.
-    return [
-        replace(
-            one,
-            test=PairedTest(1.0, one.difference, one.test.method),
-            not_tested=FAILED_AND_BETTER,
-        )
-        if one.pairing.gains_by_failing
-        else one
-        for one in tested
-    ]
+    """Return each pairing with its test; times are only tested by whole runs (`times_by_run`)."""
+    return [_tested(pairing, seed, resamples) for pairing in pairings]
 
 
-def _groups_of_means(pairings: Sequence[Pairing]) -> list[list[int]]:
-    """The places of the means, those on the same samples and clusters together."""
-    groups: list[tuple[Sequence[str], list[Hashable] | None, list[int]]] = []
-    for place, pairing in enumerate(pairings):
-        if not pairing.is_mean:
-            continue
-        for sample_ids, clusters, places in groups:
-            if list(sample_ids) == list(pairing.sample_ids) and clusters == pairing.clusters:
-                places.append(place)
-                break
-        else:
-            groups.append((pairing.sample_ids, pairing.clusters, [place]))
-    return [places for _, _, places in groups]
-
-
-def _exact_if_binary(pairing: Pairing, test: PairedTest) -> PairedTest:
-    """Return McNemar's exact test for 0/1 scores, unless samples come in clusters."""
-    if pairing.clusters is not None or not pairing.is_binary():
-        return test
-    # McNemar's test takes pairs to be independent, which the samples of a cluster are not.
-    gains = pairing.rows_b[pairing.both, 0] - pairing.rows_a[pairing.both, 0]
-    return mcnemar_exact(int((gains < 0).sum()), int((gains > 0).sum()))
-
-
-def _tested(pairing: Pairing, known: tuple[PairedTest, Interval | None] | None, seed: int) -> Tested:
+def _tested(pairing: Pairing, seed: int, resamples: int) -> Tested:
     rows_a, rows_b, clusters = pairing.used()
     metric = pairing.known
     value_a, value_b = (float(metric.aggregate(rows)) for rows in (rows_a, rows_b))
-    side_a, side_b = (metric.interval(rows, clusters, seed=seed) for rows in (rows_a, rows_b))
-    if known is not None:
-        test, interval = known
-        error = careful_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters)
-        return _shown(Tested(pairing, value_a, value_b, side_a, side_b, interval, test, error))
-    interval = _difference_interval(pairing, seed)
-    test = paired_swap_test(
-        rows_a, rows_b, metric.aggregate, clusters=clusters, of_sums=metric.of_sums, seed=seed
-    )
-    error = _error_of(interval, clusters)
-    return _shown(Tested(pairing, value_a, value_b, side_a, side_b, interval, test, error))
+    side_a, side_b = (metric.interval(rows, clusters) for rows in (rows_a, rows_b))
+    untested = PairedTest(1.0, value_b - value_a, "")
+    if is_of_time(metric):
+        return Tested(
+            pairing, value_a, value_b, side_a, side_b, None, untested, seed, not_tested=ONE_RUN_EACH
+        )
+    test = _test(pairing, resamples, seed)
+    units = change_units(pairing)
+    interval = change_interval(units, differing_units(pairing, len(units.numbers)), reach_of(pairing))
+    if interval is not None:
+        low, high = metric.bounds
+        interval = agreeing_with_test(interval.within(low - high, high - low), test.statistic, test.p_value)
+    tested = Tested(pairing, value_a, value_b, side_a, side_b, interval, test, seed)
+    if pairing.gains_by_failing:
+        # A gain that failures may have caused, by changing the other answers' scores, is not tested.
+        return replace(tested, test=untested, not_tested=FAILED_AND_BETTER)
+    return tested
 
 
-def _shown(tested: Tested) -> Tested:
-    """Without the intervals that have no width, and the others where a difference can be."""
-    kept = [
-        None if one is None or one.limits is None else one
-        for one in (tested.interval_a, tested.interval_b, tested.interval)
-    ]
-    no_spread = tested.interval is not None and kept[2] is None
-    low, high = tested.pairing.known.bounds
-    change = kept[2] and kept[2].within(low - high, high - low)
-    return replace(tested, interval_a=kept[0], interval_b=kept[1], interval=change, no_spread=no_spread)
-
-
-# How much runs vary, and which samples of two differ: what decides which changes could be seen.
-
-_OF_SWAPS = 1 / 2_001  # the smallest p-value of the test for any aggregate
-_ROUNDING = 1e-12
-
-
-def differing_units(pairing: Pairing, error: float, *, resamples: int) -> Differing | None:
-    """The samples, or clusters of them, that differ, as the test of the metric counts them.
-
-    `error` is the standard error of the difference. None where it is not known how others would differ: no
-    sample does, and scores are not only 0 and 1.
-    """
+def _test(pairing: Pairing, resamples: int, seed: int, levels: Sequence[float] = (LEVEL,)) -> PairedTest:
     rows_a, rows_b, clusters = pairing.used()
+    metric = pairing.known
     if not pairing.is_mean:
-        apart = np.abs(rows_b - rows_a).max(axis=1, keepdims=True) > _ROUNDING
-        units = summed_by_unit(apart.astype(np.float64), clusters)
-        differ = int((units > 0).sum())
-        if not differ or not error > 0:
-            return None
-        # Units of equal size, this many of them, have this error.
-        return Differing(error * len(units) / math.sqrt(differ), least_p=_OF_SWAPS)
+        return paired_swap_test(
+            rows_a,
+            rows_b,
+            metric.aggregate,
+            clusters=clusters,
+            of_sums=metric.of_sums,
+            resamples=resamples,
+            levels=levels,
+            seed=seed,
+        )
     gains = pairing.differences()[pairing.both]
-    sums = summed_by_unit(gains.reshape(-1, 1), clusters)[:, 0]
-    sums = np.where(np.abs(sums) <= _ROUNDING, 0.0, sums)
-    binary, units_there = pairing.is_binary(), len(sums)
-    counted = binary and clusters is None
-    least = 0.0 if counted or units_there > DRAWS_UP_TO else 1 / (resamples + 1)
-    lost, won = int((sums < 0).sum()), int((sums > 0).sum())
-    if not lost + won:
-        return Differing(counted=counted, least_p=least) if binary else None
-    # Divided by the samples of an average unit, so that it is on the scale of the metric.
-    size = float(np.abs(sums).sum()) / (lost + won) * units_there / len(gains)
-    return Differing(size, min(lost, won) / units_there, counted, least_p=least)
-
-
-def side_error(pairing: Pairing, rows: Rows) -> tuple[float, int]:
-    """The standard error of one run's value, and the number of independent units."""
-    clusters = pairing.used()[2]
-    units = len(rows) if clusters is None else len(set(clusters))
-    if pairing.is_mean:
-        return careful_error(rows[:, 0], clusters=clusters), units
-    return _error_of(pairing.known.interval(rows, clusters), clusters), units
-
-
-def difference_error(pairing: Pairing) -> tuple[float, int]:
-    """The standard error of the difference of two runs on the same samples."""
-    rows_a, rows_b, clusters = pairing.used()
-    units = len(rows_a) if clusters is None else len(set(clusters))
-    if pairing.is_mean:
-        return careful_error(rows_b[:, 0] - rows_a[:, 0], clusters=clusters), units
-    return _error_of(_difference_interval(pairing, 0), clusters), units
-
-
-def _difference_interval(pairing: Pairing, seed: int) -> Interval | None:
-    """Return the interval of the difference of an aggregate that is not a mean."""
-    rows_a, rows_b, clusters = pairing.used()
-    metric, width = pairing.known, rows_a.shape[-1]
-    return bootstrap_interval(
-        np.concatenate([rows_a, rows_b], axis=-1),
-        lambda rows: metric.aggregate(rows[..., width:]) - metric.aggregate(rows[..., :width]),
-        clusters=clusters,
-        of_sums=metric.of_sums,
-        seed=seed,
-    )
-
-
-def _error_of(interval: Interval | None, clusters: Sequence[Hashable] | None) -> float:
-    """Return the standard error that an interval of 95% implies; NaN without one."""
-    return math.nan if interval is None else (interval.high - interval.low) / (2 * errors_wide(clusters))
+    # McNemar's test takes pairs to be independent, which the samples of a cluster are not.
+    if clusters is None and pairing.is_binary():
+        test = mcnemar_exact(int((gains < 0).sum()), int((gains > 0).sum()))
+        return test._replace(statistic=float(gains.mean()))
+    return sign_flip_test(gains, clusters=clusters, resamples=resamples, levels=levels, seed=seed)
 
 
 # Times are compared by whole runs.
@@ -393,19 +328,19 @@ def _error_of(interval: Interval | None, clusters: Sequence[Hashable] | None) ->
 def times_by_run(
     tested: Sequence[Tested], baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
 ) -> list[Tested]:
-    """Return the tests, with those of times made again: all samples of a run share the state of the machine.
+    """Return the tests with those of times: all samples of a run share the state of the machine.
 
     So runs are counted, not samples: Welch's test on the values of the repeats. With one run each there is
     no test.
     """
+    if len(baselines) < 2:
+        return list(tested)
     return [_by_run(one, baselines, candidates) if is_of_time(one.pairing.known) else one for one in tested]
 
 
 def _by_run(
     tested: Tested, baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
 ) -> Tested:
-    if len(baselines) < 2:
-        return replace(tested, interval=None, error=math.nan, not_tested=ONE_RUN_EACH)
     name = tested.pairing.a.name
     values: tuple[list[float], list[float]] = ([], [])
     for a, b in zip(baselines, candidates, strict=True):
@@ -416,15 +351,15 @@ def _by_run(
                 side.append(value)
     welch = welch_difference(*values)
     if math.isnan(welch.p_value):
-        return replace(tested, interval=None, error=math.nan, not_tested="fewer than two runs have times")
+        return replace(tested, not_tested="fewer than two runs have times")
     a_mean, b_mean = (sum(side) / len(side) for side in values)
     method = f"{welch.method}, {len(values[0])} runs each"
     return replace(
         tested,
         value_a=a_mean,
         value_b=b_mean,
-        interval=Interval(welch.low, welch.high, method),
+        interval=None if welch.low == welch.high else Interval(welch.low, welch.high, method),
         test=PairedTest(welch.p_value, welch.difference, method),
-        error=welch.error,
-        freedom=welch.freedom,
+        by_run=welch,
+        not_tested="",
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # Far above the rounding of a sum of scores (about 1e-16), far below any difference of scores.
-_LAST_BITS = 1e-12
+LAST_BITS = 1e-12
 
 
 class Pairing:
@@ -78,14 +78,14 @@ class Pairing:
         Equal scores that were added up in another order differ in their last bit, which does not count.
         """
         gains = np.where(self.both, self.rows_b[:, 0] - self.rows_a[:, 0], math.nan)
-        return np.where(np.abs(gains) <= _LAST_BITS, 0.0, gains)
+        return np.where(np.abs(gains) <= LAST_BITS, 0.0, gains)
 
     def differs(self) -> bool:
         """Whether any pair differs: in its scores, or in the parts of a metric that is not a mean."""
         if self.is_mean:
             return bool(self.differences()[self.both].any())
         apart = np.abs(self.rows_b[self.both] - self.rows_a[self.both])
-        return bool((apart > _LAST_BITS).any())
+        return bool((apart > LAST_BITS).any())
 
     @property
     def gains_by_failing(self) -> bool:

@@ -19,19 +19,14 @@ from ..errors import PlanError
 from ..stats.intervals import clusters_worth
 from ..stats.power import (
     POWER,
-    Differing,
+    Spread,
     cluster_design_effect,
     detectable_change,
-    detectable_drop,
     fewest_units,
-    minimum_detectable_effect,
-    sample_size,
-    samples_for_drop,
-    sd_of_difference,
     units_needed,
 )
 from .compare import Runs, listed_runs, pairings_of
-from .paired_tests import RESAMPLES, difference_error, differing_units, is_of_time, side_error
+from .paired_tests import is_of_time, side_units, spread_of
 from .pairing import Pairing, data_mismatches, pooled, within_question_variance
 
 # Scores of two systems on the same questions correlate by 0.3 to 0.7 (Miller 2024, "Adding error bars to
@@ -43,18 +38,16 @@ CORRELATION = 0.5
 class MetricPower:
     """What can be seen of one metric, where both systems are asked the same samples and where they are not.
 
-    `same_sd` and `other_sd` are standard deviations of the difference of one unit: a cluster of `per_unit`
-    samples, or a sample. `differing` has how many units differ where the test counts them. For 0/1 scores
-    `other_rate` is the larger share, and `other_design` how many samples are worth one independent sample;
-    `reach` is how far apart two values can be, if there is an end to it. `detectable` is the smallest change
-    that `samples` show with the power, `needed` how many samples (of each system) the effect takes. None is
-    not known, not asked, or that no change, or no number of samples, would do.
+    `same` and `other` are how one unit differs: a cluster of `per_unit` samples, or a sample. `reach` is how
+    far apart two values can be, if there is an end to it. `detectable` is the smallest change that `samples`
+    show with the power, `needed` how many samples (of each system) the effect takes. None is not known, not
+    asked, or that no change, or no number of samples, would do.
     """
 
     name: str
     unit: str
-    same_sd: float | None
-    other_sd: float | None
+    same: Spread | None
+    other: Spread | None
     samples: int | None = None
     per_unit: float = 1.0
     values: tuple[float, ...] = ()
@@ -63,28 +56,8 @@ class MetricPower:
     detectable_other: float | None = None
     needed_same: int | None = None
     needed_other: int | None = None
-    differing: Differing | None = None
     reach: float | None = None
-    other_rate: float | None = None
-    other_design: float = 1.0
     unit_worth: float = 1.0  # of clusters of different size, how many of equal size one stands for
-
-    @property
-    def other_is_known(self) -> bool:
-        """Whether anything is known of how two systems' scores of other samples differ."""
-        return self.other_sd is not None or self.other_rate is not None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether anything is known of how two systems' scores of the same sample differ."""
-        return self.same_sd is not None or self.differing is not None
-
-    @property
-    def largest(self) -> float | None:
-        """The largest change that there can be; None where there is no end to it, or none known."""
-        if self.differing is not None and self.differing.counted:
-            return self.differing.largest
-        return self.reach
 
 
 @dataclass(frozen=True)
@@ -108,55 +81,23 @@ class PowerReport:
 
     def detectable(self, metric: MetricPower, samples: float, *, same: bool = True) -> float | None:
         """The smallest change that can be detected; None if nothing is known or there are too few samples."""
-        units, reach = samples / metric.per_unit, math.inf if metric.reach is None else metric.reach
-        if same:
-            # Part of a unit shows nothing. The 1e-6 keeps 59.9999999 of a division from becoming 59.
-            whole, sd = math.floor(units + 1e-6), metric.same_sd
-            if whole * metric.unit_worth < fewest_units(self.level):
-                return None
-            return detectable_change(
-                whole, sd, metric.differing, alpha=self.level, power=self.power, reach=reach
-            )
-        if metric.other_rate is not None:
-            alone = math.floor(samples / metric.other_design + 1e-6)
-            drop = detectable_drop(metric.other_rate, alone, alpha=self.level, power=self.power)
-            if drop is None or not self._same_tells_more(metric):
-                return drop
-            least = self.detectable(metric, samples)
-            return None if least is None else max(drop, least)
-        if metric.other_sd is None or units < 2:
+        spread = metric.same if same else metric.other
+        # Part of a unit shows nothing. The 1e-6 keeps 59.9999999 of a division from becoming 59.
+        units = math.floor(samples / metric.per_unit + 1e-6)
+        if spread is None or units * metric.unit_worth < fewest_units(self.level):
             return None
-        found = minimum_detectable_effect(
-            metric.other_sd, units, alpha=self.level, power=self.power, by="t", groups=2
+        reach = math.inf if metric.reach is None else metric.reach
+        return detectable_change(
+            units, spread, alpha=self.level, power=self.power, reach=reach, groups=1 if same else 2
         )
-        return found if math.isfinite(found) and found <= reach else None
 
     def needed(self, metric: MetricPower, effect: float, *, same: bool = True) -> int | None:
         """How many samples show a change of that size; None where no number does, or nothing is known."""
-        units: int | None
-        if same:
-            sd, differing = metric.same_sd, metric.differing
-            units = units_needed(effect, sd, differing, alpha=self.level, power=self.power)
-        elif metric.other_rate is not None:
-            units = samples_for_drop(effect, metric.other_rate, alpha=self.level, power=self.power)
-            alone = None if units is None else math.ceil(units * metric.other_design)
-            if alone is None or not self._same_tells_more(metric):
-                return alone
-            least = self.needed(metric, effect)
-            return None if least is None else max(alone, least)
-        elif metric.other_sd is None:
+        spread = metric.same if same else metric.other
+        if spread is None or (metric.reach is not None and effect > metric.reach):
             return None
-        else:
-            units = sample_size(effect, metric.other_sd, alpha=self.level, power=self.power, groups=2)
+        units = units_needed(effect, spread, alpha=self.level, power=self.power, groups=1 if same else 2)
         return None if units is None else math.ceil(units * metric.per_unit)
-
-    def _same_tells_more(self, metric: MetricPower) -> bool:
-        """Whether the same samples can only help: scores go together, and how these differ is known.
-
-        The exact test of few pairs is more careful than Welch's; still, no more is promised of other samples.
-        """
-        together = metric.correlation if metric.correlation is not None else self.assumed_correlation
-        return metric.is_known and (together or 0.0) >= 0
 
 
 def power_from_numbers(
@@ -181,31 +122,27 @@ def power_from_numbers(
     question, says what `per_question` answers to each would save.
 
     >>> power_from_numbers(effect=0.2, sd=1.0).metrics[0].needed_same
-    199
+    202
     """
     _check_levels(alpha, power)
     if (sd is None) == (rate is None):
         raise PlanError("how much do scores vary? Give either their sd, or the rate of right answers.")
-    if sd is not None:
-        same, other = sd, None
-    else:
-        same, other = _sd_of_rate(rate or 0.0, effect, correlation)
+    if per_question is not None and within_sd is None:
+        raise PlanError(_NO_WITHIN)
+    # Means of k answers have 1/k of the variance within a question, on each of the two sides.
+    less = 2 * (within_sd or 0.0) ** 2 * (1 - 1 / (per_question or 1))
     design = cluster_design_effect(cluster_size, cluster_correlation)
-    alone = other
-    if per_question is not None:
-        if within_sd is None:
-            raise PlanError(_NO_WITHIN)
-        # Means of k answers have 1/k of the variance within a question, on each of the two sides.
-        less = 2 * within_sd**2 * (1 - 1 / per_question)
-        same, other = _with_less(same, less), None if other is None else _with_less(other, less)
-    # A cluster's mean varies less than one of its samples, but more than the mean of unrelated ones.
-    shrunk = math.sqrt(design / cluster_size)
-    metric = MetricPower(name, "", same * shrunk, None, n, cluster_size)
-    if rate is not None and alone and other is not None:
-        design_other = design * (other / alone) ** 2
-        metric = replace(metric, other_rate=max(rate, 1 - rate), other_design=design_other, reach=1.0)
-        if per_question in (None, 1):  # as many samples as the clusters are worth, each by itself
-            metric = replace(metric, same_sd=same, per_unit=design, differing=_of_rate(rate, correlation))
+    if rate is not None:
+        _check_rate(rate, effect)
+        other = math.sqrt(2 * rate * (1 - rate))
+        same = _of_rate(rate, _with_less(other * math.sqrt(1 - correlation), less), correlation)
+        other_samples = _of_rate(rate, _with_less(other, less), 0.0)
+        # As many samples as the clusters are worth, each by itself.
+        metric = MetricPower(name, "", same, other_samples, n, design, reach=max(rate, 1 - rate))
+    else:
+        # A cluster's mean varies less than one of its samples, but more than the mean of unrelated ones.
+        shrunk = _with_less(sd or 0.0, less) * math.sqrt(design / cluster_size)
+        metric = MetricPower(name, "", Spread(shrunk, shrunk), None, n, cluster_size)
     assumed = correlation if rate is not None else None
     report = PowerReport(alpha, alpha, power, [metric], effect, (), assumed, per_question)
     return _filled(report)
@@ -253,7 +190,7 @@ def power_from_runs(
             less = _saved(pairing.a.name, first, second or first, per_question)
         one = _metric_power(pairing, guess, less, repeats=len(first))
         found.append(one if n is None else replace(one, samples=n))
-    if not any(one.is_known or one.other_is_known for one in found):
+    if all(one.same is None and one.other is None for one in found):
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     names = tuple(one.evaluation_id for one in everything)
     left_out = [f"{', '.join(times)}: {_TIMES}"] if times else []
@@ -292,60 +229,54 @@ def _filled(report: PowerReport) -> PowerReport:
 def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats: int) -> MetricPower:
     """How much the differences of a metric vary; `guess` is the correlation, where there is one run only."""
     rows_a, rows_b, clusters = pairing.used()
-    error_a, error_b = (side_error(pairing, rows) for rows in (rows_a, rows_b))
-    other = math.hypot(error_a[0], error_b[0])
-    value_a, value_b = (float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b))
-    if guess is None:
-        same, units = difference_error(pairing)
-        # Var(B - A) = Var A + Var B - 2 r sd(A) sd(B), solved for the correlation r.
-        spread = error_a[0] * error_b[0]
-        known = (other**2 - same**2) / (2 * spread) if spread > 0 else math.nan
-        share, differing = 1.0, differing_units(pairing, same, resamples=RESAMPLES)
-    else:
-        # With equal spread s on both sides, Var(B - A) = 2 s² (1 - r), and `other` is the root of 2 s².
-        same, units, known = other * math.sqrt(1 - guess), error_a[1], guess
-        share, counted = 1 - guess, pairing.is_mean and pairing.is_binary() and clusters is None
-        differing = _of_rate(value_a, guess) if counted else None
-    is_share = pairing.is_mean and pairing.is_binary() and not less
+    sides = [side_units(pairing, rows) for rows in (rows_a, rows_b)]
+    units = len(sides[0].numbers)
+    sds = [float(side.numbers.std(ddof=1)) if units > 1 else 0.0 for side in sides]
+    values = [float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b)]
+    is_share = pairing.is_mean and pairing.is_binary() and clusters is None and not less
     questions = len(rows_a) / repeats
     per_unit = questions / units
+    sd = _less_spread(math.hypot(*sds), less / per_unit)
+    other = _of_rate(values[0], sd, 0.0) if is_share else Spread(sd, sd)
+    known = guess
+    if guess is None:
+        same = spread_of(pairing)
+        if same is not None and sds[0] * sds[1] > 0:
+            # Var(B - A) = Var A + Var B - 2 r sd(A) sd(B), solved for the correlation r.
+            known = (math.hypot(*sds) ** 2 - same.sd**2) / (2 * sds[0] * sds[1])
+        if same is not None and less:
+            # With more answers to a question other units would differ, and by less.
+            sd = _less_spread(same.sd, less / per_unit)
+            same = Spread(sd, sd)
+    else:
+        # With equal spread s on both sides, Var(B - A) = 2 s² (1 - r), and that of `other` is 2 s².
+        sd = other.sd * math.sqrt(1 - guess)
+        same = _of_rate(values[0], sd, guess) if is_share else Spread(sd, sd)
+    if same is not None and same.size > other.size:
+        other = replace(other, size=same.size)  # no more is promised of other samples than of the same
     low, high = pairing.known.bounds
     return MetricPower(
         pairing.a.name,
         pairing.known.unit,
-        _sd_of_unit(same, units, less * share / per_unit),
-        _sd_of_unit(other, units, less / per_unit),
+        same if same is not None and same.size else None,
+        other if other.size else None,
         round(questions),
         per_unit,
-        (value_a,) if guess is not None else (value_a, value_b),
-        known if math.isfinite(known) else None,
-        # With more answers to a question other units would differ, and by less.
-        differing=None if less else differing,
+        tuple(values[:1] if guess is not None else values),
+        known,
         reach=high - low if math.isfinite(high - low) else None,
-        other_rate=max(value_a, 1 - value_a) if is_share else None,
-        other_design=_design(value_a, error_a[0], questions, per_unit),
         unit_worth=1.0 if clusters is None else clusters_worth(list(Counter(clusters).values())) / units,
     )
 
 
-def _design(share: float, error: float, questions: float, per_unit: float) -> float:
-    """Return how many samples of a run are worth one independent sample."""
-    if not error > 0:
-        return per_unit
-    # The error of the mean of n independent 0/1 scores is the root of p (1 - p) / (n - 1), solved for n.
-    return questions / (share * (1 - share) / error**2 + 1)
+def _of_rate(rate: float, sd: float, correlation: float) -> Spread:
+    """Return how 0/1 scores differ: nearer to a half they vary more, by (2 rate - 1) per unit of change."""
+    return Spread(sd, 1.0, abs(2 * rate - 1) * (1 - correlation))
 
 
-def _sd_of_unit(error: float, units: int, less: float) -> float | None:
-    """The standard deviation of one unit; where none differs it is not known how much others would."""
+def _less_spread(sd: float, less: float) -> float:
     # Both are estimates: the part can come out larger than the whole.
-    found = math.sqrt(max(0.0, error**2 * units - less)) if math.isfinite(error) else 0.0
-    return found or None
-
-
-def _of_rate(rate: float, correlation: float) -> Differing:
-    """How samples differ whose scores are 0 or 1, for the direction that takes more: towards a half."""
-    return Differing(counted=True, rate=max(rate, 1 - rate), correlation=correlation)
+    return math.sqrt(max(0.0, sd**2 - less))
 
 
 _TIMES = "for times, more samples do not help, but more runs do: compare repeats of both (A1,A2,A3 B1,B2,B3)"
@@ -364,19 +295,11 @@ def _saved(name: str, first: Sequence[EvaluationRun], second: Sequence[Evaluatio
     return within * (1 / len(first) - 1 / wanted)
 
 
-def _sd_of_rate(rate: float, effect: float | None, correlation: float) -> tuple[float, float]:
-    """The sd of the difference of 0/1 scores, on the same and on other samples, for a rise or a drop."""
+def _check_rate(rate: float, effect: float | None) -> None:
     if not 0 < rate < 1:
         raise PlanError(f"a rate of right answers is between 0 and 1, not {rate:g}.")
-    change = effect or 0.0
-    after = [then for then in (rate - change, rate + change) if 0 < then < 1]
-    if not after:
-        raise PlanError(f"a rate of {rate:g} cannot change by {change:g}.")
-    now = math.sqrt(rate * (1 - rate))
-    # Rates nearer to a half vary more: planned is for the direction that takes more samples.
-    pairs = [(now, math.sqrt(then * (1 - then))) for then in after]
-    same = max(sd_of_difference(*sds, correlation=correlation) for sds in pairs)
-    return same, max(sd_of_difference(*sds) for sds in pairs)
+    if effect is not None and effect >= max(rate, 1 - rate):
+        raise PlanError(f"a rate of {rate:g} cannot change by {effect:g}.")
 
 
 def _with_less(sd: float, less: float) -> float:
@@ -419,8 +342,8 @@ def power_table(report: PowerReport) -> Table:
             row.append(" → ".join(value_text(value, metric.unit) for value in metric.values))
         if has_samples:
             row.append(_count(metric.samples))
-            row.append(_seen(metric.detectable_same, metric, metric.is_known))
-            row.append(_seen(metric.detectable_other, metric, metric.other_is_known))
+            row.append(_seen(metric.detectable_same, metric, metric.same))
+            row.append(_seen(metric.detectable_other, metric, metric.other))
         if report.effect is not None:
             row += [_count(metric.needed_same), _count(metric.needed_other)]
         rows.append(row)
@@ -444,15 +367,20 @@ def power_in_words(report: PowerReport) -> list[str]:
 
 def power_to_dict(report: PowerReport) -> dict[str, object]:
     """A report as JSON has it, with the sentences."""
-    return {**asdict(report), "in_words": power_in_words(report)}
+    document = {**asdict(report), "in_words": power_in_words(report)}
+    for metric in document["metrics"]:
+        for name in ("same", "other"):
+            spread = metric.pop(name)
+            metric[f"{name}_sd"] = None if spread is None else spread["sd"]
+    return document
 
 
 def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
     change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
-    if not metric.is_known:
+    if metric.same is None:
         return f"No sample differs in {metric.name}, so the number of samples that it takes is unknown."
     if metric.needed_same is None:
-        if metric.largest is not None and effect > metric.largest:
+        if metric.reach is not None and effect > metric.reach:
             return f"{metric.name} cannot change by {_size(effect, metric.unit)}."
         return f"{change.capitalize()} is too small to detect: it takes more than 10¹² samples."
     words = f"Detecting {change} with {report.power:.0%} power takes {_samples(metric.needed_same)}"
@@ -465,7 +393,7 @@ def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) ->
 
 
 def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
-    if not metric.is_known:
+    if metric.same is None:
         return f"No sample differs in {metric.name}, so the change that they can detect is unknown."
     if metric.detectable_same is None:
         return f"{_samples(samples).capitalize()} are too few to detect any change in {metric.name}."
@@ -502,8 +430,8 @@ def _count(count: int | None) -> str:
     return NOT_MEASURED if count is None else f"{count:,}"
 
 
-def _seen(size: float | None, metric: MetricPower, is_known: bool) -> str:
-    return TOO_FEW if size is None and is_known else value_text(size, metric.unit)
+def _seen(size: float | None, metric: MetricPower, spread: Spread | None) -> str:
+    return TOO_FEW if size is None and spread is not None else value_text(size, metric.unit)
 
 
 def _size(size: float, unit: str) -> str:

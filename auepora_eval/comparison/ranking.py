@@ -27,7 +27,7 @@ from .compare import (
     pairings_of,
     quality_first,
 )
-from .paired_tests import RESAMPLES, Tested, family_p, tested_all, times_by_run
+from .paired_tests import RESAMPLES, Tested, corrected, tested_all, times_by_run
 from .pairing import Pairing, data_mismatches, failed_calls, snapshot_notes, stopping_notes
 
 _RANK_DRAWS = 2_000
@@ -97,14 +97,14 @@ def rank_runs(
         for (x, y), each in pairings.items()
     }
     everything = [(pair, one) for pair, tests in by_pair.items() for one in tests]
-    adjusted = family_p([one for _, one in everything])
+    settled, adjusted = corrected([one for _, one in everything], alpha)
     tests = sum(p is not None for p in adjusted)
-    margins = {pair: margin_tests(tests, margin) for pair, tests in by_pair.items()}
+    margins = {pair: margin_tests(tests, margin, alpha) for pair, tests in by_pair.items()}
     compared = {}
     for x, y in by_pair:
         metrics = [
             metric_comparison(one, p, alpha, tests, margins[x, y].get(one.pairing.a.name))
-            for (pair, one), p in zip(everything, adjusted, strict=True)
+            for (pair, _), one, p in zip(everything, settled, adjusted, strict=True)
             if pair == (x, y)
         ]
         names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
@@ -280,7 +280,7 @@ def _rank_intervals(
     sizes = summed_by_unit(np.isfinite(every).astype(np.float64), clusters)
     if not 2 <= len(sums) <= DRAWS_UP_TO or not bool((sizes.sum(axis=0) > 0).all()):
         return {}
-    drawn = resampled_ratios(sums, sizes, resamples=_RANK_DRAWS, seed=seed, together=True)
+    drawn = resampled_ratios(sums, sizes, resamples=_RANK_DRAWS, seed=seed)
     limits = {}
     for name, block in zip(names, np.split(drawn, len(names), axis=1), strict=True):
         sign = -1 if means[name][0].pairing.known.higher_is_better else 1

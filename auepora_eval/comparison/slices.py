@@ -12,7 +12,7 @@ from ..core.types import EvaluationSample
 from ..core.verdict import Verdict
 from ..errors import PlanError
 from ..stats.significance import benjamini_hochberg
-from .paired_tests import Tested, tested_all
+from .paired_tests import Tested, corrected, tested_all
 from .pairing import Pairing, question_of
 
 FEW = 20  # samples; below, a slice is marked: its numbers say little
@@ -69,10 +69,10 @@ def slice_comparisons(
             ]
             scored = [part for part in parts if part.scored]
             tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
-    adjusted = benjamini_hochberg([one.test.p_value for _, _, one in tested])
+    settled, adjusted = corrected([one for _, _, one in tested], alpha, benjamini_hochberg)
     found = [
-        (_slice(name, value, one, p, alpha, repeats), _range(one))
-        for (name, value, one), p in zip(tested, adjusted, strict=True)
+        (_slice(name, value, one, 1.0 if p is None else p, alpha, repeats), _range(one))
+        for (name, value, _), one, p in zip(tested, settled, adjusted, strict=True)
     ]
     return [one for one, _ in sorted(found, key=lambda each: _worst_first(*each))], notes
 

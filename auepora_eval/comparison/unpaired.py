@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,21 +19,23 @@ from ..core.scores import Scores, as_columns, equally_wide, shared_or_none
 from ..core.types import EvaluationRun, EvaluationSample, SampleScore
 from ..core.verdict import Verdict
 from ..errors import PlanError
-from ..stats.power import sample_size
-from ..stats.significance import (
-    UnpairedTest,
-    cohens_d,
-    normal_difference,
-    two_shares_margin_p,
-    welch_difference,
+from ..stats.intervals import (
+    Estimate,
+    MeanError,
+    Units,
+    aggregate_units,
+    mean_error,
+    mean_units,
+    plus_two,
+    value_ends,
 )
+from ..stats.power import Spread, units_needed, units_to_rule_out
+from ..stats.significance import UnpairedTest, cohens_d, welch_freedom, welch_of_errors
 from .compare import Effect, MetricComparison, Power, SignificanceTest
 from .pairing import FilledRows, clusters_of_rows, failed_places, filled_by, metric_of, worse_rows
 
 if TYPE_CHECKING:
     from ..core.scores import Rows
-
-_Z95 = NormalDist().inv_cdf(0.975)
 
 
 class RunScores(NamedTuple):
@@ -70,16 +71,17 @@ class RunScores(NamedTuple):
         """Whether the value is the mean of the scores."""
         return type(self.metric).aggregate is SampleMetric.aggregate
 
-    @property
-    def is_share(self) -> bool:
-        """Whether the value is a share of independent samples: the mean of scores that are 0 or 1."""
-        scores = self.rows[:, 0]
-        return self.is_mean and self.clusters is None and bool(((scores == 0.0) | (scores == 1.0)).all())
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95% interval of the value, or None where the data cannot give one."""
+        interval = self.metric.interval(self.rows, self.clusters) if len(self.rows) else None
+        return None if interval is None else (interval.low, interval.high)
 
-    def interval(self, seed: int = 0) -> tuple[float, float] | None:
-        """Return the 95% interval of the value, or None if every score is equal."""
-        found = self.metric.interval(self.rows, self.clusters, seed=seed) if len(self.rows) else None
-        return None if found is None else found.limits
+    def numbers(self) -> Units:
+        """Return one number per unit: the scores of a mean, or what a unit adds to another aggregate."""
+        if self.is_mean:
+            return mean_units(self.rows[:, 0], self.clusters)
+        metric = self.metric
+        return aggregate_units(self.rows, metric.aggregate, clusters=self.clusters, of_sums=metric.of_sums)
 
 
 def scores_by_run(
@@ -127,16 +129,17 @@ def unpaired_comparison(
     )
 
 
-def unpaired_test(a: RunScores, b: RunScores, *, seed: int) -> UnpairedTest:
-    """Return Welch's test of two means, or a normal test if the metric is not a mean."""
-    if a.is_mean:
-        return welch_difference(a.rows[:, 0], b.rows[:, 0], clusters_a=a.clusters, clusters_b=b.clusters)
-    # A quantile or a corpus score has no samples to average: its error follows from its interval.
-    errors = []
-    for side in (a, b):
-        interval = side.metric.interval(side.rows, side.clusters, seed=seed) if len(side.rows) else None
-        errors.append(math.nan if interval is None else (interval.high - interval.low) / (2 * _Z95))
-    return normal_difference(a.value, errors[0], b.value, errors[1])
+def unpaired_test(a: RunScores, b: RunScores) -> UnpairedTest:
+    """Return Welch's test of two values."""
+    return welch_of_errors(_error(a), _error(b))
+
+
+def _error(side: RunScores) -> MeanError:
+    if side.is_mean or side.units < 2:
+        return mean_error(side.rows[:, 0], clusters=side.clusters)
+    units = side.numbers()
+    error = float(units.numbers.std(ddof=1)) / math.sqrt(len(units.numbers))
+    return MeanError(side.value, error, max(units.freedom, 1.0))
 
 
 def unpaired_power(a: RunScores, b: RunScores, level: float, power: float) -> Power:
@@ -145,44 +148,44 @@ def unpaired_power(a: RunScores, b: RunScores, level: float, power: float) -> Po
     if not math.isfinite(effect):
         return Power()
     # An effect in units of one score's deviation: the difference of two scores has twice its variance.
-    return Power(samples_needed=sample_size(effect, math.sqrt(2), alpha=level, power=power, by="z"))
+    spread = Spread(math.sqrt(2), math.sqrt(2))
+    return Power(samples_needed=units_needed(effect, spread, alpha=level, power=power, groups=2))
 
 
-def unpaired_margin_p(test: UnpairedTest, a: RunScores, b: RunScores, margin: float) -> float:
-    """Return the p-value of "b is worse than a by the margin or more"."""
-    from scipy.stats import t
+def unpaired_margin(a: RunScores, b: RunScores) -> Estimate | None:
+    """Return the gain of b over a as a margin is judged by; None where a run has fewer than two units.
 
-    metric = a.metric
-    gain = test.difference if metric.higher_is_better else -test.difference
-    # A loss may have gone unseen on both sides, so the bound is that of the smaller one.
-    most = metric.bounds[1] - metric.bounds[0]
-    share = (max(gain, 0.0) + margin) / most if math.isfinite(most) else 0.0
-    # The chance that no unit shows a loss this frequent: (1 - share)^n is at most exp(-n share).
-    unseen = math.exp(-min(a.units, b.units) * share)
-    if test.error == 0.0:
-        return unseen if gain + margin > 0 else 1.0
-    if not test.error > 0 or not test.freedom > 0:
-        return 1.0
-    if a.is_share and b.is_share and margin < 1:
-        hits = [int(side.rows[:, 0].sum()) for side in (a, b)]
-        if not metric.higher_is_better:
-            hits = [len(side.rows) - count for side, count in zip((a, b), hits, strict=True)]
-        return two_shares_margin_p(hits[0], len(a.rows), hits[1], len(b.rows), margin)
-    by_t = float(t.sf((gain + margin) / test.error, test.freedom))
-    return max(by_t, unseen) if math.isfinite(most) else by_t
+    Each run has one imaginary unit at either end of the scale, as Agresti and Caffo (2000) have it for 0/1
+    scores: a loss that no sample showed may be as large as that.
+    """
+    if min(a.units, b.units) < 2:
+        return None
+    sides = [_with_ends(side) for side in (a, b)]
+    first, second = (MeanError(float(one.middle), float(one.error), one.freedom) for one in sides)
+    gain = second.mean - first.mean
+    gain = gain if a.metric.higher_is_better else -gain
+    error = math.hypot(first.error, second.error)
+    return Estimate(np.asarray(gain), np.asarray(error), welch_freedom(first, second) if error else 1.0)
+
+
+def _with_ends(side: RunScores) -> Estimate:
+    units, bounds = side.numbers(), side.metric.bounds
+    ends = zip(bounds, value_ends(units, bounds), strict=True)
+    low, high = (bound if math.isfinite(bound) else float(seen) for bound, seen in ends)
+    return plus_two(units, low, high)
 
 
 def unpaired_samples_for_margin(
     test: UnpairedTest, a: RunScores, b: RunScores, margin: float, *, alpha: float, power: float
 ) -> int | None:
     """Return about how many samples per run would rule out a loss of the margin."""
-    if not test.error > 0:
+    low, high = a.metric.bounds
+    if not test.error > 0 or not math.isfinite(high - low):
         return None
     gain = test.difference if a.metric.higher_is_better else -test.difference
     # The spread of one difference between the runs; exact if both have the same number of samples.
     sd = test.error * math.sqrt(min(len(a.rows), len(b.rows)))
-    # One-sided: a two-sided test at twice the level.
-    return sample_size(gain + margin, sd, alpha=2 * alpha, power=power, by="z")
+    return units_to_rule_out(gain + margin, sd, high - low, alpha=alpha, power=power)
 
 
 class _Counted:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.display import bounds_text, listed, p_text, value_text
 from ..core.types import Target, TargetCategory
 from ..core.verdict import Verdict
+from ..stats.significance import LEVEL
 from .compare import Comparison, MetricComparison
 from .pairing import failed_calls
 
@@ -386,21 +387,14 @@ def verdict_text(metric: MetricComparison) -> str:
     return f"{metric.verdict}{', within margin' if margin_kept(metric) == 'yes' else ''}"
 
 
-# Where an interval alone would mislead: a word on why the verdict is another, or why none is shown.
-
-_SURE = 0.95
+# Where an interval alone would mislead: it is of one metric, and of 95%, whatever the verdict is based on.
 
 
 def interval_notes(comparison: Comparison) -> list[str]:
-    """Sentences for the metrics whose interval and verdict seem to disagree, or have no interval."""
-    inconclusive = comparison.with_verdict(Verdict.INCONCLUSIVE)
-    limits = [(one, one.effect.interval) for one in inconclusive if one.effect.interval is not None]
-    unclear = [one for one, (low, high) in limits if low > 0 or high < 0]
-    by_holm = [metric for metric in unclear if _below(metric.test.p, comparison.alpha)]
-    rest = [metric for metric in unclear if metric.test.p is not None and metric not in by_holm]
-    # The interval is of 95% whatever alpha is: a test that agrees with it can still be stricter.
-    by_alpha = [metric for metric in rest if _below(metric.test.p, 1 - _SURE)]
-    by_test = [metric for metric in rest if metric not in by_alpha]
+    """Return sentences on inconclusive metrics whose test alone is significant, and so excludes 0."""
+    alone = [one for one in comparison.with_verdict(Verdict.INCONCLUSIVE) if _below(one.test.p, LEVEL)]
+    by_holm = [one for one in alone if _below(one.test.p, comparison.alpha)]
+    by_alpha = [one for one in alone if one not in by_holm]
     notes = []
     if by_holm:
         tests = sum(metric.test.p_adjusted is not None for metric in comparison.metrics)
@@ -416,31 +410,7 @@ def interval_notes(comparison: Comparison) -> list[str]:
         notes.append(
             f"{listed(told)}: the 95% interval excludes 0, but alpha requires p below {comparison.alpha:g}."
         )
-    for unit in ("samples", "clusters"):
-        found = [one for one in by_test if (one.test.clusters is None) == (unit == "samples")]
-        if found:
-            told = [f"{one.name} ({p_text(one.test.p)})" for one in found]
-            notes.append(
-                f"{listed(told)}: the interval excludes 0, but too few {unit} differ for a significant test."
-            )
-    return notes + [_alike_note(metric) for metric in comparison.metrics if _all_alike(metric)]
-
-
-def _alike_note(metric: MetricComparison) -> str:
-    others = 1 - (1 - _SURE) ** (1 / metric.pairs)  # the exact form of the rule of three
-    change = value_text(metric.effect.change, metric.unit)
-    too_few = ""
-    if metric.verdict is Verdict.INCONCLUSIVE and metric.test.p is not None:
-        too_few = f" There are too few for a significant test ({p_text(metric.test.p)})."
-    return (
-        f"{metric.name}: all {metric.pairs} samples differ by {change}, so there is no interval. "
-        f"Up to {100 * others:.0f}% of other samples could differ by another amount.{too_few}"
-    )
-
-
-def _all_alike(metric: MetricComparison) -> bool:
-    effect = metric.effect
-    return effect.no_spread and bool(effect.change) and metric.pairs in (effect.wins, effect.losses)
+    return notes
 
 
 def _below(p: float | None, alpha: float) -> bool:

@@ -135,31 +135,39 @@ def number_or_null(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def value_text(value: float | None, unit: str = "", *, signed: bool = False) -> str:
-    """Return a value with four decimals, a time with its unit, "n/a" if nothing was measured."""
+def value_text(
+    value: float | None, unit: str = "", *, signed: bool = False, interval: Sequence[float] | None = None
+) -> str:
+    """Return a value with four decimals, a time with its unit, "n/a" if nothing was measured.
+
+    Beside an interval the value has as many decimals as the limits have.
+    """
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     # A difference shows its sign even if it is positive.
     sign = "+" if signed else ""
     if unit != "s":
-        return f"{value:{sign}.4f}"
+        return f"{value:{sign}.{_decimals(interval)}f}"
     name, factor = _time_unit(value)
     return f"{value * factor:{sign}.3g} {name}"
 
 
 def interval_text(interval: Sequence[float] | None, unit: str = "", *, signed: bool = False) -> str:
-    """Return the limits with one decimal less than a value has: they are not more precise than that.
-
-    An interval without width is shown as "-": samples that are all alike say nothing about others.
-    """
-    if not interval or interval[0] == interval[-1]:
+    """Return the limits with the decimals of a value, and with more where they would look alike."""
+    if not interval:
         return "-"
     sign = "+" if signed else ""
     if unit != "s":
-        return f"[{', '.join(f'{limit:{sign}.3f}' for limit in interval)}]"
+        return f"[{', '.join(f'{limit:{sign}.{_decimals(interval)}f}' for limit in interval)}]"
     # Both limits have the unit of the larger one.
     name, factor = _time_unit(max(interval, key=abs))
     return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {name}"
+
+
+def _decimals(interval: Sequence[float] | None) -> int:
+    """Return four, or as many as show two digits of an interval's width: a million samples need six."""
+    width = interval[-1] - interval[0] if interval else 0.0
+    return max(4, 1 - math.floor(math.log10(width))) if width > 0 else 4
 
 
 def _time_unit(seconds: float) -> tuple[str, float]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, datacl
 import numpy as np
 
 from ..errors import ScoringError, UnknownNameError
-from ..stats.intervals import Interval, bootstrap_interval, mean_interval
+from ..stats.intervals import Interval, aggregate_units, mean_units, value_interval
 from .redaction import without_secrets
 from .registry import (
     HOMES,
@@ -108,13 +108,13 @@ class SampleMetric(Metric):
         """
         return self.score_if_failed(sample, high=not self.higher_is_better)
 
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
         """Return the 95% interval of the aggregate, or None where the data cannot give one."""
-        # A plain mean has exact or analytic intervals; anything else is resampled.
         if type(self).aggregate is SampleMetric.aggregate:
-            return mean_interval(rows[:, 0], clusters=clusters, bounds=self.bounds, seed=seed)
-        found = bootstrap_interval(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums, seed=seed)
-        return found and found.within(*self.bounds)
+            units = mean_units(rows[:, 0], clusters)
+        else:
+            units = aggregate_units(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums)
+        return value_interval(units, self.bounds)
 
     def signature(self) -> Mapping[str, object]:
         """Return what besides the name decides whether two values may be compared."""
@@ -179,7 +179,7 @@ class SampleMetric(Metric):
             scores.if_failed = (low, high)
         return scores
 
-    def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
+    def summarise(self, scores: Scores) -> MetricResult:
         """Aggregate scores, with their coverage and interval."""
         coverage = scores.coverage()
         details: dict[str, Any] = {**coverage.as_details()}
@@ -194,11 +194,9 @@ class SampleMetric(Metric):
         if coverage.scored:
             rows = scores.rows()
             value = float(self.aggregate(rows))
-            interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()), seed=seed)
-        limits = None if interval is None else interval.limits
-        details["confidence_interval"] = None if limits is None else list(limits)
-        method = NOT_ESTIMABLE if interval is None else interval.method
-        details["interval_method"] = "all resamples equal" if interval and limits is None else method
+            interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()))
+        details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
+        details["interval_method"] = NOT_ESTIMABLE if interval is None else interval.method
         details["bounds_if_failed"] = self.bounds_if_failed(scores)
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)

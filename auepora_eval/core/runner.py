@@ -357,7 +357,7 @@ def score_record(
     clock = perf_counter() if clock is None else clock
     if not record.names_documents:
         plan = measurable(plan, (output for _, output in record.pairs()))
-    results = score_in_chunks(plan, record.pairs(), record.add, seed=seed)
+    results = score_in_chunks(plan, record.pairs(), record.add)
     run = EvaluationRun(
         evaluation_id=record.evaluation_id,
         system_name=system_name,

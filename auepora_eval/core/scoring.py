@@ -56,11 +56,11 @@ OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
 def score_outputs(
-    plan: EvaluationPlan, samples: list[EvaluationSample], outputs: list[SystemOutputs], *, seed: int = 0
+    plan: EvaluationPlan, samples: list[EvaluationSample], outputs: list[SystemOutputs]
 ) -> list[MetricResult]:
     """Compute every metric of a plan on outputs that are in memory."""
     pairs = zip(samples, outputs, strict=True)
-    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None, seed=seed)
+    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None)
 
 
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
@@ -99,7 +99,6 @@ def score_in_chunks(
     pairs: Iterable[Pair],
     on_chunk: OnChunk,
     *,
-    seed: int = 0,
     size: int = SIZE,
 ) -> list[MetricResult]:
     """Compute every metric chunk by chunk: texts are freed after `on_chunk`, scores are kept.
@@ -134,7 +133,7 @@ def score_in_chunks(
         first = first or joined
         # All metrics share the lists: each takes 8 MB for a million samples.
         joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
-        results.append(metric.summarise(joined, seed=seed))
+        results.append(metric.summarise(joined))
     return results
 
 

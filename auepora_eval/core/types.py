@@ -380,7 +380,7 @@ def result_cells(result: MetricResult) -> tuple[str, ...]:
     return (
         result.target.name,
         result.name,
-        value_text(result.value, result.unit),
+        value_text(result.value, result.unit, interval=result.interval),
         interval_text(result.interval, result.unit),
         scored if "num_samples" in details else "-",
         str(coverage.skipped) if "num_skipped" in details else "-",

@@ -13,12 +13,19 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from ..comparison.compare import Effect, MetricComparison, SignificanceTest, metric_comparison, pairings_of
-from ..comparison.paired_tests import ONE_RUN_EACH, RESAMPLES, Tested, is_of_time, tested_all
+from ..comparison.paired_tests import (
+    ONE_RUN_EACH,
+    RESAMPLES,
+    Tested,
+    is_of_time,
+    tested_all,
+    uncorrected_level,
+)
 from ..comparison.pairing import check_same_data, signature_mismatch
 from ..comparison.unpaired import (
     RunScores,
     unpaired_comparison,
-    unpaired_margin_p,
+    unpaired_margin,
     unpaired_power,
     unpaired_samples_for_margin,
     unpaired_test,
@@ -32,6 +39,7 @@ from ..gate.gate import Paired, relative_verdicts
 from ..gate.rules import FAIL, INCONCLUSIVE, PASS, Rule, RuleResult, shown
 from ..io.config.experiment import PAIRED, Experiment, GuardRail
 from ..metrics.parse import parse_metric
+from ..stats.intervals import agreeing_with_test
 from ..stats.significance import UnpairedTest, cohens_d, holm, paired_t_test
 from .assignment import RatioCheck
 
@@ -72,6 +80,12 @@ class PairTest:
     def is_tested(self) -> bool:
         """Whether there is a test: there is none for times of one run each."""
         return not self.comparison.test.not_tested
+
+    @property
+    def p(self) -> float:
+        """The p-value before any correction; 1 where there is none."""
+        p_value = self.comparison.test.p
+        return 1.0 if p_value is None else p_value
 
     @property
     def is_of_time(self) -> bool:
@@ -133,14 +147,14 @@ def pair_tests(
             by_t = experiment.statistical_test == "t_test"
             tests += _paired_tests(names, pair, by_t=by_t, seed=seed, resamples=resamples)
         else:
-            tests += _split_tests(names, pair, sides, seed=seed)
+            tests += _split_tests(names, pair, sides)
     secondary = {parse_metric(name).name for name in experiment.secondary_metrics} - {primary}
     # Corrected apart: one more secondary metric must not make the primary metric harder to decide.
     families: list[list[PairTest]] = [[], [], []]
     for test in tests:
         place = 0 if test.metric == primary else 1 if test.metric in secondary else 2
         families[place].append(test)
-    return [test for family in families for test in _corrected(family, experiment, sides, resamples)]
+    return [test for family in families for test in _corrected(family, experiment, sides)]
 
 
 def _without(run: EvaluationRun, names: set[str]) -> EvaluationRun:
@@ -166,7 +180,10 @@ def _paired_tests(
             t_test = paired_t_test(a, b, clusters=clusters)
             # One sample has no spread, so the t-test has no p-value.
             reason = "a t-test needs two samples or more" if math.isnan(t_test.p_value) else ""
-            tested = replace(tested, test=t_test, not_tested=reason)
+            interval = tested.interval and agreeing_with_test(
+                tested.interval, tested.difference, t_test.p_value
+            )
+            tested = replace(tested, test=t_test, interval=interval, not_tested=reason)
         effect = cohens_d(a, b) if pairing.is_mean else math.nan
         size = (len(a), len(b))
         tests.append(PairTest(*names, _uncorrected(tested), size, _finite(effect), paired=tested))
@@ -189,18 +206,16 @@ def _uncorrected(tested: Tested) -> MetricComparison:
             method=tested.test.method,
             not_tested=tested.not_tested,
         ),
-        effect=Effect(tested.difference, None if tested.interval is None else tested.interval.limits),
+        effect=Effect(tested.difference, tested.interval and (tested.interval.low, tested.interval.high)),
     )
 
 
-def _split_tests(
-    names: tuple[str, str], runs: Sequence[EvaluationRun], sides: Sides, *, seed: int
-) -> list[PairTest]:
+def _split_tests(names: tuple[str, str], runs: Sequence[EvaluationRun], sides: Sides) -> list[PairTest]:
     tests = []
     for result in runs[0].results:
         signature_mismatch(result, runs[1].result(result.name), allowed=False)
         a, b = (sides[result.name][name] for name in names)
-        test = unpaired_test(a, b, seed=seed)
+        test = unpaired_test(a, b)
         comparison = unpaired_comparison(a, b, test)
         effect = cohens_d(a.rows[:, 0], b.rows[:, 0]) if a.is_mean else math.nan
         size = (len(a.rows), len(b.rows))
@@ -208,28 +223,34 @@ def _split_tests(
     return tests
 
 
-def _corrected(
-    family: Sequence[PairTest], experiment: Experiment, sides: Sides, resamples: int
-) -> list[PairTest]:
+def _corrected(family: Sequence[PairTest], experiment: Experiment, sides: Sides) -> list[PairTest]:
     """Return the tests of a family with corrected p-values and verdicts, untested ones last."""
     tested = [test for test in family if test.is_tested]
-    p_values = [test.comparison.test.p for test in tested]
-    adjusted = holm([1.0 if p is None else p for p in p_values])
+    settled = [
+        _settled(test, uncorrected_level(experiment.alpha, test.p, p))
+        for test, p in zip(tested, holm([test.p for test in tested]), strict=True)
+    ]
     corrected = [
-        _with_verdict(test, p, len(tested), experiment, sides, resamples)
-        for test, p in zip(tested, adjusted, strict=True)
+        _with_verdict(test, p, len(tested), experiment, sides)
+        for test, p in zip(settled, holm([test.p for test in settled]), strict=True)
     ]
     return [*corrected, *(test for test in family if not test.is_tested)]
 
 
+def _settled(test: PairTest, level: float) -> PairTest:
+    """Return the test with more resamples, if other resamples could change its verdict at this level."""
+    if test.paired is None:
+        return test
+    paired = test.paired.settled(level)
+    return replace(test, comparison=_uncorrected(paired), paired=paired)
+
+
 def _with_verdict(
-    test: PairTest, p_adjusted: float, tests: int, experiment: Experiment, sides: Sides, resamples: int
+    test: PairTest, p_adjusted: float, tests: int, experiment: Experiment, sides: Sides
 ) -> PairTest:
     alpha = experiment.alpha
     if test.paired is not None:
-        comparison = metric_comparison(
-            test.paired, p_adjusted, alpha, tests, resamples=resamples, power=experiment.power
-        )
+        comparison = metric_comparison(test.paired, p_adjusted, alpha, tests, power=experiment.power)
         return replace(test, comparison=comparison)
     comparison = test.comparison
     comparison = replace(comparison, test=replace(comparison.test, p_adjusted=p_adjusted))
@@ -457,7 +478,7 @@ def _margin_result(
         return RuleResult(rule, INCONCLUSIVE, why)
     if test.paired is not None:
         # Uncorrected, as in a gate: a margin is one part of an intersection-union test (decision 12).
-        paired = Paired(variant, control, {rule.name: test.paired}, {}, [], RESAMPLES)
+        paired = Paired(variant, control, {rule.name: test.paired}, {}, [])
         return relative_verdicts([rule], paired, experiment.alpha)[0]
     return _split_margin(experiment, rule, every_side[rule.name], test)
 
@@ -469,9 +490,12 @@ def _split_margin(
     a, b = sides[test.first], sides[test.second]
     margin, comparison = rule.limit or 0.0, test.comparison
     assert test.unpaired is not None  # noqa: S101 - split samples have this test
-    p_value = unpaired_margin_p(test.unpaired, a, b, margin)
-    change = f"{shown(comparison.effect.change, comparison.unit, signed=True)}, one-sided p = {p_value:.2g}"
-    if p_value < experiment.alpha:
+    estimate, change = unpaired_margin(a, b), shown(comparison.effect.change, comparison.unit, signed=True)
+    p_value = 1.0 if estimate is None else estimate.p_below(-margin)
+    if estimate is not None:
+        lowest = float(estimate.limits(1 - experiment.alpha)[0])
+        change += f", at worst {shown(lowest, comparison.unit, signed=True)}"
+    if p_value < experiment.alpha / 2:
         why = f"a loss of {margin:g} or more in {rule.name} is ruled out: {change}"
         return RuleResult(rule, PASS, why, p_value=p_value)
     if comparison.gain <= -margin:

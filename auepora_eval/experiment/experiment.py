@@ -77,8 +77,8 @@ class Outcome:
     def interval(self, metric: str, variant: str) -> tuple[float, float] | None:
         """The 95% interval of a variant's value, failed answers counted as the worst."""
         side, run = self.every_side[metric][variant], self.runs[variant]
-        # The stored interval leaves failures out; without any, it is the same and needs no resamples.
-        interval = side.interval(run.seed) if side.failed else run.result(metric).interval
+        # The stored interval leaves failures out; without any, it is the same.
+        interval = side.interval() if side.failed else run.result(metric).interval
         return None if interval is None else (float(interval[0]), float(interval[1]))
 
     def unpredicted(self, variant: str) -> int:

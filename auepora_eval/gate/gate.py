@@ -12,7 +12,7 @@ from ..comparison.paired_tests import (
     FEW_TO_COMPARE,
     RESAMPLES,
     Tested,
-    family_p,
+    corrected,
     is_of_time,
     tested_all,
     times_by_run,
@@ -21,7 +21,6 @@ from ..comparison.pairing import data_mismatches, snapshot_notes, stopping_notes
 from ..core.display import p_text
 from ..core.types import EvaluationRun
 from ..errors import PlanError
-from ..stats.margins import unseen_loss
 from .absolute import (
     Change,
     count_drop,
@@ -137,7 +136,6 @@ class Paired:
     tested: dict[str, Tested]
     left_out: dict[str, str]
     mismatches: list[str]
-    resamples: int
     notes: list[str] = field(default_factory=list)
 
     def of(self, name: str) -> Tested | None:
@@ -164,7 +162,7 @@ def paired_runs(
     pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
     tested = times_by_run(tested_all(pairings, seed=seed, resamples=resamples), runs[:1], runs[1:])
     found = {one.pairing.a.name: one for one in tested}
-    return Paired(candidate, baseline, found, left_out, mismatches, resamples, snapshot_notes(*runs))
+    return Paired(candidate, baseline, found, left_out, mismatches, snapshot_notes(*runs))
 
 
 def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], list[str]]:
@@ -195,9 +193,10 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
     # Decision 12: only these are corrected together. Margins are an intersection-union test (Berger 1982),
     # and limits are not tests.
     family = list(dict.fromkeys(rule.name for rule in rules if rule.kind == "no_regression"))
-    tests = [(name, one) for name in family if (one := paired.of(name)) is not None]
-    adjusted = family_p([one for _, one in tests])
-    p_values = {name: p for (name, _), p in zip(tests, adjusted, strict=True) if p is not None}
+    names = [name for name in family if paired.of(name) is not None]
+    settled, adjusted = corrected([one for name in names if (one := paired.of(name)) is not None], alpha)
+    paired.tested.update({one.pairing.a.name: one for one in settled})
+    p_values = {name: p for name, p in zip(names, adjusted, strict=True) if p is not None}
     found = []
     for rule in rules:
         tested = paired.of(rule.name)
@@ -232,13 +231,13 @@ def _regression(
     rule: Rule, tested: Tested, paired: Paired, p_values: Mapping[str, float], alpha: float
 ) -> RuleResult:
     p_value, tests = p_values[rule.name], len(p_values)
-    told, least = _told(tested), _least(tested, paired, tests)
+    told, least = _told(tested), min(1.0, tested.smallest_p * tests)
     # Decision 12: a rule that no data of this size could fail must not pass (five pairs: p = 0.0625 at best).
     if least >= alpha:
         words = _unseen(tested) if not tested.pairing.differs() else told
         why = f"this few samples cannot detect any loss, however large: {words}, {p_text(least)} at best"
         # Of many metrics, some have few samples. Unless they lost, they do not stop the gate.
-        others = any(_least(one, paired, tests) < alpha for one in paired.tested.values())
+        others = any(one.smallest_p * tests < alpha for one in paired.tested.values())
         if rule.of_all and others and tested.gain >= 0:
             return _verdict(rule, PASS, why, "", tested, p_value)
         # The smallest p-value of n pairs is 2^(1 - n); times the number of tests it must be below alpha.
@@ -246,7 +245,7 @@ def _regression(
         fix = f"Measure at least {enough} samples (more, for a loss that is not total); or use max_loss."
         return _verdict(rule, INCONCLUSIVE, why, fix, tested, p_value)
     # alpha / tests is the level of the smallest p-value under Holm, the strictest of the family.
-    seen = tested.detectable(alpha / tests, paired.resamples)
+    seen = tested.detectable(alpha / tests)
     if not tested.pairing.differs():
         return _verdict(rule, PASS, _unseen(tested), "", tested, p_value, seen)
     corrected = p_text(p_value) + (f", Holm over {tests} metrics" if tests > 1 else "")
@@ -257,31 +256,29 @@ def _regression(
     why = f"{sure}: {told}, {corrected}"
     if sure != "better" and seen is not None:
         why += f"; a loss of {shown(seen, tested.pairing.known.unit)} would be detected with 80% power"
-    elif sure != "better" and tested.differing(paired.resamples) is not None:
+    elif sure != "better" and tested.spread() is not None:
         why += "; this few samples detect no loss with 80% power, however large"
     return _verdict(rule, PASS, why, "", tested, p_value, seen)
 
 
-def _least(tested: Tested, paired: Paired, tests: int) -> float:
-    """Return the smallest p-value that a metric can have in a family of this many tests."""
-    return min(1.0, tested.smallest_p(paired.resamples) * tests)
-
-
 def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> RuleResult:
-    margin, told, unit = rule.limit or 0.0, _told(tested), tested.pairing.known.unit
-    p_value, differs = tested.margin_p(margin), tested.pairing.differs()
-    told = told if differs else _unseen(tested)
-    if p_value < alpha:
-        why = f"a loss of {shown(margin, unit)} or more is ruled out: {told}, one-sided {p_text(p_value)}"
+    margin, unit = rule.limit or 0.0, tested.pairing.known.unit
+    hint = regressions_hint(paired.baseline, paired.candidate)
+    told = _told(tested) if tested.pairing.differs() else _unseen(tested)
+    p_value, lowest = tested.margin_p(margin), tested.margin_limit(margin, 1 - alpha)
+    if lowest is not None:
+        told += f", at worst {shown(lowest, unit, signed=True)}"
+    # The lower end of the two-sided interval is the convention of non-inferiority tests: half of alpha.
+    if p_value < alpha / 2:
+        why = f"a loss of {shown(margin, unit)} or more is ruled out: {told}"
         return _verdict(rule, PASS, why, "", tested, p_value)
     if tested.gain <= -margin:
         why = f"the best estimate is a loss of {shown(margin, unit)} or more: {told}"
         if not _surely_beyond(tested, margin):
             why += "; it may be less, but that is not shown"
-        return _verdict(rule, FAIL, why, regressions_hint(paired.baseline, paired.candidate), tested, p_value)
-    why = f"a loss of {shown(margin, unit)} cannot be ruled out: {told}, one-sided {p_text(p_value)}"
-    fix = _enough(tested, margin, alpha, regressions_hint(paired.baseline, paired.candidate))
-    return _verdict(rule, INCONCLUSIVE, why, fix, tested, p_value)
+        return _verdict(rule, FAIL, why, hint, tested, p_value)
+    why = f"a loss of {shown(margin, unit)} cannot be ruled out: {told}"
+    return _verdict(rule, INCONCLUSIVE, why, _enough(tested, margin, alpha, hint), tested, p_value)
 
 
 def _surely_beyond(tested: Tested, margin: float) -> bool:
@@ -308,10 +305,8 @@ def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
 
 
 def _surely_gained(tested: Tested) -> bool:
-    """Whether the whole interval is a gain."""
-    limits = tested.interval
-    # Both ends on the same side of 0, which is the side of the gain for either direction of the metric.
-    return limits is not None and tested.gain > 0 and limits.low * limits.high > 0
+    """Whether the gain is significant."""
+    return tested.is_significant and tested.gain > 0
 
 
 def _too_many(tested: Tested) -> str:
@@ -376,7 +371,6 @@ def _told(tested: Tested) -> str:
     unit, pairing = tested.pairing.known.unit, tested.pairing
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
     words = f"{shown(tested.difference, unit, signed=True)}{shown_interval(interval, unit)}"
-    words += ", the same for all," if tested.no_spread and tested.difference else ""
     words += f" on {_pairs(tested)}"
     if failed := _failed(tested):
         words += f" ({failed} failed, counted as the worst)"
@@ -397,13 +391,12 @@ def _failed(tested: Tested) -> int:
 
 def _unseen(tested: Tested) -> str:
     """How large a loss could have gone unseen where no sample differs."""
-    low, high = tested.pairing.known.bounds
     pairs, units = int(tested.pairing.both.sum()), tested.units
     words = f"no sample differs among {_pairs(tested)}" + (f" in {units} clusters" if units < pairs else "")
-    if not math.isfinite(high - low):
+    if tested.interval is None:
         return words
-    unseen = unseen_loss(units, high - low, tested.lost_size)
-    return f"{words} (a loss of up to {shown(unseen)} can go unseen)"
+    loss = tested.interval.high if tested.sign < 0 else -tested.interval.low
+    return f"{words} (a loss of up to {shown(loss)} can go unseen)"
 
 
 def _change(tested: Tested) -> Change:

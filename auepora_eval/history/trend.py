@@ -113,7 +113,7 @@ def metric_trend(
             continue
         # Collected for the message if no run has the metric.
         names |= dict.fromkeys(result.name for result in run.results)
-        measured = point_of_run(run, name, metric, seed)
+        measured = point_of_run(run, name, metric)
         if measured is None:
             left_out[path.name] = f"has no {name}"
             continue
@@ -146,7 +146,7 @@ def _line(
 ) -> TrendLine:
     group = sorted(group, key=lambda one: (one.point.timestamp, one.point.evaluation_id))
     if metric is not None:
-        group = with_failures_beside(group, metric, seed)
+        group = with_failures_beside(group, metric)
     # Runs without a value stay on the line as gaps; changes are searched among the others.
     places = [place for place, one in enumerate(group) if math.isfinite(one.point.value)]
     method, marks = _changes([group[place] for place in places], metric, alpha, seed)
@@ -258,7 +258,7 @@ class Measured:
     failed: Mapping[str, EvaluationSample] = field(default_factory=dict)
 
 
-def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, seed: int) -> Measured | None:
+def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None) -> Measured | None:
     """A stored run; None if it does not have the metric."""
     result = next((one for one in run.results if one.name == name), None)
     if result is None:
@@ -274,7 +274,7 @@ def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, see
         if _is_mean(metric):
             filled = FilledRows(metric, scores, samples)
             if coverage.failed and coverage.scored:  # where nothing was answered, nothing was measured
-                counted = _with_failures(metric, scores, filled, seed) or result
+                counted = _with_failures(metric, scores, filled) or result
             rows = np.where(filled.there, filled.rows[:, 0], math.nan)
             clusters = clusters_of_rows(scores, samples)
         else:
@@ -308,7 +308,7 @@ def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None, see
     )
 
 
-def with_failures_beside(group: Sequence[Measured], metric: SampleMetric, seed: int) -> list[Measured]:
+def with_failures_beside(group: Sequence[Measured], metric: SampleMetric) -> list[Measured]:
     """The runs of a line, oldest first, with what failed counted, where the metric is not a mean.
 
     As in a comparison: a failed answer weighs as the run before it answered the same sample, or the next
@@ -320,7 +320,7 @@ def with_failures_beside(group: Sequence[Measured], metric: SampleMetric, seed: 
         counted = None
         if one.scores is not None and one.failed and one.point.samples:
             filled = filled_by(metric, one.scores, one.failed, beside)
-            counted = _with_failures(metric, one.scores, filled, seed)
+            counted = _with_failures(metric, one.scores, filled)
         if counted is None:
             counted_group.append(one)
             continue
@@ -369,9 +369,7 @@ def settings_of(run: EvaluationRun) -> dict[str, object]:
     return settings
 
 
-def _with_failures(
-    metric: SampleMetric, scores: Scores, filled: FilledRows, seed: int
-) -> MetricResult | None:
+def _with_failures(metric: SampleMetric, scores: Scores, filled: FilledRows) -> MetricResult | None:
     """The result with failed calls at their worst; None if the metric has no worst value."""
     # Every note is still without a value: no failure could be filled in.
     if len(scores) - int(filled.there.sum()) == len(scores.notes):
@@ -384,7 +382,7 @@ def _with_failures(
         notes={place: note for place, note in scores.notes.items() if not filled.there[place]},
     )
     whole.clusters = scores.clusters
-    return metric.summarise(whole, seed=seed)
+    return metric.summarise(whole)
 
 
 def _is_mean(metric: SampleMetric) -> bool:

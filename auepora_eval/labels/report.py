@@ -69,7 +69,7 @@ def _shares(report: LabelReport) -> Iterator[list[str]]:
                 remark += (
                     f"; {counts['left_out_as_overridden']} left out: their scenario is set, not detected"
                 )
-        limits = interval_text(share.interval and share.interval.limits)
+        limits = interval_text(share.interval and share.interval[:2])
         yield [name, value_text(share.accuracy), limits, f"{share.right} of {share.total}", remark]
 
 

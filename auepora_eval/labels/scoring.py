@@ -23,7 +23,7 @@ from ..errors import DataError, ScoringError
 from ..metrics.labels import predicted_label, true_label
 from ..metrics.parse import parse_metric
 from ..stats.classification import accuracy, class_counts, confusion_table, macro_f1
-from ..stats.intervals import Interval, mean_interval, wilson_interval
+from ..stats.intervals import Interval, mean_interval
 from ..stats.significance import mcnemar_exact
 from ..text.label_terms import ACCURATE, CONTRADICTION, LABELS, scenario_id
 
@@ -166,18 +166,17 @@ def score_labels(
     *,
     mode: Mode = "static",
     slices: bool = True,
-    seed: int = 0,
 ) -> LabelReport:
     """Score predicted labels against true ones. A sample without a prediction is a failure, not left out."""
     check_labelled(samples)
     if mode == "live":
         _warn_of_stored_labels(samples)
     warn_of_missing_partners(samples)
-    table = _table(samples, outputs, seed)
+    table = _table(samples, outputs)
     by_slice: Slices = {}
     for name, label in SLICES.items() if slices else ():
         by_slice[name] = {
-            value: _table([samples[n] for n in places], [outputs[n] for n in places], seed)
+            value: _table([samples[n] for n in places], [outputs[n] for n in places])
             for value, places in _places(samples, label).items()
         }
     return LabelReport(
@@ -256,7 +255,8 @@ def scenario_accuracy(
             detected = output.extra.get("scenario_detected")
             total += 1
             right += isinstance(detected, str) and scenario_id(detected) == wanted
-    interval = wilson_interval(right, total) if total else None
+    is_right = np.repeat([1.0, 0.0], [right, total - right])
+    interval = mean_interval(is_right, bounds=(0.0, 1.0))
     counts = {"total": total, "expected_without_id": unnamed, "left_out_as_overridden": overridden}
     return LabelShare(right, total, interval, counts)
 
@@ -297,15 +297,12 @@ def _prediction(output: SystemOutputs) -> str | None:
         return None
 
 
-def _table(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs], seed: int) -> LabelTable:
+def _table(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> LabelTable:
     batch = Batch(samples, outputs)
 
     def scored(names: Mapping[str, str]) -> dict[str, MetricResult]:
         metrics = {figure: parse_metric(name) for figure, name in names.items()}
-        return {
-            figure: metric.summarise(metric.score_batch(batch), seed=seed)
-            for figure, metric in metrics.items()
-        }
+        return {figure: metric.summarise(metric.score_batch(batch)) for figure, metric in metrics.items()}
 
     overall = scored(OVERALL)
     classes = {

@@ -151,7 +151,6 @@ def sweep(
             cells,
             lambda stack: macro_f1(class_counts(stack)),
             clusters=shared_or_none(list(data.clusters)),
-            seed=seed,
         )
     limits = None if interval is None else [interval.low, interval.high]
     return Sweep(parts, _figures(fitted), validated, limits, folds, int(np.isnan(data.scores).sum()))

@@ -60,7 +60,7 @@ class LatencyQuantile(TimingMetric):
         with np.errstate(invalid="ignore"):
             return np.asarray(np.quantile(rows[..., 0], self.q, axis=-1))
 
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
         return quantile_interval(rows[:, 0], self.q)
 
 

@@ -22,7 +22,7 @@ from ..stats import classification
 from ..stats.arrays import Indices
 from ..stats.intervals import Interval
 from ..text.label_terms import LABELS, PREDICTED_LABEL, label_of
-from .robustness.paired_samples import ConditionalRate, with_spread
+from .robustness.paired_samples import ConditionalRate
 
 _SHAPE = (len(LABELS), len(LABELS))
 _MOST_TABLES = 200_000  # how many ways to fill in failures are tried one by one
@@ -176,9 +176,9 @@ class _OfTable(_Labelled):
         sums = rows[..., 1:].sum(axis=-2)
         return self.of_table(sums.reshape(*sums.shape[:-1], *_SHAPE))
 
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
-        return with_spread(
-            classification.table_interval(rows[:, 1:], self.of_table, clusters=clusters, seed=seed)
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
+        return classification.table_interval(
+            rows[:, 1:], self.of_table, clusters=clusters, bounds=self.bounds
         )
 
     def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:

@@ -132,7 +132,7 @@ class AgreementReport:
         for figure in self.figures:
             if [figure.about] not in rows:
                 rows.append([figure.about])
-            cells = (value_text(figure.value), interval_text(figure.interval and figure.interval.limits))
+            cells = (value_text(figure.value), interval_text(figure.interval and figure.interval[:2]))
             words = figure.in_words() or figure.reason
             rows.append([STATISTICS[figure.statistic], *cells, str(figure.items), words])
         counts = ", ".join(f"{name} ({count})" for name, count in self.annotators.items())
@@ -197,7 +197,6 @@ def annotator_agreement(
     *,
     orders: Mapping[str, Sequence[str]] | None = None,
     file_of: Callable[[str], str] = str,
-    seed: int = 0,
 ) -> AgreementReport:
     """Return the agreement of several people.
 
@@ -208,9 +207,9 @@ def annotator_agreement(
     for name, _ in people.each():
         counts[name] += 1
     report = AgreementReport(dict(people.about), counts)
-    _measure_spans(report, people, file_of, seed)
-    _measure_ratings(report, people, orders or {}, seed)
-    _measure_scores(report, people, seed)
+    _measure_spans(report, people, file_of)
+    _measure_ratings(report, people, orders or {})
+    _measure_scores(report, people)
     report.disagreements.sort(key=lambda each: (-each.distance, each.query_id, each.about))
     judgements = people.judgements
     wrong = (wrong_overall(one, name) for said in judgements.values() for name, one in said.items())
@@ -230,9 +229,7 @@ def wrong_overall(annotation: Annotation, annotator: str) -> WrongOverall | None
     return WrongOverall(annotation["annotation_id"], annotator, stated, fmean(parts))
 
 
-def _measure_spans(
-    report: AgreementReport, people: Annotators, file_of: Callable[[str], str], seed: int
-) -> None:
+def _measure_spans(report: AgreementReport, people: Annotators, file_of: Callable[[str], str]) -> None:
     queries: list[Hashable] = []
     values: list[float] = []
     for query_id, said in people.spans.items():
@@ -246,14 +243,12 @@ def _measure_spans(
                 spans = {name: list(map(list, marked.get(place, []))) for name, marked in marks.items()}
                 report.disagreements.append(Disagreement(query_id, f"{SPANS} in {place}", 1 - value, spans))
     if values:
-        interval = mean_interval(
-            np.array(values), clusters=shared_or_none(queries), bounds=(0.0, 1.0), seed=seed
-        )
+        interval = mean_interval(np.array(values), clusters=shared_or_none(queries), bounds=(0.0, 1.0))
         report.figures.append(Figure(SPANS, JACCARD, fmean(values), interval, len(values)))
 
 
 def _measure_ratings(
-    report: AgreementReport, people: Annotators, orders: Mapping[str, Sequence[str]], seed: int
+    report: AgreementReport, people: Annotators, orders: Mapping[str, Sequence[str]]
 ) -> None:
     aspects = _by_name(people, RATINGS)
     for aspect in orders:
@@ -264,7 +259,7 @@ def _measure_ratings(
         about = f"{RATINGS}.{aspect}"
         order = _rating_order(aspect, ratings, orders)
         statistics = [*_KAPPAS, "krippendorff_alpha_ordinal"] if order else [*_KAPPAS]
-        _add_figures(report, about, ratings, people.names, statistics, order or (), seed)
+        _add_figures(report, about, ratings, people.names, statistics, order or ())
         for judged, said in ratings.items():
             _add_disagreement(report, judged, about, _distance(list(said.values()), order), said)
 
@@ -284,7 +279,7 @@ def _rating_order(aspect: str, ratings: Ratings, orders: Mapping[str, Sequence[s
     return orders[aspect]
 
 
-def _measure_scores(report: AgreementReport, people: Annotators, seed: int) -> None:
+def _measure_scores(report: AgreementReport, people: Annotators) -> None:
     scores = {f"{SCORES}.{name}": ratings for name, ratings in _by_name(people, SCORES).items()}
     overall = {
         judged: {name: one[OVERALL] for name, one in said.items() if one.get(OVERALL) is not None}
@@ -293,7 +288,7 @@ def _measure_scores(report: AgreementReport, people: Annotators, seed: int) -> N
     if any(overall.values()):
         scores[OVERALL] = overall
     for about, ratings in scores.items():
-        _add_figures(report, about, ratings, people.names, ["krippendorff_alpha_interval"], (), seed)
+        _add_figures(report, about, ratings, people.names, ["krippendorff_alpha_interval"], ())
         for judged, said in ratings.items():
             if said:
                 _add_disagreement(report, judged, about, max(said.values()) - min(said.values()), said)
@@ -316,7 +311,6 @@ def _add_figures(
     names: Sequence[str],
     statistics: Iterable[Statistic],
     order: Sequence[str],
-    seed: int,
 ) -> None:
     by_several = {judged: said for judged, said in ratings.items() if len(said) > 1}
     raters = [name for name in names if any(name in said for said in by_several.values())]
@@ -329,7 +323,7 @@ def _add_figures(
         # Scores are numbers already, and np.array makes NaN of None. Words are numbered by their order.
         is_score = statistic == "krippendorff_alpha_interval"
         numbers = np.array(table, dtype=np.float64) if is_score else numbered(table, order)[0]
-        estimate = agreement(numbers, statistic, clusters=clusters, seed=seed)
+        estimate = agreement(numbers, statistic, clusters=clusters)
         value: float | None = estimate.value
         reason = ""
         if not math.isfinite(estimate.value):
@@ -486,7 +480,7 @@ class HumanComparison:
 
 def _cells(correlations: Correlations) -> list[str]:
     return [
-        f"{value_text(each.value)} {interval_text(each.interval and each.interval.limits)}"
+        f"{value_text(each.value)} {interval_text(each.interval and each.interval[:2])}"
         for each in correlations.values()
     ]
 
@@ -499,7 +493,7 @@ def _document(correlations: Correlations) -> dict[str, object]:
 
 
 def compare_with_people(
-    run: EvaluationRun, annotations: Iterable[Annotation], *, score: str = OVERALL, seed: int = 0
+    run: EvaluationRun, annotations: Iterable[Annotation], *, score: str = OVERALL
 ) -> HumanComparison:
     """Correlate each metric of a run, answer by answer, with the mean of people's scores.
 
@@ -526,19 +520,19 @@ def compare_with_people(
             continue
         ids = [scores.sample_ids[place] for place in places]
         theirs, ours = [people[sample_id] for sample_id in ids], scores.values[places]
-        # Answers to variants of one question are not independent, so they are resampled together.
+        # Answers to variants of one question are not independent, so they count as one unit.
         units = shared_or_none([cluster_of[sample_id] for sample_id in ids]) if cluster_of else None
         comparison.metrics[result.name] = {
-            kind: correlation(ours, theirs, kind, clusters=units, seed=seed) for kind in KINDS
+            kind: correlation(ours, theirs, kind, clusters=units) for kind in KINDS
         }
-    comparison.ceiling = human_ceiling([list(scores.values()) for scores in ratings.values()], seed=seed)
+    comparison.ceiling = human_ceiling([list(scores.values()) for scores in ratings.values()])
     return comparison
 
 
-def human_ceiling(ratings: Iterable[list[float]], *, seed: int = 0) -> Correlations | None:
+def human_ceiling(ratings: Iterable[list[float]]) -> Correlations | None:
     """Correlate each person with the mean of the others; None if no item was rated by two people.
 
-    The scores of one item are not independent, so they are resampled together.
+    The scores of one item are not independent, so they count as one unit.
     """
     one, others, items = [], [], []
     for item, scores in enumerate(ratings):
@@ -549,7 +543,7 @@ def human_ceiling(ratings: Iterable[list[float]], *, seed: int = 0) -> Correlati
             items.append(item)
     if not one:
         return None
-    return {kind: correlation(one, others, kind, clusters=items, seed=seed) for kind in KINDS}
+    return {kind: correlation(one, others, kind, clusters=items) for kind in KINDS}
 
 
 def human_score(annotation: Annotation, score: str) -> float | None:

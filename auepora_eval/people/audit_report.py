@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ..core.display import interval_text, value_text
 from ..core.table import Table
-from ..core.types import NOT_ESTIMABLE
 from ..reporting.drawing import (
     COLOURS,
     FAINT,
@@ -84,11 +83,6 @@ def _agreement_notes(report: AuditReport, estimates: list[Estimate]) -> Iterator
         yield f"{report.claims - report.scored} claims could not be scored; they are left out."
     if report.people_evenly_split:
         yield f"On {report.people_evenly_split} claims people are evenly split, which counts as yes."
-    if any(not each.confidence_interval and each.interval_method != NOT_ESTIMABLE for each in estimates):
-        yield (
-            "- instead of an interval: every resample of these claims has the same value, so its "
-            "uncertainty is unknown."
-        )
     if report.scored and report.auroc.value is None:
         kind = "supported" if report.supported else "not supported"
         yield f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."

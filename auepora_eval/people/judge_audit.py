@@ -28,7 +28,13 @@ from ..stats.arrays import Array
 from ..stats.calibration import BINS, calibration, prediction_powered_mean
 from ..stats.classification import accuracy, area_under_curve, cohen_kappa, confusion_table, table_interval
 from ..stats.correlation import KINDS, Kind, correlation
-from ..stats.intervals import Interval, bca_mean_interval, bootstrap_interval, mean_interval
+from ..stats.intervals import (
+    Interval,
+    aggregate_units,
+    mean_change_interval,
+    mean_interval,
+    value_interval,
+)
 from .judge_labels import TIE_DIGITS, Columns, Labelled, clusters_of, labelled_claims, unlabelled_claims
 
 if TYPE_CHECKING:
@@ -270,13 +276,10 @@ def _metric_score(metric: SampleMetric, one: Labelled) -> float | None:
 
 
 def estimate_of(value: float, interval: Interval | None) -> Estimate:
-    """Return a number with its interval, NaN as None.
-
-    An interval without width, from resamples that are all equal, is left out: it would claim certainty.
-    """
+    """Return a number with its interval, NaN as None."""
     return Estimate(
         value=value if math.isfinite(value) else None,
-        confidence_interval=None if interval is None else interval.limits,
+        confidence_interval=None if interval is None else (interval.low, interval.high),
         interval_method=NOT_ESTIMABLE if interval is None else interval.method,
     )
 
@@ -290,11 +293,12 @@ def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
     if scored:
         # One column per cell of the confusion table, so that its sums can be resampled.
         cells = np.eye(4)[true.astype(int) * 2 + predicted.astype(int)]
-        of_accuracy = mean_interval((true == predicted).astype(np.float64), clusters=clusters)
-        of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, seed=how.seed)
-    # The area under the curve needs both kinds of labels, also in each resample.
+        of_accuracy = mean_interval(
+            (true == predicted).astype(np.float64), clusters=clusters, bounds=(0.0, 1.0)
+        )
+        of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
     if true.any() and not true.all():
-        of_area = bootstrap_interval(rows, _areas, clusters=clusters, seed=how.seed)
+        of_area = value_interval(aggregate_units(rows, _area, clusters=clusters), (0.0, 1.0))
     return Agreement(
         claims=claims,
         scored=len(scored),
@@ -309,10 +313,8 @@ def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
     )
 
 
-def _areas(rows: Rows) -> Rows:
-    stack = rows.reshape(-1, *rows.shape[-2:])
-    areas = [area_under_curve(one[:, 0], one[:, 1] > 0) for one in stack]
-    return np.asarray(areas).reshape(rows.shape[:-2])
+def _area(rows: Rows) -> Rows:
+    return np.asarray(area_under_curve(rows[:, 0], rows[:, 1] > 0))
 
 
 def _add_numbers(report: AuditReport, scored: Sequence[Scored], how: Audit) -> None:
@@ -321,15 +323,15 @@ def _add_numbers(report: AuditReport, scored: Sequence[Scored], how: Audit) -> N
     claims = [one for _, one in scored]
     clusters, seed = clusters_of(claims), how.seed
     split = [one for one in claims if len(one.ratings) > 1 and one.people == how.people_threshold]
-    of_people = mean_interval(people, clusters=clusters, bounds=(0.0, 1.0), seed=seed)
+    of_people = mean_interval(people, clusters=clusters, bounds=(0.0, 1.0))
     bias = judge - people
     report.people_evenly_split = len(split)
     report.people = estimate_of(float(people.mean()), of_people)
     report.judge_mean = float(judge.mean())
-    report.bias = estimate_of(float(bias.mean()), bca_mean_interval(bias, clusters=clusters, seed=seed))
+    report.bias = estimate_of(float(bias.mean()), mean_change_interval(bias, clusters=clusters))
     # Between yes and no there is nothing to rank: only labels on a scale have a correlation.
     if not np.isin(people, (0.0, 1.0)).all():
-        pairs = {kind: correlation(judge, people, kind, clusters=clusters, seed=seed) for kind in KINDS}
+        pairs = {kind: correlation(judge, people, kind, clusters=clusters) for kind in KINDS}
         report.correlation = {kind: estimate_of(each.value, each.interval) for kind, each in pairs.items()}
     if ((judge >= 0) & (judge <= 1)).all():
         report.calibration = _calibration(judge, people, clusters, how)
@@ -374,8 +376,8 @@ def _estimate(scored: Sequence[Scored], others: Sequence[Scored], how: Audit) ->
     own, of_rest = (clusters_of(one for _, one in claims) for claims in (scored, others))
     clusters = None if own is None or of_rest is None else (own, of_rest)
     return CorrectedRates(
-        mean=corrected(people, judge, rest, clusters=clusters, seed=how.seed),
-        share_of_yes=corrected(yes, judge, rest, clusters=clusters, seed=how.seed, yes_from=how.threshold),
+        mean=corrected(people, judge, rest, clusters=clusters),
+        share_of_yes=corrected(yes, judge, rest, clusters=clusters, yes_from=how.threshold),
     )
 
 
@@ -385,7 +387,6 @@ def corrected(
     rest: Array,
     *,
     clusters: Clusters | None = None,
-    seed: int = 0,
     yes_from: float | None = None,
 ) -> CorrectedMean:
     """Return the mean of people's labels, estimated from the labels and the judge's scores of all claims.
@@ -402,7 +403,7 @@ def corrected(
         raise DataError("--unlabelled", f"{error}.", fix="Add claims of more than one cluster.") from error
     alone = prediction_powered_mean(people, scores, rest, weight=0.0, clusters=clusters)
     groups = None if clusters is None else clusters[0]
-    interval = mean_interval(people, clusters=groups, bounds=(0.0, 1.0), seed=seed)
+    interval = mean_interval(people, clusters=groups, bounds=(0.0, 1.0))
     # The judge alone is judged by all claims that it scored, labelled or not.
     everything = np.concatenate([scores, rest])
     return CorrectedMean(
@@ -475,8 +476,8 @@ def ceiling(labelled: Sequence[Labelled], scores: Sequence[float], how: Audit) -
 
     def against_others(values: Array, same: Flags) -> AgainstOthers:
         shared = same.astype(np.float64)
-        interval = mean_interval(shared, clusters=units, bounds=(0.0, 1.0), seed=how.seed)
-        ranks = correlation(values, others, "spearman", clusters=units, seed=how.seed)
+        interval = mean_interval(shared, clusters=units, bounds=(0.0, 1.0))
+        ranks = correlation(values, others, "spearman", clusters=units)
         return AgainstOthers(
             estimate_of(float(shared.mean()), interval), estimate_of(ranks.value, ranks.interval)
         )
@@ -486,11 +487,11 @@ def ceiling(labelled: Sequence[Labelled], scores: Sequence[float], how: Audit) -
     return HumanCeiling(
         annotators=len(names),
         items=len(set(items)),
-        alpha=_alpha(labelled, names, how.seed),
+        alpha=_alpha(labelled, names),
         one_person=against_others(person, person_same),
         judge=against_others(judge, judge_same),
         judge_less_person=estimate_of(
-            float(difference.mean()), bca_mean_interval(difference, clusters=units, seed=how.seed)
+            float(difference.mean()), mean_change_interval(difference, clusters=units)
         ),
         each={
             name: LeftOut(int(own.sum()), float(person_same[own].mean()), float(judge_same[own].mean()))
@@ -499,9 +500,9 @@ def ceiling(labelled: Sequence[Labelled], scores: Sequence[float], how: Audit) -
     )
 
 
-def _alpha(labelled: Sequence[Labelled], names: Sequence[str], seed: int) -> Alpha:
+def _alpha(labelled: Sequence[Labelled], names: Sequence[str]) -> Alpha:
     ratings = np.array([[one.ratings.get(name, math.nan) for name in names] for one in labelled])
     is_binary = bool(np.isin(ratings[~np.isnan(ratings)], (0.0, 1.0)).all())
     statistic: Statistic = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
-    alpha = agreement(ratings, statistic, clusters=clusters_of(labelled), seed=seed)
+    alpha = agreement(ratings, statistic, clusters=clusters_of(labelled))
     return Alpha(**vars(estimate_of(alpha.value, alpha.interval)), statistic=statistic)

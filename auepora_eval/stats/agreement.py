@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from .arrays import Array
-from .intervals import RESAMPLES, Interval
-from .weighted_bootstrap import Weighted, level_counts, ranks_of_levels, weighted_interval
+from .intervals import Interval, value_interval, weighted_units
+from .weighted_ranks import level_counts, ranks_of_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,15 +47,9 @@ class Agreement(NamedTuple):
 
 
 def agreement(
-    ratings: Array,
-    statistic: Statistic,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    ratings: Array, statistic: Statistic, *, clusters: Sequence[Hashable] | None = None
 ) -> Agreement:
-    """A statistic with its interval; items are resampled, those of one cluster together."""
+    """Return a statistic with its interval; items of one cluster are left out together."""
     least = ratings.shape[1] if statistic == "fleiss_kappa" else 2
     enough = _raters(ratings) >= least
     ratings = ratings[enough]
@@ -63,19 +57,10 @@ def agreement(
         clusters = [cluster for cluster, there in zip(clusters, enough, strict=True) if there]
     if not len(ratings):
         return Agreement(math.nan, None, 0)
-    weighted: Weighted = partial(_STATISTICS[statistic], ratings)
-    value = float(weighted(np.ones((1, len(ratings))))[0])
-    interval = weighted_interval(
-        weighted,
-        len(ratings),
-        clusters=clusters,
-        # Ranks and their squares are held per item and resample, twice the memory of the others.
-        width=2 if statistic.endswith("ordinal") else 1,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-    )
-    return Agreement(value, interval, len(ratings))
+    units = weighted_units(partial(_STATISTICS[statistic], ratings), len(ratings), clusters)
+    # Alpha can be below -1 where raters avoid each other's ratings.
+    bounds = (min(-1.0, float(units.value)), 1.0)
+    return Agreement(float(units.value), value_interval(units, bounds), len(ratings))
 
 
 def numbered(

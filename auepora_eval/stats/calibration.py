@@ -83,9 +83,9 @@ def calibration(
         _gap(place, x - y, bins) / len(x),
         _error_by_chance(x, place, seed) if is_binary and clusters is None else None,
         float(squares.mean()),
-        mean_interval(squares, clusters=clusters, bounds=(0.0, 1.0), seed=seed),
+        mean_interval(squares, clusters=clusters, bounds=(0.0, 1.0)),
         float(((y - y.mean()) ** 2).mean()),
-        tuple(_bin(edges, n, x, y, place == n, clusters, seed) for n in range(bins)),
+        tuple(_bin(edges, n, x, y, place == n, clusters) for n in range(bins)),
     )
 
 
@@ -96,7 +96,6 @@ def _bin(
     labels: Array,
     there: NDArray[np.bool_],
     clusters: Sequence[Hashable] | None,
-    seed: int,
 ) -> Bin:
     low, high = float(edges[number]), float(edges[number + 1])
     if not there.any():
@@ -105,7 +104,7 @@ def _bin(
     groups = (
         None if clusters is None else [each for each, is_in in zip(clusters, there, strict=True) if is_in]
     )
-    interval = mean_interval(labels, clusters=groups, bounds=(0.0, 1.0), seed=seed)
+    interval = mean_interval(labels, clusters=groups, bounds=(0.0, 1.0))
     return Bin(low, high, len(scores), float(scores.mean()), float(labels.mean()), interval)
 
 

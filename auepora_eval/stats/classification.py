@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .arrays import Array
-from .intervals import RESAMPLES, Interval, bca_from_draws
-from .resamples import summed_by_unit
+from .intervals import Interval, aggregate_units, value_interval
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 
 class ClassCounts(NamedTuple):
@@ -118,48 +117,20 @@ def table_interval(
     statistic: Callable[[Array], Array],
     *,
     clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval | None:
-    """BCa interval of a statistic of a confusion table; None where the data cannot give one.
+    """Return the interval of a statistic of a confusion table; None where the data cannot give one.
 
-    `cells` has a row a sample, with a 1 in its cell of the flattened table. To draw samples with replacement
-    is to draw the table from a multinomial, so a million rows cost what a hundred do.
+    `cells` has a row per sample, with a 1 in its cell of the flattened table.
     """
-    units = summed_by_unit(cells, clusters)
-    kinds, counts = _kinds(units)
-    if counts.sum() < 2:
+    if not len(cells):
         return None
-    rng = np.random.default_rng(seed)
-    draws = rng.multinomial(int(counts.sum()), counts / counts.sum(), size=resamples)
-    value = float(_of_sums(kinds.T @ counts, statistic))
-    drawn = _of_sums(draws @ kinds, statistic)
-    drawn = drawn[np.isfinite(drawn)]
-    if len(drawn) < resamples / 2 or not math.isfinite(value):
-        return None
-    if float(np.ptp(drawn)) == 0.0:
-        return Interval(value, value, "all resamples equal")
-    left_out = _of_sums((kinds.T @ counts) - kinds, statistic)
-    # Equal samples leave equal tables behind: each kind stands for as many as there are of it.
-    jackknife = np.repeat(np.where(np.isfinite(left_out), left_out, value), np.minimum(counts, 10_000))
-    sizes = None if clusters is None else units.sum(axis=1)
-    return bca_from_draws(value, drawn, jackknife, confidence, seed, sizes).within(-1.0, 1.0)
+    size = math.isqrt(cells.shape[-1])
 
+    def of_rows(rows: Array) -> Array:
+        return np.asarray(statistic(rows.sum(axis=-2).reshape(*rows.shape[:-2], size, size)))
 
-def _kinds(units: Array) -> tuple[Array, NDArray[np.intp]]:
-    """The different rows, and how often each occurs."""
-    if len(units) and units.max() <= 1 and bool((units.sum(axis=1) == 1).all()):
-        counts = units.sum(axis=0)  # one cell per sample: no need to sort a million rows
-        seen = counts > 0
-        return np.eye(units.shape[1])[seen], counts[seen].astype(np.intp)
-    kinds, counts = np.unique(units, axis=0, return_counts=True)
-    return kinds, counts
-
-
-def _of_sums(sums: Array, statistic: Callable[[Array], Array]) -> Array:
-    size = math.isqrt(sums.shape[-1])
-    return np.asarray(statistic(sums.reshape(*sums.shape[:-1], size, size).astype(np.float64)))
+    return value_interval(aggregate_units(cells, of_rows, clusters=clusters, of_sums=True), bounds)
 
 
 def _mean_of_supported(values: Array, counts: ClassCounts) -> Array:

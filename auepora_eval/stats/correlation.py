@@ -1,23 +1,25 @@
 """Do two scores rise together? Pearson, Spearman and Kendall, each with an interval.
 
-Intervals are bootstrapped over samples, those of one cluster together. For Kendall's tau above 1,000 samples
-it is Fieller's, its pairs would be too many; that one knows no clusters, so there is none where they are.
+For Kendall's tau above 1,000 samples it is Fieller's, because pairs would be too many. That one does not
+account for clusters, so there is none where samples come in clusters.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .intervals import RESAMPLES, Interval, normal_quantile
-from .weighted_bootstrap import Weighted, weighted_interval, weighted_ranks
+from .intervals import Interval, value_interval, weighted_units
+from .weighted_ranks import weighted_ranks
 
+Weighted = Callable[[Array], Array]  # (resamples, items) weights -> (resamples,) values
 Kind = Literal["pearson", "spearman", "kendall"]
 KINDS: tuple[Kind, ...] = ("pearson", "spearman", "kendall")
 _PAIRS_UP_TO = 1_000
@@ -37,9 +39,6 @@ def correlation(
     kind: Kind,
     *,
     clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Correlation:
     """How two lists of scores go together, sample by sample; a sample that lacks either is left out."""
     if kind not in KINDS:
@@ -54,13 +53,9 @@ def correlation(
     if count < 2:
         return Correlation(math.nan, None, count)
     if kind == "kendall" and count > _PAIRS_UP_TO:
-        return _kendall_of_many(x, y, confidence, independent=clusters is None)
-    statistic = _weighted(x, y, kind)
-    value = float(statistic(np.ones((1, count)))[0])
-    interval = weighted_interval(
-        statistic, count, clusters=clusters, width=3, confidence=confidence, resamples=resamples, seed=seed
-    )
-    return Correlation(value, interval, count)
+        return _kendall_of_many(x, y, independent=clusters is None)
+    units = weighted_units(_weighted(x, y, kind), count, clusters)
+    return Correlation(float(units.value), value_interval(units, (-1.0, 1.0)), count)
 
 
 def _weighted(x: Array, y: Array, kind: Kind) -> Weighted:
@@ -109,7 +104,7 @@ def _kendall(x: Array, y: Array) -> Weighted:
     return statistic
 
 
-def _kendall_of_many(x: Array, y: Array, confidence: float, *, independent: bool) -> Correlation:
+def _kendall_of_many(x: Array, y: Array, *, independent: bool) -> Correlation:
     from scipy.stats import kendalltau
 
     if float(np.ptp(x)) == 0.0 or float(np.ptp(y)) == 0.0:
@@ -117,6 +112,6 @@ def _kendall_of_many(x: Array, y: Array, confidence: float, *, independent: bool
     value = float(kendalltau(x, y).statistic)
     if abs(value) >= 1.0 or not independent:
         return Correlation(value, None, len(x))
-    half = normal_quantile((1 + confidence) / 2) * math.sqrt(0.437 / (len(x) - 4))
+    half = NormalDist().inv_cdf(0.975) * math.sqrt(0.437 / (len(x) - 4))
     low, high = (math.tanh(math.atanh(value) + sign * half) for sign in (-1, 1))
     return Correlation(value, Interval(low, high, "Fieller's z"), len(x))

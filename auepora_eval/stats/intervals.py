@@ -1,233 +1,277 @@
-"""Confidence intervals: how far the value could be from what more samples would show.
+"""Confidence intervals: one rule for values and for changes, with and without clusters.
 
-Which one, by kind of score (95% unless asked otherwise):
+Student's t over independent units, after two imaginary units were added ("plus two"). A unit is a sample, or
+a cluster of samples. With n units u, the value v and the imaginary units a and b:
 
-    0/1 scores              Wilson; with clusters, on the effective number of samples, less if they are few
-    equal, bounded scores   the share that could be different and yet unseen (Clopper-Pearson)
-    other means             BCa bootstrap; above 2,000 samples its closed form, which needs no resamples
-    any other aggregate     BCa bootstrap of the aggregate; above 2,000 units the percentile bootstrap; above
-                            20,000 the normal interval, with its error from 200 resamples
-    quantiles               order statistics (distribution-free)
+    middle = (n v + a + b) / (n + 2)
+    error² = (Σ (u - middle)² + (a - middle)² + (b - middle)²) / ((n + 1)(n + 2))
+    interval = middle ± t(n - 1) error
 
-Samples that share a cluster (a conversation, a base question with its paraphrases) are resampled
-together: they are not independent. Of few clusters resamples show too little, and the interval is Student's
-where that is wider.
+For a value, a and b are the ends of the metric's scale; where at least 20 units differ from the most common
+score, they lie no further beyond the scores than these lie apart. For a change they are one gain and one loss
+of the size that changes had (root mean square); of the largest possible size where fewer than six units
+differ and others do not. Clusters, and aggregates that are not means, are turned into one number per unit by
+the jackknife. Of a mean these numbers are the scores. For 0/1 changes this is the interval of Bonett and
+Price (2012). Nothing is drawn at random. benchmarks/coverage.py shows how often the intervals hold.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Array
-from .resamples import (
-    each_resample,
-    groups_of,
-    leave_one_out,
-    resampled_of_sums,
-    resampled_ratios,
-    summed_by_unit,
-)
+from .arrays import Array, Indices, Mask
+from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
-RESAMPLES = 2_000
-CLOSED_FORM_ABOVE = 2_000
-NORMAL_ABOVE = 20_000
+MANY = 20  # units that differ from the most common score: these show how far scores reach
+ENOUGH = 6  # units that differ: fewer cannot be significant by their signs alone, 2 / 2**5 > 0.05
+_ALIKE = 1e-9  # pseudo-values of equal scores differ by the rounding of sums
+_LEFT_OUT = 1_000  # of more units, groups are left out: n² rows would be too many
+
+Aggregate = Callable[[Array], Array]
+Bounds = tuple[float, float]
 
 
 class Interval(NamedTuple):
-    """From low to high, and how it was found."""
+    """From low to high, and how it was computed."""
 
     low: float
     high: float
     method: str
 
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """Both ends; None where it has no width: equal samples say nothing about others."""
-        narrow = math.isclose(self.low, self.high, rel_tol=1e-9, abs_tol=1e-15)
-        return None if narrow else (self.low, self.high)
-
     def within(self, lowest: float, highest: float) -> Interval:
-        """The part of it where the value can be."""
+        """Return the part of it where the value can be."""
         return self._replace(low=max(self.low, lowest), high=min(self.high, highest))
 
 
-def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval for a share. `n` may be an effective, fractional, number of samples."""
-    if n <= 0 or not 0 <= successes <= n:
-        raise ValueError(f"{successes} successes of {n} is not a share")
-    z = normal_quantile((1 + confidence) / 2)
-    share = successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    # At the ends one limit is exactly 0 or 1; rounding must not put it a hair outside.
-    return Interval(
-        0.0 if successes == 0 else max(0.0, centre - half),
-        1.0 if successes == n else min(1.0, centre + half),
-        "Wilson",
+class Units(NamedTuple):
+    """A value, and one number per independent unit whose spread is that of the value.
+
+    `numbers` is (units,), or (units, columns) for many values at once.
+    """
+
+    value: Array
+    numbers: Array
+    freedom: float
+    clustered: bool = False
+
+    def minus(self, other: Units) -> Units:
+        """Return the units of the difference between two values of the same samples."""
+        return self._replace(value=self.value - other.value, numbers=self.numbers - other.numbers)
+
+    @property
+    def method(self) -> str:
+        """How an interval of these units is described in a results file."""
+        return "Student's t, plus two" + (f", {len(self.numbers)} clusters" if self.clustered else "")
+
+
+class Estimate(NamedTuple):
+    """Student's t of a value, with the imaginary units included."""
+
+    middle: Array
+    error: Array
+    freedom: float
+
+    def limits(self, confidence: float = 0.95) -> tuple[Array, Array]:
+        from scipy.special import stdtrit
+
+        half = stdtrit(self.freedom, (1 + confidence) / 2) * self.error
+        return self.middle - half, self.middle + half
+
+    def p_below(self, limit: float) -> float:
+        """Return the one-sided p-value of "the value is at most the limit"."""
+        from scipy.special import stdtr
+
+        if not self.error > 0:
+            return float(self.middle <= limit)
+        return float(stdtr(self.freedom, (limit - self.middle) / self.error))
+
+
+def plus_two(units: Units, low: ArrayLike, high: ArrayLike) -> Estimate:
+    """Return the estimate from units and one imaginary unit at `low` and one at `high`."""
+    n, a, b = len(units.numbers), np.asarray(low), np.asarray(high)
+    middle = (n * units.value + a + b) / (n + 2)
+    squares = ((units.numbers - middle) ** 2).sum(axis=0) + (a - middle) ** 2 + (b - middle) ** 2
+    return Estimate(middle, np.sqrt(squares / ((n + 1) * (n + 2))), max(units.freedom, 1.0))
+
+
+def value_ends(units: Units, bounds: Bounds) -> tuple[Array, Array]:
+    """Return where the imaginary units of a value lie."""
+    n, numbers, (low, high) = len(units.numbers), units.numbers, bounds
+    few: Mask = np.ones(numbers.shape[1:], dtype=bool)
+    if n > MANY:
+        # All but 19 are alike where a window of n - 19 values in order has no width.
+        ends = np.partition(numbers, (MANY - 1, n - MANY), axis=0)
+        lowest, highest = np.sort(ends[:MANY], axis=0), np.sort(ends[n - MANY :], axis=0)
+        few = np.asarray((highest - lowest <= _ALIKE * (1 + np.abs(highest))).any(axis=0))
+    smallest, largest = numbers.min(axis=0), numbers.max(axis=0)
+    below = np.maximum(low, 2 * smallest - largest)
+    above = np.minimum(high, 2 * largest - smallest)
+    return (
+        np.where(few & np.isfinite(low), low, below),
+        np.where(few & np.isfinite(high), high, above),
     )
+
+
+def value_interval(units: Units, bounds: Bounds, *, confidence: float = 0.95) -> Interval | None:
+    """Return the interval of a value; None for one unit, and for equal scores of a metric without bounds."""
+    if len(units.numbers) < 2 or not math.isfinite(units.value):
+        return None
+    low, high = (float(end) for end in plus_two(units, *value_ends(units, bounds)).limits(confidence))
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
+        return None
+    return Interval(low, high, units.method).within(*bounds)
+
+
+def change_size(units: Units, differs: Mask, reach: float) -> Array:
+    """Return how large the imaginary gain and the imaginary loss of a change are.
+
+    `differs` marks the units in which anything differs; `reach` is the most that a unit can change.
+    """
+    count = differs.sum(axis=0)
+    typical = np.sqrt((units.numbers**2 * differs).sum(axis=0) / np.maximum(count, 1))
+    is_shown = ((count >= ENOUGH) | (count == len(units.numbers))) & (typical > 0)
+    return np.where(is_shown, typical, reach)
+
+
+def change_interval(
+    units: Units, differs: Mask, reach: float, *, confidence: float = 0.95
+) -> Interval | None:
+    """Return the interval of a change; None for one unit, and where nothing differs and nothing bounds it."""
+    size = float(change_size(units, differs, reach))
+    if len(units.numbers) < 2 or not 0 < size < math.inf:
+        return None
+    low, high = (float(end) for end in plus_two(units, -size, size).limits(confidence))
+    return Interval(low, high, units.method)
+
+
+def agreeing_with_test(interval: Interval, change: float, p_value: float, level: float = 0.05) -> Interval:
+    """Return the interval, cut at 0 where the test is significant and extended to 0 where it is not.
+
+    An exact test decides whether there is a change, the interval how large it can be: they must not
+    contradict each other.
+
+    >>> agreeing_with_test(Interval(-0.01, 0.2, ""), 0.1, 0.03)[:2]
+    (0.0, 0.2)
+    >>> agreeing_with_test(Interval(0.01, 0.2, ""), 0.1, 0.06)[:2]
+    (0.0, 0.2)
+    """
+    if p_value >= level:
+        return interval._replace(low=min(interval.low, 0.0), high=max(interval.high, 0.0))
+    if change > 0:
+        return interval._replace(low=max(interval.low, 0.0))
+    return interval._replace(high=min(interval.high, 0.0))
 
 
 def mean_interval(
     values: Array,
     *,
     clusters: Sequence[Hashable] | None = None,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    bounds: Bounds = (-math.inf, math.inf),
     confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> Interval | None:
-    """The interval of a mean of scores: Wilson if all are 0 or 1, else BCa; None where there is none."""
-    if len(values) and bool(((values == 0.0) | (values == 1.0)).all()):
-        return _share_interval(values, clusters, confidence)
-    if len(values) and float(np.ptp(values)) == 0.0:
-        units = len(values) if clusters is None else len(set(clusters))
-        return _equal_scores_interval(float(values[0]), units, bounds, confidence)
-    found = bca_mean_interval(
-        values, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed
-    )
-    return found and found.within(*bounds)
+    """Return the interval of a mean of scores; None where the data cannot give one."""
+    if not len(values):
+        return None
+    return value_interval(mean_units(values, clusters), bounds, confidence=confidence)
 
 
-def bca_mean_interval(
-    values: Array,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+def mean_change_interval(
+    differences: Array, *, clusters: Sequence[Hashable] | None = None, reach: float = 1.0
 ) -> Interval | None:
-    """BCa interval of a mean of any numbers, differences too; None for fewer than two units."""
-    found = bca_mean_intervals(
-        values.reshape(-1, 1), clusters=clusters, confidence=confidence, resamples=resamples, seed=seed
-    )
-    return found[0]
+    """Return the interval of a mean of paired differences, of which none can be larger than `reach`."""
+    differs = summed_by_unit((differences != 0).astype(np.float64).reshape(-1, 1), clusters)[:, 0] > 0
+    return change_interval(mean_units(differences, clusters), differs, reach)
 
 
-def bca_mean_intervals(
-    columns: Array,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    draws_up_to: int = CLOSED_FORM_ABOVE,
-    seed: int = 0,
-) -> list[Interval | None]:
-    """The BCa interval of each column's mean, all from the same resamples of the rows; NaN means no score.
-
-    Above `draws_up_to` units the closed form of BCa is taken, which needs no resamples. 10,000 resamples of
-    10,000 rows take about two seconds, however many columns there are.
-    """
-    there = np.isfinite(columns)
-    sums = summed_by_unit(np.where(there, columns, 0.0), clusters)
-    sizes_of = summed_by_unit(there.astype(np.float64), clusters)
-    found: list[Interval | None] = [None] * columns.shape[1]
-    drawing = []
-    for place in range(columns.shape[1]):
-        values = _influences(sums[:, place], sizes_of[:, place])
-        if len(values) < 2:
-            continue
-        if float(np.ptp(values)) <= 1e-15 * float(np.abs(values).max()):
-            found[place] = Interval(float(values[0]), float(values[0]), "all values equal")
-        elif len(values) > draws_up_to and (clusters is None or not are_few(sizes_of[:, place])):
-            found[place] = _closed_form_bca(values, confidence)
-        else:
-            drawing.append(place)
-    if drawing:
-        sums, sizes = sums[:, drawing], sizes_of[:, drawing]
-        drawn = resampled_ratios(sums, sizes, resamples=resamples, seed=seed)
-        for place, one, size, draws in zip(drawing, sums.T, sizes.T, drawn.T, strict=True):
-            found[place] = _bca_of_ratio(one, size, draws, confidence, seed, by_cluster=clusters is not None)
+def mean_units(values: Array, clusters: Sequence[Hashable] | None = None) -> Units:
+    """Return the units of a mean: the scores themselves, or one number per cluster."""
     if clusters is None:
-        return found
-    counts = (sizes_of > 0).sum(axis=0).tolist()
-    return [i and i._replace(method=f"{i.method}, {n} clusters") for i, n in zip(found, counts, strict=True)]
+        return Units(values.mean(axis=0), values, len(values) - 1)
+    rows = np.stack([values, np.ones(len(values))], axis=1)
+    return aggregate_units(rows, _ratio, clusters=clusters, of_sums=True)
 
 
-def _influences(sums: Array, sizes: Array) -> Array:
-    """Numbers, one a unit, whose mean is the ratio of the sums, and their spread its spread.
-
-    Where every unit has a size of 1 these are the values themselves.
-    """
-    there = sizes > 0
-    if not there.all():
-        sums, sizes = sums[there], sizes[there]
-    if bool((sizes == 1.0).all()):
-        return sums if sums.flags.c_contiguous else sums.copy()
-    ratio = sums.sum() / sizes.sum()
-    influences: Array = ratio + (sums - ratio * sizes) * (len(sums) / sizes.sum())
-    return influences
+def _ratio(sums: Array) -> Array:
+    return np.asarray(sums[..., 0].sum(axis=-1) / sums[..., 1].sum(axis=-1))
 
 
-def _bca_of_ratio(
-    sums: Array, sizes: Array, drawn: Array, confidence: float, seed: int, *, by_cluster: bool
-) -> Interval:
-    """BCa of a ratio of sums over units; what is left without one of them needs no loop."""
-    there = sizes > 0
-    drawn = drawn[np.isfinite(drawn)]
-    value = float(sums.sum() / sizes.sum())
-    if float(np.ptp(drawn)) == 0.0:
-        return Interval(value, value, "all resamples equal")
-    left_out = (sums.sum() - sums[there]) / (sizes.sum() - sizes[there])
-    return bca_from_draws(value, drawn, left_out, confidence, seed, sizes[there] if by_cluster else None)
-
-
-def bootstrap_interval(
+def aggregate_units(
     rows: Array,
-    aggregate: Callable[[Array], Array],
+    aggregate: Aggregate,
     *,
     clusters: Sequence[Hashable] | None = None,
     of_sums: bool = False,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval | None:
-    """BCa interval of any aggregate of rows, resampled by sample or, where given, by cluster.
+) -> Units:
+    """Return the units of any aggregate: its pseudo-values, each unit left out in turn (jackknife).
 
-    `aggregate` reduces the second-last axis of (..., samples, columns). Where it needs no more than the sum
-    of each column (`of_sums`), no row is ever copied.
+    `aggregate` reduces the second-last axis of (..., samples, columns). `of_sums` says that it needs no more
+    than the sum of each column.
     """
-    sizes = None if clusters is None else summed_by_unit(np.ones((len(rows), 1)), clusters)[:, 0]
-    unit = "" if clusters is None else " by cluster"
-    of_sums = of_sums and bool(np.isfinite(rows).all())
-    if of_sums:
-        rows, clusters = summed_by_unit(rows, clusters), None
-    groups = groups_of(len(rows), clusters)
-    if len(groups) < 2:
-        return None
-    value = float(aggregate(rows))
-    if len(groups) > NORMAL_ABOVE:
-        resamples = min(resamples, 200)
-    if of_sums:
-        drawn = resampled_of_sums(rows, aggregate, resamples=resamples, seed=seed)
-    else:
-        drawn = np.array(each_resample(rows, groups, aggregate, resamples, np.random.default_rng(seed)))
-    drawn = drawn[np.isfinite(drawn)]
-    if len(drawn) < resamples / 2 or not math.isfinite(value):
-        return None
-    if float(np.ptp(drawn)) == 0.0:
-        return Interval(value, value, "all resamples equal")
-    if len(groups) > NORMAL_ABOVE:
-        half = normal_quantile((1 + confidence) / 2) * float(drawn.std(ddof=1))
-        return Interval(
-            value - half, value + half, f"normal{unit}, error from {resamples} resamples, seed {seed}"
-        )
-    if len(groups) > CLOSED_FORM_ABOVE:
-        low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-        return Interval(
-            float(low), float(high), f"percentile bootstrap{unit}, {resamples} resamples, seed {seed}"
-        )
-    left_out = (
-        aggregate((rows.sum(axis=0) - rows)[:, np.newaxis, :])
-        if of_sums
-        else leave_one_out(rows, groups, aggregate)
-    )
-    return bca_from_draws(value, drawn, left_out, confidence, seed, sizes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = aggregate(rows)
+        if len(rows if clusters is None else set(clusters)) < 2:
+            return Units(value, np.atleast_1d(value), 0.0, clusters is not None)
+        if of_sums and bool(np.isfinite(rows).all()):
+            sums, sizes = summed_by_unit(rows, clusters), unit_sizes(len(rows), clusters)
+            rest = (sums.sum(axis=0) - sums)[:, np.newaxis, :]
+            left_out = _in_blocks(rest, aggregate)
+        else:
+            unit_of = left_out_units(len(rows), clusters)
+            sizes = np.bincount(unit_of).astype(np.float64)
+            left_out = np.array([aggregate(rows[unit_of != unit]) for unit in range(len(sizes))])
+    return _pseudo_values(np.asarray(value), left_out, sizes, clustered=clusters is not None)
+
+
+def weighted_units(
+    statistic: Callable[[Array], Array], items: int, clusters: Sequence[Hashable] | None = None
+) -> Units:
+    """Return the units of a statistic of weighted items: (resamples, items) weights give (resamples,)."""
+    unit_of = left_out_units(items, clusters)
+    sizes = np.bincount(unit_of).astype(np.float64)
+    at_once = max(1, CELLS_AT_ONCE // (4 * items))
+    blocks = (np.arange(start, min(start + at_once, len(sizes))) for start in range(0, len(sizes), at_once))
+    left_out = [statistic((unit_of != block[:, np.newaxis]).astype(np.float64)) for block in blocks]
+    value = statistic(np.ones((1, items)))[0]
+    return _pseudo_values(value, np.concatenate(left_out), sizes, clustered=clusters is not None)
+
+
+def left_out_units(items: int, clusters: Sequence[Hashable] | None) -> Indices:
+    """Return the number of each item's unit; of more than 1,000 units, groups of units count as one."""
+    unit_of = np.arange(items) if clusters is None else numbered(clusters)
+    return unit_of % _LEFT_OUT
+
+
+def unit_sizes(items: int, clusters: Sequence[Hashable] | None) -> Array:
+    """Return how many items each unit has."""
+    return np.ones(items) if clusters is None else np.bincount(numbered(clusters)).astype(np.float64)
+
+
+def _in_blocks(stacked: Array, aggregate: Aggregate) -> Array:
+    at_once = max(1, CELLS_AT_ONCE // stacked.shape[-1])
+    blocks: Iterator[Array] = (stacked[start : start + at_once] for start in range(0, len(stacked), at_once))
+    return np.concatenate([aggregate(block) for block in blocks])
+
+
+def _pseudo_values(value: Array, left_out: Array, sizes: Array, *, clustered: bool) -> Units:
+    # A unit without which the statistic is undefined says nothing about its spread.
+    left_out = np.where(np.isfinite(left_out), left_out, value)
+    numbers = value + (len(sizes) - 1) * (value - left_out)
+    return Units(value, numbers, clusters_worth(sizes) - 1, clustered)
+
+
+def clusters_worth(sizes: ArrayLike) -> float:
+    """Return how many equal clusters have the same information: n² over the sum of squared sizes.
+
+    >>> clusters_worth([5, 5, 5]), round(clusters_worth([90] + [1] * 10), 2)
+    (3.0, 1.23)
+    """
+    numbers = np.asarray(sizes, dtype=np.float64)
+    return float(numbers.sum() ** 2 / (numbers**2).sum())
 
 
 def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> Interval | None:
@@ -255,164 +299,6 @@ def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> I
     return Interval(float(ordered[lower - 1]), float(ordered[upper - 1]), "order statistics")
 
 
-def _share_interval(values: Array, clusters: Sequence[Hashable] | None, confidence: float) -> Interval | None:
-    """Wilson, with as many samples as the clusters are worth (Korn & Graubard's effective size).
-
-    Few clusters are worth less, by as much as Student's interval is wider than the normal one.
-    """
-    n = len(values)
-    share = float(values.mean())
-    if clusters is None:
-        return wilson_interval(float(values.sum()), n, confidence=confidence)
-    sums = summed_by_unit((values - share).reshape(-1, 1), clusters)[:, 0]
-    sizes = summed_by_unit(np.ones((n, 1)), clusters)[:, 0]
-    count, few = len(sums), are_few(sizes)
-    if few and count > 1:
-        variance = jackknife_error(share, share - sums / (n - sizes)) ** 2
-    else:
-        variance = float((sums**2).sum()) / n**2 * (count / (count - 1) if count > 1 else math.inf)
-    if 0 < share < 1 and variance > 0:
-        effective = min(float(n), share * (1 - share) / variance)
-        if few and count > 1:
-            effective *= (normal_quantile((1 + confidence) / 2) / student_quantile(sizes, confidence)) ** 2
-    else:  # All right or all wrong: the spread says nothing, so each cluster counts as one sample.
-        effective = clusters_worth(sizes)
-    effective = max(1.0, effective)
-    low, high, _ = wilson_interval(share * effective, effective, confidence=confidence)
-    return Interval(low, high, f"Wilson, {count} clusters, effective n {effective:.1f}")
-
-
-def _equal_scores_interval(
-    value: float, units: int, bounds: tuple[float, float], confidence: float
-) -> Interval | None:
-    """Without spread a bootstrap sees nothing; but a share u of other samples could have gone unseen."""
-    if not all(map(math.isfinite, bounds)):
-        return None
-    unseen = 1 - ((1 - confidence) / 2) ** (1 / units)
-    low, high = (value + unseen * (bound - value) for bound in bounds)
-    return Interval(low, high, "all scores equal, unseen share")
-
-
-def bca_from_draws(
-    value: float, drawn: Array, jackknife: Array, confidence: float, seed: int, sizes: Array | None = None
-) -> Interval:
-    """Efron's bias-corrected and accelerated interval from resamples and leave-one-out values.
-
-    `sizes` are those of the clusters that were drawn, if these are what was drawn. Few of them have the wider
-    of this interval and Student's.
-    """
-    hair = 1e-10 * float(np.ptp(drawn))  # sums of floats tie only up to rounding
-    below = float((drawn < value - hair).sum() + (drawn <= value + hair).sum()) / (2 * len(drawn))
-    spread = jackknife.mean() - jackknife
-    spread = spread / (np.abs(spread).max() or 1.0)  # the ratio below is free of scale; tiny squares are not
-    squares = float((spread**2).sum())
-    acceleration = float((spread**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
-    method = f"BCa bootstrap{'' if sizes is None else ' by cluster'}, {len(drawn)} resamples, seed {seed}"
-    if not 0 < below < 1:
-        # Every draw on one side: the correction is undefined, the plain percentiles are not.
-        levels = [(1 - confidence) / 2, (1 + confidence) / 2]
-        method = method.replace("BCa", "percentile")
-    else:
-        levels = _bca_levels(normal_quantile(below), acceleration, confidence)
-    low, high = map(float, np.quantile(drawn, levels))
-    if sizes is None or not are_few(sizes):
-        return Interval(low, high, method)
-    lowest, highest = student_limits(value, jackknife, sizes, confidence)
-    return Interval(min(low, lowest), max(high, highest), f"wider of t and {method}")
-
-
-def _bca_levels(bias: float, acceleration: float, confidence: float) -> list[float]:
-    levels = []
-    for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
-        shifted = bias + normal_quantile(tail)
-        levels.append(_normal_cdf(bias + shifted / (1 - acceleration * shifted)))
-    return levels
-
-
-def _closed_form_bca(values: Array, confidence: float) -> Interval:
-    """BCa of a mean without resamples.
-
-    For a mean, bias and acceleration both tend to skewness / (6 sqrt n), and the bootstrap
-    distribution to its Edgeworth expansion; with thousands of samples the two agree to far less
-    than the noise of 2,000 resamples (tests/stats/test_intervals.py compares them).
-    """
-    n = len(values)
-    centred = values - values.mean()
-    variance = float((centred**2).mean())
-    error = math.sqrt(variance / n)
-    skew = float((centred * centred * centred).mean()) / variance**1.5 / (6 * math.sqrt(n))
-    limits = []
-    for level in _bca_levels(skew, skew, confidence):
-        z = normal_quantile(level)
-        limits.append(float(values.mean()) + error * (z + skew * (z * z - 1)))
-    return Interval(limits[0], limits[1], "BCa, closed form")
-
-
-def normal_quantile(level: float) -> float:
-    """The z that this share of a standard normal distribution lies below: 1.96 for 0.975."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(level)
-
-
-def _normal_cdf(z: float) -> float:
-    return math.erfc(-z / math.sqrt(2)) / 2
-
-
-# Few clusters: intervals that hold where resamples of whole clusters do not.
-#
-# Two clusters give three different resamples, five a hundred and twenty-six: a bootstrap of this few is far
-# too narrow (with 2, 3, 5 and 10 clusters it covers the truth in 50, 75, 83 and 91 of 100 runs). Student's
-# interval accounts for how little a spread of few numbers is worth. Its error is the jackknife's, each
-# cluster left out in turn, and its degrees of freedom are those of equal clusters with the same
-# information: one conversation of 90 samples beside ten of one is hardly more than a single cluster.
-
-FEW = 40  # clusters; from there on a bootstrap has its coverage
-
-
-def clusters_worth(sizes: ArrayLike) -> float:
-    """Return how many equal clusters have the same information: n² over the sum of squared sizes.
-
-    >>> clusters_worth([5, 5, 5]), round(clusters_worth([90] + [1] * 10), 2)
-    (3.0, 1.23)
-    """
-    numbers = np.asarray(sizes, dtype=np.float64)
-    return float(numbers.sum() ** 2 / (numbers**2).sum())
-
-
-def are_few(sizes: ArrayLike) -> bool:
-    """Whether clusters of these sizes are too few to be drawn; those of one sample each are no clusters."""
-    return bool(np.max(sizes) > 1) and clusters_worth(sizes) < FEW - 1e-9
-
-
-def student_quantile(sizes: ArrayLike, confidence: float = 0.95) -> float:
-    """How many standard errors Student's interval reaches to either side of a value."""
-    from scipy.stats import t
-
-    freedom = max(1.0, clusters_worth(sizes) - 1)
-    return float(t.ppf((1 + confidence) / 2, freedom))
-
-
-def jackknife_error(value: float, left_out: Array) -> float:
-    """The standard error of a value, from what it would be without each of the clusters."""
-    units = len(left_out)
-    return math.sqrt((units - 1) / units * float(((left_out - value) ** 2).sum()))
-
-
-def student_limits(value: float, left_out: Array, sizes: ArrayLike, confidence: float) -> tuple[float, float]:
-    """Return Student's interval of a value from clusters of these sizes."""
-    half = student_quantile(sizes, confidence) * jackknife_error(value, left_out)
-    return value - half, value + half
-
-
-def errors_wide(clusters: Sequence[Hashable] | None) -> float:
-    """How many standard errors a 95% interval reaches to either side: 1.96, and more by few clusters."""
-    from statistics import NormalDist
-
-    sizes = [] if clusters is None else list(Counter(clusters).values())
-    return student_quantile(sizes) if len(sizes) > 1 and are_few(sizes) else NormalDist().inv_cdf(0.975)
-
-
 # How far a mean is from the truth, on average: the standard error, also where samples come in clusters.
 
 
@@ -421,7 +307,7 @@ class MeanError(NamedTuple):
 
     mean: float
     error: float
-    freedom: int
+    freedom: float
 
 
 def mean_error(values: ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> MeanError:
@@ -441,34 +327,3 @@ def mean_error(values: ArrayLike, *, clusters: Sequence[Hashable] | None = None)
         return MeanError(mean, math.nan, 0)
     error = math.sqrt(float((deviations**2).sum()) * units / (units - 1)) / n
     return MeanError(mean, error, units - 1)
-
-
-def standard_error(values: ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> float:
-    """The standard error of a mean; with `clusters`, that of a mean of clustered samples.
-
-    >>> round(standard_error([1.0, 2.0, 3.0, 4.0]), 6)
-    0.645497
-    """
-    return mean_error(values, clusters=clusters).error
-
-
-def careful_error(values: ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> float:
-    """The standard error of a mean; of few clusters the jackknife's.
-
-    Of clusters of equal size that is the same. Where one is far larger than the others the usual error is
-    too small: the mean is nearly that cluster's own.
-    """
-    found = mean_error(values, clusters=clusters)
-    if clusters is None or not found.freedom:
-        return found.error
-    numbers = np.asarray(values, dtype=np.float64).reshape(-1, 1)
-    sums, sizes = (summed_by_unit(one, clusters)[:, 0] for one in (numbers, np.ones_like(numbers)))
-    if not are_few(sizes):
-        return found.error
-    return jackknife_error(found.mean, (sums.sum() - sums) / (sizes.sum() - sizes))
-
-
-def design_effect(values: ArrayLike, clusters: Sequence[Hashable]) -> float:
-    """How many times more samples the clusters cost: the variance of the mean with them over that without."""
-    plain = standard_error(values)
-    return (standard_error(values, clusters=clusters) / plain) ** 2 if plain > 0 else math.nan

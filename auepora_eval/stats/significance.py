@@ -1,94 +1,83 @@
-"""Tests: could this difference between two systems be chance?"""
+"""Tests: could this difference between two systems be chance?
+
+Without a difference, the two systems' scores of a sample could as well be swapped. A test counts how many
+ways to swap give a difference as large as the observed one:
+
+    mcnemar_exact     0/1 scores: all ways, by the binomial distribution
+    sign_flip_test    means: a swap flips the sign of a sample's difference
+    paired_swap_test  any other aggregate
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .arrays import Array
-from .intervals import mean_error
-from .resamples import CELLS_AT_ONCE, FEW_VALUES, extreme_flips, numbered, summed_by_unit, swapped_of_sums
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
+from .intervals import MeanError, aggregate_units, mean_error
+from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
 RESAMPLES = 10_000
-DRAWS_UP_TO = 20_000  # units of many different values; above, the sum of the flips is called normal
-NORMAL_ABOVE = 20_000
+ALL_PATTERNS_UP_TO = 14  # units that differ; mirror images give the same result, so 2**13 patterns are enough
+DRAWS_UP_TO = 20_000  # units that differ; above, the sum of the flips is normal
 _LARGEST_SHARE = 1 / 200  # of the sum of squares that one unit may have where a sum is called normal
+_MOST_CELLS = 10**9  # of all patterns together: more are not drawn, which takes about a second
+Patterns = NDArray[np.uint8]  # which units are chosen: (patterns, units / 8), a bit per unit
+LEVEL = 0.05  # of the 95% interval, which must agree with the test
 
 
 class PairedTest(NamedTuple):
-    """How often chance alone does as well, and how that was found."""
+    """How often chance alone does as well, and how that was found; `resamples` is 0 for an exact test."""
 
     p_value: float
     statistic: float
     method: str
+    resamples: int = 0
+
+    def could_change(self, level: float) -> bool:
+        """Whether other resamples could move the p-value to the other side of a level."""
+        return self.resamples > 0 and _is_near(self.p_value, level, self.resamples)
 
 
-def sign_flip_tests(
+def _is_near(p_value: float, level: float, resamples: int) -> bool:
+    return abs(p_value - level) <= 3 * math.sqrt(level * (1 - level) / resamples)
+
+
+def sign_flip_test(
     differences: Array,
     *,
     clusters: Sequence[Hashable] | None = None,
     resamples: int = RESAMPLES,
+    levels: Sequence[float] = (LEVEL,),
     seed: int = 0,
-) -> list[PairedTest]:
-    """Could the mean of each column of paired differences be chance? The same flips serve all columns.
+) -> PairedTest:
+    """Could the mean of paired differences be chance? Samples of one cluster are flipped together.
 
-    NaN is a pair that is not there. Samples of one cluster are flipped together. With no more units than
-    can be enumerated within `resamples`, all flips are tried and the p-value is exact. Above 20,000 units
-    of many different values the sum of the flips is normal to far less than the noise of the resamples, and
-    none are made, unless a few units carry most of it.
+    Exact where at most 14 units differ. Otherwise flips are drawn, and more of them while the p-value is
+    within three standard errors of one of the levels: no verdict shall depend on the seed.
     """
-    there = np.isfinite(differences)
-    units = summed_by_unit(np.where(there, differences, 0.0), clusters)
-    sizes = there.sum(axis=0)
-    observed = np.divide(units.sum(axis=0), sizes, out=np.full(len(sizes), math.nan), where=sizes > 0)
-    found: list[PairedTest | None] = [
-        _without_draws(column, float(mean), resamples) for column, mean in zip(units.T, observed, strict=True)
-    ]
-    drawing = [place for place, test in enumerate(found) if test is None]
-    if drawing:
-        chosen = units[:, drawing]
-        thresholds = np.array([_threshold(column) for column in chosen.T])
-        extreme = extreme_flips(chosen, thresholds, resamples=resamples, seed=seed)
-        for place, count in zip(drawing, extreme.tolist(), strict=True):
-            # The observed labelling is one of the permutations: without the +1 a test could report
-            # p = 0, which no finite number of resamples can show (Phipson & Smyth 2010).
-            p_value = (count + 1) / (resamples + 1)
-            method = f"sign flip, {resamples} resamples, seed {seed}"
-            found[place] = PairedTest(p_value, float(observed[place]), method)
-    return [test for test in found if test is not None]
-
-
-def _threshold(units: Array) -> float:
-    """A flip that ties with the observed sum must count: sums of floats tie only up to rounding."""
-    return abs(float(units.sum())) - 1e-11 * float(np.abs(units).sum())
-
-
-def _without_draws(units: Array, observed: float, resamples: int) -> PairedTest | None:
-    """The test where it is exact, or normal; None where flips have to be drawn."""
+    units = summed_by_unit(differences.reshape(-1, 1), clusters)[:, 0]
+    observed = float(units.sum()) / len(differences)
     units = units[units != 0]
     if not len(units):
         return PairedTest(1.0, observed, "sign flip, exact: no sample differs")
-    if 2 ** min(len(units), 64) <= resamples:
-        signs = 1 - 2 * ((np.arange(2 ** len(units))[:, np.newaxis] >> np.arange(len(units))) & 1)
-        extreme = int((np.abs(signs @ units) >= _threshold(units)).sum())
-        return PairedTest(extreme / 2 ** len(units), observed, f"sign flip, exact, {len(units)} units")
-    if len(units) <= DRAWS_UP_TO:
-        return None
-    squares = units**2
-    few = len(np.unique(np.abs(units))) <= FEW_VALUES
-    if few or squares.max() > _LARGEST_SHARE * squares.sum():
-        return None
-    p_value = _two_sided(abs(float(units.sum())) / math.sqrt(float(squares.sum())))
-    return PairedTest(p_value, observed, f"sign flip, normal form, {len(units)} units")
+    if _is_normal(units):
+        return PairedTest(_normal_p(units), observed, f"sign flip, normal form, {len(units)} units")
+    total = float(units.sum())
+    # Sums of floats tie only up to rounding, and a flip that ties with the observed sum must count.
+    threshold = abs(total) - 1e-11 * float(np.abs(units).sum())
+
+    def extreme(flips: Patterns) -> int:
+        return int(
+            (np.abs(total - 2 * _sums_of_chosen(units[:, np.newaxis], flips)[:, 0]) >= threshold).sum()
+        )
+
+    p_value, drawn = _share_of_patterns(extreme, len(units), len(units), resamples, levels, seed)
+    return PairedTest(p_value, observed, _method("sign flip", len(units), drawn, seed), drawn)
 
 
 def paired_swap_test(
@@ -98,59 +87,118 @@ def paired_swap_test(
     *,
     clusters: Sequence[Hashable] | None = None,
     of_sums: bool = False,
-    resamples: int = 2_000,
+    resamples: int = RESAMPLES,
+    levels: Sequence[float] = (LEVEL,),
     seed: int = 0,
 ) -> PairedTest:
     """The same test for any aggregate (corpus BLEU, a quantile): swap samples between the systems.
 
     `aggregate` reduces the second-last axis of (..., samples, columns); `of_sums` says that it needs no more
-    than the sum of each column, which is much quicker. Above 20,000 units the p-value is that of the normal
-    distribution with the spread of 200 resamples.
+    than the sum of each column, which is much quicker.
     """
     observed = float(aggregate(rows_b) - aggregate(rows_a))
-    if np.array_equal(rows_a, rows_b):
+    unit_of = np.arange(len(rows_a)) if clusters is None else numbered(clusters)
+    differing = np.unique(unit_of[(rows_a != rows_b).any(axis=1)])
+    count = len(differing)
+    if not count:
         return PairedTest(1.0, observed, "swap: no sample differs")
-    if of_sums and bool(np.isfinite(rows_a).all() and np.isfinite(rows_b).all()):
-        units_a, units_b = (summed_by_unit(rows, clusters) for rows in (rows_a, rows_b))
-        count = len(units_a)
-        resamples = min(resamples, 200) if count > NORMAL_ABOVE else resamples
-        drawn = swapped_of_sums(units_a, units_b, aggregate, resamples=resamples, seed=seed)
+    of_sums = of_sums and bool(np.isfinite(rows_a).all() and np.isfinite(rows_b).all())
+    if count > DRAWS_UP_TO:
+        sides = (
+            aggregate_units(rows, aggregate, clusters=clusters, of_sums=of_sums) for rows in (rows_b, rows_a)
+        )
+        gains = next(sides).minus(next(sides)).numbers
+        if _is_normal(gains):
+            return PairedTest(_normal_p(gains), observed, f"swap, normal form, {count} units")
+    if of_sums:
+        moved = (summed_by_unit(rows_a, clusters) - summed_by_unit(rows_b, clusters))[differing]
+        sums_a, sums_b = rows_a.sum(axis=0), rows_b.sum(axis=0)
+
+        def difference(swaps: Patterns) -> Array:
+            by_swap = _sums_of_chosen(moved, swaps)[:, np.newaxis, :]
+            return aggregate(sums_b + by_swap) - aggregate(sums_a - by_swap)
+
     else:
-        units = np.arange(len(rows_a)) if clusters is None else numbered(clusters)
-        count = int(units.max()) + 1
-        resamples = min(resamples, 200) if count > NORMAL_ABOVE else resamples
-        drawn = _swapped(rows_a, rows_b, aggregate, units, resamples=resamples, seed=seed)
-    extreme = int((np.abs(drawn) >= abs(observed) * (1 - 1e-10)).sum())
-    squares = float((drawn**2).sum())
-    if count > NORMAL_ABOVE and squares > 0 and math.isfinite(squares):
-        p_value = _two_sided(abs(observed) / math.sqrt(squares / resamples))
-        return PairedTest(p_value, observed, f"swap, normal, spread of {resamples} resamples, seed {seed}")
-    return PairedTest((extreme + 1) / (resamples + 1), observed, f"swap, {resamples} resamples, seed {seed}")
+        inside = np.isin(unit_of, differing)
+        place = np.searchsorted(differing, unit_of[inside])
+
+        def difference(swaps: Patterns) -> Array:
+            mask = np.zeros((len(swaps), len(rows_a), 1), dtype=bool)
+            mask[:, inside, 0] = np.unpackbits(swaps, axis=1, count=count)[:, place]
+            return aggregate(np.where(mask, rows_a, rows_b)) - aggregate(np.where(mask, rows_b, rows_a))
+
+    threshold = abs(observed) * (1 - 1e-10) - 1e-12
+
+    def extreme(swaps: Patterns) -> int:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return int((np.abs(difference(swaps)) >= threshold).sum())
+
+    cells = count if of_sums else 2 * rows_a.size
+    p_value, drawn = _share_of_patterns(extreme, count, cells, resamples, levels, seed)
+    return PairedTest(p_value, observed, _method("swap", count, drawn, seed), drawn)
 
 
-def _swapped(
-    rows_a: Array,
-    rows_b: Array,
-    aggregate: Callable[[Array], Array],
-    units: NDArray[np.intp],
-    *,
+def _share_of_patterns(
+    extreme: Callable[[Patterns], int],
+    units: int,
+    cells: int,
     resamples: int,
+    levels: Sequence[float],
     seed: int,
-) -> Array:
-    """The difference between the systems with rows swapped, those of one unit together."""
-    rng = np.random.default_rng(seed)
-    chunk, count = max(1, CELLS_AT_ONCE // 2 // rows_a.size), int(units.max()) + 1
-    found = []
-    for done in range(0, resamples, chunk):
-        swaps = rng.integers(0, 2, size=(min(chunk, resamples - done), count), dtype=np.int8)
-        mask = swaps[:, units, np.newaxis].astype(bool)
-        swapped = aggregate(np.where(mask, rows_a, rows_b)) - aggregate(np.where(mask, rows_b, rows_a))
-        found.append(swapped)
-    return np.concatenate(found)
+) -> tuple[float, int]:
+    """Return the share of patterns that are extreme, and how many were drawn: 0 if all were tried.
+
+    `extreme` counts them in a block of patterns, `cells` is how many numbers one pattern takes.
+    """
+    at_once = max(1, CELLS_AT_ONCE // cells)
+    if units <= ALL_PATTERNS_UP_TO:
+        # The last unit is never chosen: the mirror image of a pattern gives the same result.
+        bits = (np.arange(2 ** (units - 1))[:, np.newaxis] >> np.arange(units)) & 1
+        patterns = np.packbits(bits.astype(np.uint8), axis=1)
+        blocks = (patterns[start : start + at_once] for start in range(0, len(patterns), at_once))
+        return sum(map(extreme, blocks)) / len(patterns), 0
+    rng, found, drawn, wanted = np.random.default_rng(seed), 0, 0, resamples
+    p_value = 1.0
+    while drawn < wanted:
+        count = min(at_once, wanted - drawn)
+        found += extreme(rng.integers(0, 256, size=(count, -(-units // 8)), dtype=np.uint8))
+        drawn += count
+        # The observed pattern is one of them: without the +1 a test could report p = 0, which no finite
+        # number of resamples can show (Phipson & Smyth 2010).
+        p_value = (found + 1) / (drawn + 1)
+        if drawn == wanted and any(_is_near(p_value, level, drawn) for level in levels):
+            wanted = min(4 * wanted, max(wanted, _MOST_CELLS // cells))
+    return p_value, drawn
+
+
+def _sums_of_chosen(units: Array, patterns: Patterns) -> Array:
+    """Return the sum of the units that each pattern chooses: (patterns, columns)."""
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).astype(np.float64)
+    total = np.zeros((len(patterns), units.shape[1]))
+    for place, byte in enumerate(patterns.T):
+        # All 256 sums of eight units are looked up, which is faster than a product with single bits.
+        eight = units[8 * place : 8 * place + 8]
+        total += (bits[:, : len(eight)] @ eight)[byte]
+    return total
+
+
+def _method(name: str, units: int, drawn: int, seed: int) -> str:
+    return f"{name}, {drawn} resamples, seed {seed}" if drawn else f"{name}, exact, {units} units"
+
+
+def _is_normal(units: Array) -> bool:
+    """Whether the sum of the flips is normal to less than the noise of resamples: many units, none large."""
+    squares = units**2
+    return len(units) > DRAWS_UP_TO and bool(squares.max() <= _LARGEST_SHARE * squares.sum())
+
+
+def _normal_p(units: Array) -> float:
+    z = abs(float(units.sum())) / math.sqrt(float((units**2).sum()))
+    return max(math.erfc(z / math.sqrt(2)), 1e-300)  # a p-value is never 0
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
-    """McNemar's exact test: are two detectors right equally often, by the samples that only one got right?
+    """McNemar's exact test: are two systems right equally often, by the samples that only one got right?
 
     Under chance each of these goes to either side like a coin; the statistic is the share that went to b.
     """
@@ -164,11 +212,6 @@ def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
     return PairedTest(
         float(found.pvalue), only_b / (only_a + only_b), f"McNemar, exact, {only_a + only_b} samples"
     )
-
-
-def _two_sided(z: float) -> float:
-    """Return how often a normal number is at least this many deviations from its mean; never 0."""
-    return max(math.erfc(z / math.sqrt(2)), 1e-300)
 
 
 # The tests of the textbooks. A comparison uses permutations; these are for those who are asked for them.
@@ -201,8 +244,7 @@ def _paired(a: ArrayLike, b: ArrayLike) -> Array:
 # Two systems that were not asked the same questions: is one better, and how many questions does it take?
 #
 # welch_difference      the difference of two means, by Welch's t, also where samples come in clusters
-# normal_difference     the difference of any two values whose standard errors are known
-# two_shares_margin_p   whether a share is worse than another by less than a margin
+# welch_of_errors       the same for any two values whose standard errors are known
 # sample_ratio_p        whether samples were divided as they should have been
 
 
@@ -224,7 +266,6 @@ def welch_difference(
     *,
     clusters_a: Sequence[Hashable] | None = None,
     clusters_b: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
 ) -> UnpairedTest:
     """Welch's t-test on mean b - mean a, two-sided; with clusters on their robust errors.
 
@@ -233,73 +274,33 @@ def welch_difference(
     >>> round(welch_difference([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]).p_value, 4)
     0.2209
     """
+    return welch_of_errors(mean_error(a, clusters=clusters_a), mean_error(b, clusters=clusters_b))
+
+
+def welch_of_errors(first: MeanError, second: MeanError) -> UnpairedTest:
+    """Welch's t-test on the difference of two values with their standard errors."""
     from scipy.stats import t
 
-    first, second = mean_error(a, clusters=clusters_a), mean_error(b, clusters=clusters_b)
     difference = second.mean - first.mean
     if not first.freedom or not second.freedom:
-        return _unknown(difference, "Welch: fewer than two samples")
+        missing = "Welch: fewer than two samples"
+        return UnpairedTest(difference, math.nan, math.nan, math.nan, math.nan, 0.0, missing)
     error = math.hypot(first.error, second.error)
     if error <= 1e-15 * abs(difference) or error == 0.0:
         p_value = float(difference == 0.0)
         return UnpairedTest(difference, difference, difference, p_value, 0.0, math.inf, "Welch: no spread")
-    # Shares of the variance: squares of tiny ones would vanish.
-    shares = [(side.error / error) ** 2 for side in (first, second)]
-    freedom = 1 / sum(s**2 / side.freedom for s, side in zip(shares, (first, second), strict=True))
-    half = float(t.ppf((1 + confidence) / 2, freedom)) * error
+    freedom = welch_freedom(first, second)
+    half = float(t.ppf(0.975, freedom)) * error
     p_value = 2 * float(t.sf(abs(difference) / error, freedom))
     method = f"Welch, {freedom:.1f} degrees of freedom"
     return UnpairedTest(difference, difference - half, difference + half, p_value, error, freedom, method)
 
 
-def normal_difference(
-    a: float, error_a: float, b: float, error_b: float, *, confidence: float = 0.95
-) -> UnpairedTest:
-    """The same for values of any kind with their standard errors, by the normal distribution."""
-    difference, error = b - a, math.hypot(error_a, error_b)
-    if not error > 0:
-        return _unknown(difference, "normal: an error is not known")
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * error
-    p_value = 2 * NormalDist().cdf(-abs(difference) / error)
-    low, high, method = difference - half, difference + half, "normal, errors from the intervals"
-    return UnpairedTest(difference, low, high, p_value, error, math.inf, method)
-
-
-def two_shares_margin_p(hits_a: int, size_a: int, hits_b: int, size_b: int, margin: float) -> float:
-    """The p-value of "the second share is below the first by the margin or more", one-sided.
-
-    The score test of Farrington and Manning (1990): errors are those at the margin, not those seen. By the
-    seen ones (Welch) one loss in 150 would rule out one in 50 four times as often as it should.
-
-    >>> round(two_shares_margin_p(150, 150, 149, 150, 0.02), 2)
-    0.12
-    >>> round(two_shares_margin_p(90, 100, 90, 100, 0.1), 3)
-    0.013
-    """
-    if not size_a or not size_b:
-        return math.nan
-    share_a, share_b = hits_a / size_a, hits_b / size_b
-    low = _share_at_margin(share_a, size_a, share_b, size_b, margin)
-    high = low + margin
-    variance = low * (1 - low) / size_b + high * (1 - high) / size_a
-    gap = share_b - share_a + margin
-    if not variance > 0:
-        return float(gap <= 0)
-    return NormalDist().cdf(-gap / math.sqrt(variance))
-
-
-def _share_at_margin(share_a: float, size_a: int, share_b: float, size_b: int, margin: float) -> float:
-    """The likeliest second share, if the first is above it by the margin: the root of a cubic."""
-    ratio = size_a / size_b
-    a = 1 + ratio
-    b = -(1 + ratio + share_b + ratio * share_a - margin * (ratio + 2))
-    c = margin**2 - margin * (2 * share_b + ratio + 1) + share_b + ratio * share_a
-    d = share_b * margin * (1 - margin)
-    v = b**3 / (27 * a**3) - b * c / (6 * a**2) + d / (2 * a)
-    u = math.copysign(math.sqrt(max(0.0, b**2 / (9 * a**2) - c / (3 * a))), v)
-    angle = math.acos(max(-1.0, min(1.0, v / u**3))) if u else 0.0
-    root = 2 * u * math.cos((math.pi + angle) / 3) - b / (3 * a)
-    return min(max(root, 0.0), 1 - margin)
+def welch_freedom(first: MeanError, second: MeanError) -> float:
+    """Return the degrees of freedom of a difference (Satterthwaite)."""
+    error = math.hypot(first.error, second.error)
+    # Shares of the variance: squares of tiny ones would vanish.
+    return 1 / sum((side.error / error) ** 4 / side.freedom for side in (first, second))
 
 
 def sample_ratio_p(counts: Sequence[int], shares: Sequence[float]) -> float:
@@ -318,10 +319,6 @@ def sample_ratio_p(counts: Sequence[int], shares: Sequence[float]) -> float:
     expected = [total * share / whole for share in shares]
     statistic = sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True))
     return float(chi2.sf(statistic, len(counts) - 1))
-
-
-def _unknown(difference: float, method: str) -> UnpairedTest:
-    return UnpairedTest(difference, math.nan, math.nan, math.nan, math.nan, 0.0, method)
 
 
 # Many questions at once: p-values that stay honest when there are several.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from auepora_eval.comparison.compare import (
 )
 from auepora_eval.comparison.tables import comparison_in_words
 from auepora_eval.core.types import EvaluationRun, MetricResult, SampleScore, TargetCategory
+from auepora_eval.core.verdict import Verdict
 from auepora_eval.errors import PlanError
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, an_output
@@ -191,11 +193,38 @@ def test_repeats_are_equally_many_and_different() -> None:
         compare_runs([], b)
 
 
-def test_the_seed_decides_and_nothing_else() -> None:
-    rng = np.random.default_rng(4)
-    a, b = scored(rng.random(60).tolist(), metric="mrr"), scored(rng.random(60).tolist(), metric="mrr")
+def test_the_seed_changes_neither_an_interval_nor_a_verdict() -> None:
+    """Gains whose test has a p-value of about 0.05: more is drawn until the verdict is clear."""
+    gains = np.random.default_rng(5).normal(0, 0.1, 60)
+    gains += 2.0 * gains.std() / math.sqrt(60) - gains.mean()
+    before, after = np.full(60, 0.5), 0.5 + gains
+    a, b = scored(before.tolist(), metric="mrr"), scored(after.tolist(), metric="mrr")
     assert compare_runs(a, b) == compare_runs(a, b)
-    assert only(a, b, seed=1).effect.interval != only(a, b).effect.interval
+    seeds = [only(a, b, seed=seed) for seed in range(8)]
+    assert {one.verdict for one in seeds} == {Verdict.INCONCLUSIVE}
+    assert len({one.effect.interval for one in seeds}) == 1
+    assert len({one.test.p for one in seeds}) == 8
+
+
+def test_intervals_and_tests_agree() -> None:
+    """An interval leaves out 0, or ends there, exactly where its own test is significant."""
+    rng = np.random.default_rng(9)
+    for size in (5, 8, 20, 60):
+        for shift in (0.0, 0.05, 0.1):
+            before = rng.random(size) * 0.8
+            moved = np.clip(before + rng.normal(shift, 0.2, size), 0, 1)
+            after = np.where(rng.random(size) < 0.4, moved, before)
+            one = only(scored(before.tolist(), metric="mrr"), scored(after.tolist(), metric="mrr"))
+            assert one.effect.interval is not None
+            assert one.test.p is not None
+            low, high = one.effect.interval
+            assert (low >= 0 or high <= 0) if one.test.p < 0.05 else low <= 0 <= high
+
+
+def test_resamples_are_those_asked_for() -> None:
+    rng = np.random.default_rng(3)
+    a, b = (scored(rng.random(60).tolist(), metric="mrr") for _ in range(2))
+    assert "3000 resamples" in only(a, b, resamples=3_000).test.method
 
 
 def test_false_alarms_over_several_metrics_stay_at_alpha() -> None:

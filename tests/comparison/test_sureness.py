@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.power import power_from_runs
-from auepora_eval.comparison.tables import comparison_in_words, comparison_table, comparison_to_dict
+from auepora_eval.comparison.tables import comparison_in_words
 from auepora_eval.comparison.words import comparison_in_plain_words
-from tests.comparison.test_compare_more import scored
 from tests.comparison.test_power import a_run
-from tests.gate.test_gate_margins import RIGHT, WRONG, margin_verdict, said
+from tests.gate.test_gate_margins import RIGHT, WRONG, margin_verdict
 
 
 def clustered(count: int, size: int) -> list[str]:
@@ -61,27 +58,11 @@ def test_one_large_cluster_is_worth_no_more_than_one() -> None:
     assert power_from_runs(before, after).metrics[0].detectable_same is None
 
 
-def test_runs_that_do_not_differ_have_no_interval_of_no_width() -> None:
-    same = compare_runs(scored([1.0] * 9), scored([1.0] * 9))
-    assert same.metrics[0].verdict == "same"
-    assert same.metrics[0].effect.interval is None
-    assert comparison_table(same).rows[0][4] == "-"
-    document = json.loads(json.dumps(comparison_to_dict(same)))
-    assert document["statistical_analysis"]["confidence_intervals"]["recall@1"] is None
-    verdict = margin_verdict([RIGHT] * 20, [RIGHT] * 20, "bleu", 5.0)
-    assert (verdict.interval, verdict.change_interval) == (None, None)
-
-
-def test_a_metric_whose_resamples_are_all_equal_says_why_it_has_no_interval() -> None:
-    details = said("a", [RIGHT] * 12, ["bleu"]).results[0].details
-    assert (details["confidence_interval"], details["interval_method"]) == (None, "all resamples equal")
-
-
-def test_all_samples_lost_alike_is_a_loss_without_an_interval() -> None:
+def test_all_samples_lost_alike_is_a_loss_with_an_interval() -> None:
     verdict = margin_verdict([RIGHT] * 30, [WRONG] * 30, "exact_match", 0.1)
     assert verdict.outcome == "fail"
-    assert verdict.change_interval is None
-    assert "-1, the same for all, on 30 pairs" in verdict.why
+    assert verdict.change_interval == (-1.0, pytest.approx(-0.81, abs=0.01))
+    assert "-1 [-1, -0.8" in verdict.why
 
 
 @pytest.mark.parametrize(("lost", "won"), [(4, 3), (1, 1)])

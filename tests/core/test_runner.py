@@ -240,7 +240,7 @@ def test_specification_metric_reports_failures() -> None:
     assert run.outputs[1].timings == {}  # crashing is not answering fast
 
 
-def test_clusters_and_seed_reach_the_interval() -> None:
+def test_clusters_reach_the_interval() -> None:
     def samples(cluster: bool) -> InMemoryDataset:
         return a_dataset(
             *(
@@ -254,14 +254,13 @@ def test_clusters_and_seed_reach_the_interval() -> None:
 
     plan = EvaluationPlan(parse_metrics("mrr"))
 
-    def width(cluster: bool, seed: int = 0) -> tuple[float, str]:
-        details = AueporaEvaluator(system, plan, seed=seed).run(samples(cluster)).results[0].details
+    def width(cluster: bool) -> tuple[float, str]:
+        details = AueporaEvaluator(system, plan).run(samples(cluster)).results[0].details
         low, high = details["confidence_interval"]
         return high - low, details["interval_method"]
 
     assert width(True)[0] > 2 * width(False)[0]  # ten facts, not eighty
     assert "10 clusters" in width(True)[1]
-    assert width(False, seed=1) != width(False, seed=2)
 
 
 def test_lone_surrogate_fails_the_sample() -> None:

@@ -171,7 +171,7 @@ def test_every_interval_of_the_run_is_the_sequences_or_none(tmp_path: Path) -> N
     low, high = run.result("exact_match").details["confidence_interval"]
     assert (low, high) == pytest.approx(ending(run).goals[0].interval, abs=1e-9)
     fixed = stored(tmp_path, "all", None).result("exact_match").details["interval_method"]
-    assert fixed == "Wilson"
+    assert fixed == "Student's t, plus two"
 
 
 def test_failures_speak_against_whatever_would_become_clear(tmp_path: Path) -> None:

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import binom
 
 from auepora_eval.experiment import report as tables
 from auepora_eval.experiment.assignment import assigned_variant
@@ -18,7 +15,6 @@ from auepora_eval.experiment.report import experiment_results
 from auepora_eval.io.config.experiment import SPLIT, GuardRail
 from auepora_eval.runs.evaluation import predictions_at
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from auepora_eval.stats.margins import unseen_loss_p
 from tests.builders import an_output, save_predictions
 from tests.experiment.experimenting import EXPERIMENT, outcome, system, world
 
@@ -105,9 +101,9 @@ def test_where_everything_failed_nothing_was_measured(tmp_path: Path, how: str) 
     assert experiment_results(found)["primary_metric_results"]["means"] == {"a": None, "b": None}
 
 
-@pytest.mark.parametrize(("size", "holds"), [(4, False), (140, False), (160, True)])
+@pytest.mark.parametrize(("size", "holds"), [(4, False), (130, False), (150, True)])
 def test_few_samples_that_are_alike_rule_nothing_out(tmp_path: Path, size: int, holds: bool) -> None:
-    """Were one in fifty lost, 140 samples would miss it in 6 experiments of a hundred; 160 in 4."""
+    """A margin of 0.02 takes 139 samples of which none differs; of split samples about as many each."""
     guarded = replace(EXPERIMENT, min_sample_size=1, guard_rails=(GuardRail("token_f1", "margin", 0.02),))
     found = outcome(tmp_path / "paired", guarded, system(0), system(1000), size=size)
     assert [check.holds for check in found.verdict.rails] == [holds]
@@ -125,11 +121,6 @@ def test_one_loss_seen_does_not_rule_out_that_there_are_more(tmp_path: Path) -> 
     lost = [side.rows.shape[0] - side.rows[:, 0].sum() for side in found.every_side["exact_match"].values()]
     assert lost == [0, 1]
     assert [check.holds for check in found.verdict.rails] == [False]
-
-
-@given(st.integers(1, 400), st.floats(0.001, 0.5))
-def test_a_loss_that_was_not_seen_is_as_likely_as_the_binomial_says(samples: int, margin: float) -> None:
-    assert unseen_loss_p(samples, 0.0, margin, 1.0) == pytest.approx(binom.pmf(0, samples, margin))
 
 
 def test_no_difference_has_no_sign(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.types import EvaluationRun, Stopping
 from auepora_eval.errors import PlanError
 from auepora_eval.gate.gate import GateReport, RuleResult, gate_run
-from auepora_eval.stats.margins import share_margin_p
 from tests.gate.gated import a_run
 
 EIGHT_OF_TEN = [1.0] * 8 + [0.0] * 2
@@ -37,10 +36,10 @@ def judged(rules: dict[str, Any], run: EvaluationRun, **how: Any) -> tuple[str, 
     [
         pytest.param({"min": {"hit@5": 0.8}}, "pass", 0, id="reached exactly"),
         pytest.param({"min": {"hit@5": 0.81}}, "fail", 1, id="not reached"),
-        pytest.param({"min": {"hit@5": {"limit": 0.8, "on": "bound"}}}, "fail", 1, id="Wilson: from 0.49"),
-        pytest.param({"min": {"hit@5": {"limit": 0.49, "on": "bound"}}}, "pass", 0, id="the bound is above"),
+        pytest.param({"min": {"hit@5": {"limit": 0.8, "on": "bound"}}}, "fail", 1, id="from 0.43"),
+        pytest.param({"min": {"hit@5": {"limit": 0.43, "on": "bound"}}}, "pass", 0, id="the bound is above"),
         pytest.param({"max": {"hit@5": 0.8}}, "pass", 0, id="no more"),
-        pytest.param({"max": {"hit@5": 0.9}, "on": "bound"}, "fail", 1, id="Wilson: up to 0.94"),
+        pytest.param({"max": {"hit@5": 0.9}, "on": "bound"}, "fail", 1, id="up to 1"),
         pytest.param({"min": {"mrr": 0.1}}, "missing", 3, id="not in the run"),
         pytest.param({"min": {"hit@5": {"limit": 0.9, "severity": "warning"}}}, "fail", 0, id="a warning"),
         pytest.param({"min": {"hit@5": {"limit": 0.9, "severity": "medium"}}}, "fail", 0, id="medium"),
@@ -140,8 +139,8 @@ def _named(runs: dict[str, EvaluationRun]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("lost", "won", "margin", "outcome"),
     [
-        pytest.param(0, 0, 0.03, "pass", id="no sample differs: 0.97^100 is 0.048"),
-        pytest.param(0, 0, 0.029, "inconclusive", id="no sample differs: 0.971^100 is 0.053"),
+        pytest.param(0, 0, 0.03, "pass", id="no sample differs: at worst -0.0278"),
+        pytest.param(0, 0, 0.027, "inconclusive", id="no sample differs, smaller margin"),
         pytest.param(1, 0, 0.03, "inconclusive", id="one loss: 0.19 by the binomial"),
         pytest.param(1, 0, 0.05, "pass", id="one loss: 0.037 by the binomial"),
         pytest.param(5, 5, 0.1, "pass", id="ruled out"),
@@ -156,8 +155,7 @@ def test_a_margin_has_to_be_ruled_out(lost: int, won: int, margin: float, outcom
     verdict = only(report, "margin", "hit@5")
     assert verdict.outcome == outcome
     assert verdict.p_value is not None
-    assert verdict.p_value >= binom.cdf(lost, 100, margin) - 1e-9 or won
-    assert verdict.p_value == pytest.approx(share_margin_p(lost, won, 100, margin))
+    assert (verdict.p_value < 0.025) == (outcome == "pass")
     [compared] = compare_runs(runs["baseline"], runs["run"], margin={"hit@5": margin}).metrics
     assert compared.margin.p == verdict.p_value
     assert (outcome == "pass") == compared.margin.within
@@ -333,14 +331,13 @@ def test_a_collapse_that_cannot_be_shown_does_not_pass(size: int, metrics: int, 
         )
 
 
-def test_too_few_draws_cannot_show_a_loss_either() -> None:
+def test_more_are_drawn_where_few_resamples_could_not_show_a_loss() -> None:
     rng = np.random.default_rng(3)
     scores = {f"recall@{k}": rng.random(40).tolist() for k in range(1, 7)}
     now = a_run("new", {name: (0.9 * np.array(one)).tolist() for name, one in scores.items()})
     rules = {"no_regression": list(scores)}
-    few = gate_run(now, rules, baseline=a_run("old", scores), resamples=100)  # 6 / 101
-    assert {one.outcome for one in few.verdicts if one.rule.kind == "no_regression"} == {"inconclusive"}
-    assert gate_run(now, rules, baseline=a_run("old", scores), resamples=500).exit_code == 1
+    few = gate_run(now, rules, baseline=a_run("old", scores), resamples=100)  # 6 / 101 would be above alpha
+    assert {one.outcome for one in few.verdicts if one.rule.kind == "no_regression"} == {"fail"}
 
 
 def test_the_smallest_loss_of_hits_is_no_less_than_what_can_show() -> None:
@@ -348,7 +345,7 @@ def test_the_smallest_loss_of_hits_is_no_less_than_what_can_show() -> None:
     verdict = only(gate_run(**_named(two(1, 0)), rules={"no_regression": "all"}), "no_regression", "hit@5")
     assert verdict.outcome == "pass"
     assert verdict.detectable is not None
-    assert 1 - binom.cdf(5, 100, verdict.detectable) == pytest.approx(0.8)
+    assert 0.8 <= 1 - binom.cdf(5, 100, verdict.detectable) <= 0.96
 
 
 @pytest.mark.parametrize("rules", [{"no_regression": ["mean_latency"]}, {"margin": {"mean_latency": 0.01}}])

@@ -59,17 +59,15 @@ def test_rgbs_published_table(accuracies: tuple[float, ...], expected: tuple[flo
     assert round(100 * computed("noise_area", world).value, 2) == area
 
 
-def test_the_interval_resamples_questions_and_survives_a_missing_ratio() -> None:
+def test_the_interval_is_of_questions_and_survives_a_missing_ratio() -> None:
     rights = {0.0: [True] * 6, 0.8: [False, False, False, True, True, True]}
     samples, outputs = noisy_world(rights)
-    # Two questions only were asked with most noise: a resample may lack both, and then has no drop.
+    # Two questions only were asked with most noise: without both there is no drop.
     kept = [n for n, s in enumerate(samples) if s.labels["noise_ratio"] == 0 or s.metadata["cluster"] in "23"]
     world = [samples[n] for n in kept], [outputs[n] for n in kept]
     for name in ("noise_drop", "noise_retention", "noise_slope", "noise_area"):
         details = computed(name, world).details
-        assert "by cluster" in details["interval_method"], name
-        draws = int(details["interval_method"].split(", ")[1].split()[0])
-        assert 1_000 < draws < 2_000  # (4/6)**6 = 9% of the resamples lack both
+        assert "6 clusters" in details["interval_method"], name
 
 
 def test_a_resample_without_a_level_is_not_a_number() -> None:
@@ -235,15 +233,14 @@ def test_a_sample_is_no_variant_of_itself() -> None:
     assert result.scores[0].reason == "it is its own base question"
 
 
-def test_the_flip_rate_has_wilsons_interval_on_its_own_denominator() -> None:
+def test_the_flip_rate_has_an_interval_of_its_own_denominator() -> None:
     pairs = [(f"q{n}", kind, n >= 4 or kind == "base") for n in range(7) for kind in ("base", "typo")]
     samples, outputs = variants(
         *pairs, *((f"w{n}", kind, False) for n in range(9) for kind in ("base", "typo"))
     )
     details = parse_metric("flip_rate").compute(samples, outputs).details
     assert (details["numerator"], details["denominator"]) == (4, 7)
-    assert details["interval_method"] == "Wilson"
-    assert details["confidence_interval"] == pytest.approx([0.250458, 0.841780], abs=1e-6)
+    assert details["confidence_interval"] == pytest.approx([0.125677, 0.985434], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -307,8 +304,8 @@ def test_failures_may_be_what_noise_brings() -> None:
 @pytest.mark.parametrize("name", ["noise_slope", "noise_drop", "noise_retention", "noise_area"])
 def test_equal_scores_are_no_proof_that_noise_does_nothing(name: str) -> None:
     details = computed(name, noisy_world({0.0: [True] * 3, 0.8: [True] * 3})).details
-    assert details["confidence_interval"] is None
-    assert details["interval_method"] == "not estimable"
+    limits = details["confidence_interval"]
+    assert limits is None if name == "noise_slope" else limits[1] - limits[0] > 0.9
 
 
 def test_streamed_samples_see_each_other() -> None:

@@ -146,13 +146,13 @@ def test_a_failure_bounds_the_value(name: str, answerable: bool | None, bounds: 
     assert details["bounds_if_failed"] == pytest.approx(bounds)
 
 
-def test_shares_have_wilsons_interval_and_ratios_are_resampled() -> None:
+def test_shares_and_ratios_have_intervals() -> None:
     samples, outputs = SAMPLES * 10, OUTPUTS * 10
     rate = parse_metric("rejection_rate").compute(samples, outputs)
-    assert rate.details["interval_method"] == "Wilson"
+    assert rate.details["interval_method"] == "Student's t, plus two"
     ratio = parse_metric("abstention_precision").compute(samples, outputs)
     low, high = ratio.details["confidence_interval"]
-    assert "bootstrap" in ratio.details["interval_method"]
+    assert ratio.details["interval_method"] == "Student's t, plus two"
     assert low < 1 / 3 < high
 
 

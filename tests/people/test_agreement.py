@@ -249,13 +249,13 @@ def test_gaps_and_statistics_without_a_value() -> None:
     assert report.other_answers == 1
 
 
-def test_intervals_resample_queries() -> None:
+def test_intervals_are_of_queries() -> None:
     spans = [marked(n, f"q{q}", (0, 10 - q * (n == "b"))) for q in range(9) for n in "ab"]
     figure = annotator_agreement(people(*spans)).figure("spans", "character_jaccard")
     assert figure.value == pytest.approx(0.6)
     assert figure.interval is not None
     assert figure.interval.low < 0.6 < figure.interval.high
-    assert figure.interval.method.startswith("BCa bootstrap")
+    assert figure.interval.method == "Student's t, plus two"
     assert figure.in_words() == "below 0.80: discuss the disagreements and recalibrate"
 
 

@@ -68,8 +68,9 @@ def test_seconds_have_a_unit(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("interval", "unit", "signed", "text"),
     [
-        ((0.1, 0.9), "", False, "[0.100, 0.900]"),
-        ((-0.1, 0.25), "", True, "[-0.100, +0.250]"),
+        ((0.1, 0.9), "", False, "[0.1000, 0.9000]"),
+        ((-0.1, 0.25), "", True, "[-0.1000, +0.2500]"),
+        ((0.000266, 0.000336), "", False, "[0.000266, 0.000336]"),
         ((0.9e-3, 2e-3), "s", False, "[0.9, 2] ms"),
         (None, "", False, "-"),
     ],
@@ -82,4 +83,4 @@ def test_a_rate_among_the_latency_metrics_is_not_a_time() -> None:
     result = parse_metric("failure_rate").compute(
         [a_sample("1"), a_sample("2")], [an_output("a"), a_failure()]
     )
-    assert "| LATENCY | failure_rate | 0.5000 | [0.095, 0.905] |" in results_to_markdown([result])
+    assert "| LATENCY | failure_rate | 0.5000 | [0.0000, 1.0000] |" in results_to_markdown([result])

@@ -1,114 +1,143 @@
-"""Power: the anchors of the textbooks, statsmodels as judge, and a simulation."""
+"""Power: the tools of the textbooks as judge, McNemar's test by count, and what must always hold."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
 from statsmodels.stats.power import TTestIndPower, TTestPower  # type: ignore[import-untyped]
 
+from auepora_eval.stats.intervals import mean_units, plus_two
 from auepora_eval.stats.power import (
+    Spread,
     cluster_design_effect,
-    minimum_detectable_effect,
+    detectable_change,
+    fewest_units,
     power_of,
-    sample_size,
-    sd_of_difference,
+    units_needed,
+    units_to_rule_out,
 )
 
 
-def test_anchors() -> None:
-    assert sample_size(0.2, 1.0) == 199
-    assert sample_size(0.2, 1.0, by="z") == 197
-    assert minimum_detectable_effect(0.3, 100) == pytest.approx(0.084, abs=5e-4)
-
-
-@pytest.mark.parametrize("effect", [0.05, 0.2, 0.5, 1.5])
+@pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("alpha", [0.05, 0.01])
-def test_statsmodels_says_the_same(effect: float, power: float, alpha: float) -> None:
+def test_statsmodels_says_nearly_the_same(effect: float, power: float, alpha: float) -> None:
+    """Where all units differ it is Student's t with two more units, as large as the spread."""
     judge = TTestPower()
     needed = judge.solve_power(effect_size=effect, alpha=alpha, power=power)
-    found = sample_size(effect, 1.0, alpha=alpha, power=power)
-    assert found is not None
-    assert found == pytest.approx(math.ceil(needed), abs=0 if found < 5_000 else 3)
-    for n in (5, 40, 300):
-        expected = judge.power(effect, n, alpha)
-        if math.isfinite(expected):  # NaN where the tail on the other side is too thin for it
-            assert power_of(effect, 1.0, n, alpha=alpha) == pytest.approx(expected, abs=1e-6)
+    assert units_needed(effect, Spread(1.0, 1.0), alpha=alpha, power=power) == pytest.approx(
+        needed, rel=0.06, abs=4
+    )
+    for n in (40, 150):
+        assert power_of(effect, n, Spread(1.0, 1.0), alpha=alpha) == pytest.approx(
+            judge.power(effect, n, alpha), abs=0.06
+        )
 
 
 @pytest.mark.parametrize("effect", [0.1, 0.3, 1.0])
 def test_two_groups_as_statsmodels_has_them(effect: float) -> None:
     """There the effect is in sds of a score; the difference of two scores has an sd of sqrt(2) of those."""
-    judge = TTestIndPower()
-    sd = sd_of_difference(1.0, 1.0)
-    assert sd == pytest.approx(math.sqrt(2))
-    needed = judge.solve_power(effect_size=effect, alpha=0.05, power=0.8)
-    assert sample_size(effect, sd, groups=2) == math.ceil(needed)
-    for n in (10, 60):
-        assert power_of(effect, sd, n, groups=2) == pytest.approx(judge.power(effect, n, 0.05), abs=1e-6)
-        seen = minimum_detectable_effect(sd, n, by="t", groups=2)
-        assert judge.power(seen, n, 0.05) == pytest.approx(0.8, abs=1e-6)
+    sd = math.sqrt(2)
+    needed = TTestIndPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
+    assert units_needed(effect, Spread(sd, sd), groups=2) == pytest.approx(needed, rel=0.01, abs=4)
 
 
-def test_the_difference_of_two_systems_varies_less_on_the_same_samples() -> None:
-    rng = np.random.default_rng(0)
-    scores = rng.multivariate_normal([0, 0], [[0.09, 0.06], [0.06, 0.16]], 200_000)
-    expected = sd_of_difference(0.3, 0.4, correlation=0.5)
-    assert (scores[:, 1] - scores[:, 0]).std() == pytest.approx(expected, rel=0.01)
-    assert expected < sd_of_difference(0.3, 0.4) == pytest.approx(0.5)
-    with pytest.raises(ValueError, match="correlation"):
-        sd_of_difference(1.0, 1.0, correlation=2.0)
+@pytest.mark.parametrize(
+    ("spread", "effect", "n", "simulated"),
+    [
+        pytest.param(Spread(0.1, 0.1), 0.02, 50, 0.26, id="all differ"),
+        pytest.param(Spread(0.1, 0.1), 0.02, 200, 0.80, id="all differ, more samples"),
+        pytest.param(Spread(math.sqrt(0.15), 1.0), 0.15, 100, 0.79, id="0/1, 22.5% won and 7.5% lost"),
+        pytest.param(Spread(0.0, 1.0), 0.1, 200, 1.0, id="0/1, 10% won"),
+    ],
+)
+def test_the_power_is_that_of_simulations(spread: Spread, effect: float, n: int, simulated: float) -> None:
+    assert power_of(effect, n, spread) == pytest.approx(simulated, abs=0.03)
 
 
-@pytest.mark.parametrize("n", [3, 20, 400])
-def test_the_detectable_effect_has_the_power(n: int) -> None:
-    effect = minimum_detectable_effect(0.4, n, by="t")
-    assert power_of(effect, 0.4, n) == pytest.approx(0.8, abs=1e-6)
-    assert effect >= minimum_detectable_effect(0.4, n)
-    assert power_of(minimum_detectable_effect(0.4, n), 0.4, n, by="z") == pytest.approx(0.8, abs=1e-4)
+@pytest.mark.parametrize(("alpha", "fewest"), [(0.05, 6), (0.0625, 6), (0.063, 5), (0.05 / 14, 10), (0.5, 3)])
+def test_how_many_one_way_losses_are_significant(alpha: float, fewest: int) -> None:
+    assert fewest_units(alpha) == fewest
+    assert binomtest(0, fewest).pvalue < alpha <= binomtest(0, fewest - 1).pvalue
+
+
+@pytest.mark.parametrize("units", [40, 145, 1_000])
+@pytest.mark.parametrize("both_ways", [0.0, 0.02, 0.1, 0.3])
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 14])
+def test_the_exact_test_detects_it_four_times_in_five(units: int, both_ways: float, alpha: float) -> None:
+    """Of 0/1 scores, as many pairs won as lost, and then the change: McNemar's test, simulated."""
+    change = detectable_change(units, Spread(math.sqrt(2 * both_ways), 1.0), alpha=alpha)
+    assert change is not None
+    shares = [both_ways + change, both_ways, max(0.0, 1 - 2 * both_ways - change)]
+    if sum(shares) > 1 + 1e-9:
+        return
+    counts = np.random.default_rng(0).multinomial(units, shares, size=4_000)[:, :2]
+    p_values = 2 * binom.cdf(counts.min(axis=1), counts.sum(axis=1), 0.5)
+    assert (p_values < alpha).mean() >= 0.69
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(6, 2_000),
+    st.floats(0.001, 2),
+    st.floats(0.01, 1),
+    st.sampled_from([0.05, 0.01, 0.05 / 14]),
+)
+def test_the_detectable_change_takes_that_many_units(
+    units: int, sd: float, share: float, alpha: float
+) -> None:
+    spread = Spread(sd, sd / math.sqrt(share))
+    change = detectable_change(units, spread, alpha=alpha)
+    if change is None:
+        assert units < fewest_units(alpha)
+        return
+    assert power_of(change, units, spread, alpha=alpha) == pytest.approx(0.8)
+    assert units_needed(change * (1 + 1e-9), spread, alpha=alpha) == units
 
 
 def test_clusters_cost_what_their_design_effect_says() -> None:
     assert cluster_design_effect(5, 0.25) == 2.0
     assert cluster_design_effect(5, -1) == 1.0
-    alone, clustered = sample_size(0.1, 1.0, by="z"), sample_size(0.1, 1.0, design_effect=2.0, by="z")
-    assert alone is not None
-    assert clustered == pytest.approx(2 * alone, abs=1)
-    widened = minimum_detectable_effect(1.0, 100, design_effect=4)
-    assert widened == pytest.approx(2 * minimum_detectable_effect(1.0, 100))
 
 
-def test_several_answers_a_question() -> None:
-    """n = (z + z)² (ω² + σ_A²/K_A + σ_B²/K_B) / δ², checked by simulating it."""
-    sd = math.sqrt(0.01 + 0.04 / 2 + 0.09 / 3)
-    n = sample_size(0.05, sd, by="z")
-    assert n == math.ceil((1.959964 + 0.841621) ** 2 * 0.06 / 0.05**2)
-    rng = np.random.default_rng(3)
-    true = rng.normal(0.05, 0.1, (2_000, n))
-    a = rng.normal(0, 0.2, (2_000, n, 2)).mean(axis=-1)
-    b = true + rng.normal(0, 0.3, (2_000, n, 3)).mean(axis=-1)
-    difference = b - a
-    z = difference.mean(axis=1) / difference.std(axis=1, ddof=1) * math.sqrt(n)
-    assert (np.abs(z) > 1.959964).mean() == pytest.approx(0.8, abs=0.03)
+@pytest.mark.parametrize(("margin", "units"), [(0.02, 139), (0.05, 56), (0.1, 28)])
+def test_a_margin_takes_as_many_units_as_its_interval(margin: float, units: int) -> None:
+    """Where no unit differs nothing varies: one unit fewer does not rule the margin out."""
+    assert units_to_rule_out(margin, 0.0, 1.0) == units
+    for count, is_ruled_out in ((units, True), (units - 1, False)):
+        lowest = float(plus_two(mean_units(np.zeros(count)), -1.0, 1.0).limits()[0])
+        assert (lowest > -margin) == is_ruled_out
 
 
-def test_edges() -> None:
-    assert sample_size(0.0, 1.0) is None
-    assert sample_size(1e-9, 1.0) is None
-    assert sample_size(0.1, 0.0) == 2
-    assert power_of(0.1, 1.0, 1) == 0.0
-    assert power_of(0.5, 0.0, 10) == 1.0
-    assert power_of(5.0, 0.01, 100) == 1.0
-    assert minimum_detectable_effect(1.0, 1, by="t") == math.inf
+def test_a_margin_is_ruled_out_as_often_as_the_power_says() -> None:
+    units = units_to_rule_out(0.05, 0.2, 1.0)
+    assert units is not None
+    rng = np.random.default_rng(1)
+    gains = rng.normal(0, 0.2, (units, 2_000))
+    lowest = plus_two(mean_units(gains), -1.0, 1.0).limits()[0]
+    assert (lowest > -0.05).mean() == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"sd": -1.0}, {"sd": math.nan}, {"alpha": 0.0}, {"power": 1.0}, {"power": 0.01}, {"design_effect": 0.0}],
-)
-def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="not"):
-        sample_size(**{"effect": 0.1, "sd": 1.0, **wrong})
+def test_what_takes_no_number_of_units() -> None:
+    assert units_needed(0.0, Spread(1.0, 1.0)) is None
+    assert units_needed(1e-9, Spread(1.0, 1.0)) is None
+    assert units_needed(0.1, Spread(0.0, 0.0)) == 6
+    assert detectable_change(5, Spread(0.1, 0.1)) is None
+    assert detectable_change(10, Spread(5.0, 5.0), reach=1.0) is None
+    assert power_of(0.1, 1, Spread(1.0, 1.0)) == 0.0
+    assert power_of(0.5, 10, Spread(0.0, 0.0)) == 1.0
+
+
+def test_nonsense_is_an_error() -> None:
+    for sd in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="not"):
+            Spread(sd, 1.0)
+    with pytest.raises(ValueError, match="not 0"):
+        detectable_change(10, Spread(1.0, 1.0), alpha=0.0)
+    with pytest.raises(ValueError, match="not 1"):
+        units_needed(0.1, Spread(1.0, 1.0), power=1.0)

@@ -48,7 +48,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_detector(parser)
     parser.add_argument("--slices", action="store_true", help="also by scenario, risk tier, category, ...")
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
     add_json(parser)
 
 
@@ -61,7 +60,7 @@ def run(args: Namespace) -> int:
     _check_clear(args)
     samples = labelled_samples(args)
     outputs = _outputs(args, samples)
-    report = score_labels(samples, outputs, mode=args.mode, slices=args.slices, seed=args.seed)
+    report = score_labels(samples, outputs, mode=args.mode, slices=args.slices)
     compared = None
     if args.against:
         compared = compare_detectors(samples, outputs, _predictions(args.against, samples))

@@ -311,8 +311,8 @@ class CitationShare(CitationMetric):
         shares: Rows = rows[..., 1].sum(axis=-1) / rows[..., 2].sum(axis=-1)
         return shares
 
-    def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
-        result = super().summarise(scores, seed=seed)
+    def summarise(self, scores: Scores) -> MetricResult:
+        result = super().summarise(scores)
         rows = scores.rows()
         sums = rows[:, 1:].sum(axis=0).tolist() if rows.shape[1] > 1 else (0, 0)
         for name, total in zip(self.counted_as, sums, strict=True):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +21,9 @@ from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ...core.scores import Batch, Note, Rows, Scores
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
-from ...stats.intervals import Interval
 from ...text.refusal import flags_an_error
 from ...text.tokens import words
-from .paired_samples import ConditionalRate, base_questions, scenario, with_spread
+from .paired_samples import ConditionalRate, base_questions, scenario
 
 _UNSPACED = "぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
 _SPACE_BY_IDEOGRAPH = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
@@ -163,9 +161,6 @@ class MistakeReappearanceRate(CounterfactualMetric):
     def aggregate(self, rows: Rows) -> Rows:
         with np.errstate(invalid="ignore"):
             return np.asarray(rows[..., 1].sum(axis=-1) / rows[..., 2].sum(axis=-1))
-
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
-        return with_spread(super().interval(rows, clusters, seed=seed))
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:

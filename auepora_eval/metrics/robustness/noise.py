@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from ...core.metrics_base import metric
 from ...core.scores import Batch, Note, Rows, Scores
 from ...core.types import EvaluationSample, SampleScore, TargetCategory
-from ...stats.intervals import Interval
-from .paired_samples import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario, with_spread
+from .paired_samples import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario
 
 # Variants that ask for something else than the same answer in spite of noise.
 NOT_NOISE = ("base", "closed_book", "counterfactual", "unanswerable")
@@ -41,9 +40,6 @@ class ByRatio(Contrast):
     def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
         """Return what the aggregate needs beside a sample's score."""
         return ()
-
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
-        return with_spread(super().interval(rows, clusters, seed=seed))
 
     def levels(self, batch: Batch) -> list[float]:
         """Return the different ratios of the samples that the base scores or failed on, in order."""

@@ -66,7 +66,7 @@ class ConditionalRate(SampleMetric):
     """A rate among the samples that meet a condition: Σ value / Σ parts, both 0 or 1.
 
     Samples that do not meet it are kept, with 0 and 0, so that two systems, whose denominators differ, can
-    be resampled together. The interval is Wilson's on the denominator; both sums are in the details.
+    be resampled together. The interval is of the samples in the denominator; both sums are in the details.
     """
 
     of_sums = True
@@ -78,26 +78,21 @@ class ConditionalRate(SampleMetric):
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         return SampleScore(float(high), parts=(1.0,))
 
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None, *, seed: int = 0) -> Interval | None:
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
         # Only samples in the denominator are trials of the proportion.
         counted = rows[:, 1] > 0
         if clusters is not None:
             clusters = shared_or_none([cluster for cluster, c in zip(clusters, counted, strict=True) if c])
         if not counted.any():
             return None
-        return mean_interval(rows[counted, 0], clusters=clusters, bounds=self.bounds, seed=seed)
+        return mean_interval(rows[counted, 0], clusters=clusters, bounds=self.bounds)
 
-    def summarise(self, scores: Scores, *, seed: int = 0) -> MetricResult:
-        result = super().summarise(scores, seed=seed)
+    def summarise(self, scores: Scores) -> MetricResult:
+        result = super().summarise(scores)
         rows = scores.rows()
         result.details["numerator"] = float(rows[:, 0].sum())
         result.details["denominator"] = float(rows[:, 1:2].sum())
         return result
-
-
-def with_spread(interval: Interval | None) -> Interval | None:
-    """Return the interval, unless all resamples agree: a few equal scores do not show that all are equal."""
-    return None if interval is None or interval.low == interval.high else interval
 
 
 def base_questions(batch: Batch) -> dict[int, int]:

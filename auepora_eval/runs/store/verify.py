@@ -225,7 +225,6 @@ def _check_summary(results: Mapping[str, Any], rows: QueryRows) -> Iterator[Chec
 def _check_metrics(
     results: Mapping[str, Any], rows: QueryRows, samples: Mapping[str, EvaluationSample] | None
 ) -> Iterator[Check]:
-    seed = results["metadata"]["evaluation_parameters"]["random_seed"]
     stopping = stored_stopping(results, "results")
     if stopping is not None:
         yield check_same("stopping.samples_used", stopping.samples_used, len(rows))
@@ -248,7 +247,7 @@ def _check_metrics(
         if samples is not None:
             _add_failed(scores, metric, samples)
             keys.append("bounds_if_failed")
-        computed = metric.summarise(scores, seed=seed)
+        computed = metric.summarise(scores)
         if stopping is not None:
             computed = sequence_result(metric, computed, stopping)
         yield _check_metric(result, computed, keys)

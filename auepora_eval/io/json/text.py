@@ -194,7 +194,11 @@ def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataEr
             "the JSON ends in the middle of a record.",
             fix="Was the file cut off? Remove or complete the line.",
         )
-    return DataError(_line_of(where, content, message), f"not JSON: {_in_words(message, content)}.", fix=hint)
+    place = _line_of(where, content, message)
+    byte = _BYTE.search(message)
+    if byte and content[int(byte[1]) :].startswith((b"//", b"/*", b"#")):
+        return DataError(place, "JSON has no comments.", fix="Remove what starts with // or #.")
+    return DataError(place, f"not JSON: {_in_words(message, content)}.", fix=hint)
 
 
 def check_same_text(content: bytes, where: str) -> None:

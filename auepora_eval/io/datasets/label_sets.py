@@ -71,7 +71,7 @@ def label_set_errors(document: Any) -> list[str]:
 
 
 def flattened(document: Any) -> Any:
-    """The document with all its samples in one list; a list of samples or one sample becomes a document."""
+    """The document with all its samples in one list; a bare list, or a sample alone, becomes a document."""
     if isinstance(document, list):
         document = {"samples": document}
     if isinstance(document, dict) and TRUE_LABEL in document and "samples" not in document:

@@ -130,15 +130,14 @@ class FhriDetector:
             return LabelDecision(question.sample_id, None, f"{output.error.type}: {output.error.message}")
         answer = output.response.text
         scenario = question.scenario
-        self.profile.check_scenario(scenario, question.sample_id)
+        threshold = self.profile.threshold(scenario, question.sample_id)
         passages = [hit.doc.text for hit in output.retrieved]
         scores = sub_scores(question.text, answer, passages, _entropy(output))
         index = fhri(scores, self.profile.weights.get(scenario, self.profile.weights[DEFAULT_SCENARIO]))
         conflict = self._conflict(premises, answer)
-        label, reason = self._label(question, scenario, index, conflict)
+        label, reason = self._label(question, threshold, index, conflict)
         limits = self.profile.contradiction
         soft = conflict is not None and limits is not None and conflict >= limits.soft
-        threshold = self.profile.threshold(scenario)
         return LabelDecision(
             question.sample_id,
             label,
@@ -152,7 +151,7 @@ class FhriDetector:
         )
 
     def _label(
-        self, question: Question, scenario: str, index: float | None, conflict: float | None
+        self, question: Question, threshold: float, index: float | None, conflict: float | None
     ) -> tuple[str | None, str]:
         """Return the label of the first rule that applies and its reason; None if the answer has no score."""
         limits = self.profile.contradiction
@@ -163,18 +162,18 @@ class FhriDetector:
                 return CONTRADICTION, "contradicts an earlier answer (soft)"
         if index is None:
             return None, "there is nothing to score it by"
-        if self._breaches_floor(question, scenario, index):
+        if self._breaches_floor(question, index):
             return HALLUCINATION, "below the floor for high risk"
-        if self.profile.is_accurate(index, scenario):
+        if self.profile.is_accurate(index, threshold):
             return ACCURATE, "above the threshold"
         return HALLUCINATION, "not above the threshold"
 
-    def _breaches_floor(self, question: Question, scenario: str, index: float) -> bool:
+    def _breaches_floor(self, question: Question, index: float) -> bool:
         risk = self.profile.high_risk
         if risk.floor is None or index >= risk.floor:
             return False
         by_question = risk.by_question and _HIGH_RISK_QUESTION.search(question.text) is not None
-        return by_question or scenario in risk.scenarios
+        return by_question or question.scenario in risk.scenarios
 
     def _conflict(self, premises: list[str], answer: str) -> float | None:
         """Return the highest score of either direction; None where there is nothing to contradict."""

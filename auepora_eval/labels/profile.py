@@ -72,12 +72,8 @@ class LabelProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inclusive: bool = False
     base: Literal["seed", "final"] = "seed"
 
-    def threshold(self, scenario: str) -> float:
-        """Return the score that an accurate answer of a scenario must exceed."""
-        return self.thresholds[scenario]
-
-    def check_scenario(self, scenario: str, sample_id: str) -> None:
-        """Raise DataError if the profile has no threshold for a scenario: it is unknown or misspelt."""
+    def threshold(self, scenario: str, sample_id: str) -> float:
+        """Return the threshold of a sample's scenario; DataError if that is unknown or misspelt."""
         if scenario not in self.thresholds:
             others = f"Use {', '.join(self.thresholds)} or null, or add a threshold for it to a profile."
             raise DataError(
@@ -85,15 +81,15 @@ class LabelProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"the profile {self.name!r:.60} has no scenario {scenario!r:.60}.",
                 fix=did_you_mean(scenario, self.thresholds, others),
             )
+        return self.thresholds[scenario]
 
     @property
     def own_scenarios(self) -> list[str]:
         """The scenarios that only this profile has."""
         return [scenario for scenario in self.thresholds if scenario not in SCENARIO_NAMES]
 
-    def is_accurate(self, score: float, scenario: str) -> bool:
+    def is_accurate(self, score: float, threshold: float) -> bool:
         """Return whether an answer with this score counts as accurate."""
-        threshold = self.threshold(scenario)
         return score > threshold or (self.inclusive and score == threshold)
 
 
@@ -181,12 +177,12 @@ def labels_by_score(
 
 def _by_score(sample: EvaluationSample, scored: ScoredSample, profile: LabelProfile) -> SystemOutputs:
     scenario = scenario_of(sample)
-    profile.check_scenario(scenario, sample.sample_id)
+    threshold = profile.threshold(scenario, sample.sample_id)
     if scored.contradiction:
         label = CONTRADICTION
     elif scored.score is None:
         return SystemOutputs([], Response(""), error=Failure("NoScore", "the detector gave no score"))
     else:
-        label = ACCURATE if profile.is_accurate(scored.score, scenario) else HALLUCINATION
-    decision = {"score": scored.score, "scenario": scenario, "threshold": profile.threshold(scenario)}
+        label = ACCURATE if profile.is_accurate(scored.score, threshold) else HALLUCINATION
+    decision = {"score": scored.score, "scenario": scenario, "threshold": threshold}
     return SystemOutputs([], Response(""), extra={PREDICTED_LABEL: label, "decision": decision})

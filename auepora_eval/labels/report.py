@@ -33,7 +33,7 @@ def score_tables(report: LabelReport, compared: DetectorComparison | None = None
     yield Table(("True \\ predicted", *LABELS), rows, numeric=range(1, 4))
     shares = list(_shares(report))
     if shares:
-        yield Table(("Also", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
+        yield Table(("Also measured", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
     for name, tables in report.slices.items():
         yield _slice(name, tables)
     if compared is not None:
@@ -119,7 +119,7 @@ def sweep_tables(result: Sweep) -> Iterator[Table]:
         )
         for part in result.parts
     ]
-    yield Table(("Scenario", "Samples", "Chosen", "Next door", "AUC"), rows, numeric=(1, 4))
+    yield Table(("Scenario", "Samples", "Chosen", "Robustness", "AUC"), rows, numeric=(1, 4))
     yield _expected(result)
 
 

@@ -18,18 +18,9 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from .. import echo
-from ..common import add_json, coverage_code, progress, say_failures
+from ..common import coverage_code, progress, say_failures
 from ..flags import at_least
-from .shared import (
-    add_coverage,
-    add_dataset,
-    add_profile,
-    decisions,
-    labelled_samples,
-    note_no_detector,
-    profile_of,
-    scores_of,
-)
+from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
+    add_shared(parser)
     parser.add_argument("--predictions", metavar="FILE", help="predicted labels")
     parser.add_argument(
         "--scores", metavar="FILE", help="scores from 0 to 1, higher is better: labels by --profile"
@@ -59,11 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--concurrency", type=at_least(1), default=1, metavar="N", help="concurrent calls (default: 1)"
     )
-    add_profile(parser)
-    add_coverage(parser)
     parser.add_argument("--slices", action="store_true", help="also by scenario, risk tier, category, ...")
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    add_json(parser)
 
 
 def run(args: Namespace) -> int:

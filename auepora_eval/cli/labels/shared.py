@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...core.settings import SETTINGS
 from .. import echo
-from ..flags import add_settings
+from ..common import add_json, check_has_samples, open_samples
+from ..flags import add_settings, at_least
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,29 +19,25 @@ if TYPE_CHECKING:
     from ...labels.profile import LabelProfile
 
 
-def add_dataset(parser: ArgumentParser) -> None:
+def add_shared(parser: ArgumentParser) -> None:
+    """Add the flags of both commands."""
     parser.add_argument("--dataset", metavar="FILE", required=True, help="a label set, or `demo`")
     parser.add_argument("--format", metavar="NAME", help="the dataset's format (default: detected)")
-
-
-def add_profile(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NAME",
         default="seed",
         help="thresholds by scenario, and the FHRI's weights: seed, final or a YAML file (default: seed)",
     )
-
-
-def add_coverage(parser: ArgumentParser) -> None:
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
     add_settings(parser, [SETTINGS["min_coverage"]])
+    add_json(parser)
 
 
 def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     """Return the samples of the dataset, each with its true label."""
     from ...demo.world import demo_labels
     from ...labels.scoring import check_labelled
-    from ..common import check_has_samples, open_samples
 
     dataset = demo_labels() if args.dataset == "demo" else open_samples(args.dataset, args.format)
     samples = list(dataset)

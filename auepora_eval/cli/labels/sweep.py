@@ -1,10 +1,11 @@
 """Find the threshold that best detects hallucinations.
 
-Tries the thresholds 0.05 to 0.95 on reliability scores: a line {"id": "q1", "score": 0.7} a sample, a report
-with detailed_results, or the FHRI of the stored answers. A predicted_label "contradiction" beside a score
-holds at every threshold. The chosen threshold has the largest macro-F1 among
-those that find 80% of the hallucinations. Its figure is fitted; the cross-validated one beside it, from
-thresholds chosen without the samples they are applied to, is what to expect. Example, on bundled data:
+Tries the thresholds 0.05 to 0.95 on reliability scores: one line per sample, {"id": "q1", "score": 0.7}, a
+report with detailed_results, or the FHRI of the stored answers. A predicted_label "contradiction" beside a
+score holds at every threshold. The chosen threshold has the largest macro-F1 among those that find 80% of the
+hallucinations. Its figure is fitted; the cross-validated one beside it, from thresholds chosen without the
+samples they are applied to, is what to expect. A sample without a score is a failure: it is left out of the
+figures, and the ranges below them count it at its worst and at its best. Example, on bundled data:
 
   auepora labels sweep --dataset demo --fhri
 """
@@ -15,18 +16,9 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from .. import echo
-from ..common import add_json, coverage_code
+from ..common import coverage_code
 from ..flags import at_least
-from .shared import (
-    add_coverage,
-    add_dataset,
-    add_profile,
-    decisions,
-    labelled_samples,
-    note_no_detector,
-    profile_of,
-    scores_of,
-)
+from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
 
 if TYPE_CHECKING:
     from ...core.types import EvaluationSample
@@ -35,14 +27,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
+    add_shared(parser)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument(
         "--scores", metavar="FILE", help="a score from 0 to 1 for each sample, higher is better"
     )
     chosen.add_argument("--fhri", action="store_true", help="score the stored answers by the FHRI")
-    add_profile(parser)
-    add_coverage(parser)
     parser.add_argument("--per-scenario", action="store_true", help="a threshold for each scenario")
     parser.add_argument(
         "--folds",
@@ -51,8 +41,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         help="folds of the cross-validation, 0 for none (default: 5)",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    add_json(parser)
 
 
 def run(args: Namespace) -> int:

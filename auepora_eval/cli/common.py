@@ -158,16 +158,25 @@ def say_attempts(tally: Tally) -> None:
 
 def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:
     """Return 3 if too many samples failed for the values to describe the dataset, else 0."""
-    least = MIN_COVERAGE if minimum is None else minimum
     counts = {"the calls": (tally.failed, tally.total)}
     for result in run.results:
         counts[result.name] = (result.coverage.failed, result.coverage.total)
     # The worst share decides: a judge that failed on half of the samples is no better than failed calls.
     name, (failed, total) = max(counts.items(), key=lambda item: item[1][0] / (item[1][1] or 1))
+    none = "every call failed" if tally.failed == total else ""
+    return coverage_code(failed, total, minimum, name, none=none)
+
+
+def coverage_code(failed: int, total: int, minimum: float | None, name: str, *, none: str) -> int:
+    """Return 3 and say why if fewer samples than --min-coverage succeeded, else 0.
+
+    `none` says that there is nothing at all.
+    """
+    least = MIN_COVERAGE if minimum is None else minimum
     if not total or 1 - failed / total >= least:
         return 0
-    if tally.failed == tally.total:
-        echo.note("auepora: every call failed; nothing was measured.")
+    if failed == total and none:
+        echo.note(f"auepora: {none}; nothing was measured.")
     else:
         words = f"{failed} of {total} samples failed ({name}): coverage {1 - failed / total:.1%}"
         echo.note(f"auepora: {words}, less than the {least:.1%} asked for (--min-coverage).")

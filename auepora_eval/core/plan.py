@@ -11,7 +11,7 @@ from ..errors import ArgumentError, DataError, PlanError, wrong_type
 from .dataset import Fingerprint
 from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
 from .scores import has_field
-from .types import EvaluationSample, Target
+from .types import TRUE_LABEL, EvaluationSample, Target
 
 MetricForm = str | Metric | Callable[..., Metric]  # the last: a class, which gets its defaults
 MetricForms = MetricForm | Iterable[MetricForm]
@@ -109,7 +109,10 @@ class EvaluationPlan:
 
 
 # The fields that decide which standard metrics a dataset supports.
-FIELDS = ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+FIELDS = (
+    *("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata"),
+    f"labels.{TRUE_LABEL}",
+)
 
 
 @dataclass

@@ -11,12 +11,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from numbers import Real
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
-
-import msgspec
+from typing import Any, NamedTuple
 
 from ..core.types import (
     STORED_OUTPUT,
@@ -27,19 +23,11 @@ from ..core.types import (
     RetrievedDocument,
     SystemOutputs,
 )
-from ..errors import DataError, ScoringError, did_you_mean
-from ..io.json.documents import read_document
-from ..io.json.records import wrong_record
-from ..text.label_terms import (
-    ACCURATE,
-    CONTRADICTION,
-    DEFAULT_SCENARIO,
-    HALLUCINATION,
-    PREDICTED_LABEL,
-    SCENARIO_NAMES,
-)
+from ..errors import ScoringError
+from ..text.label_terms import ACCURATE, CONTRADICTION, DEFAULT_SCENARIO, HALLUCINATION, PREDICTED_LABEL
 from .contradiction import lexical_contradiction
-from .fhri import DEFAULT_WEIGHTS, fhri, sub_scores
+from .fhri import fhri, sub_scores
+from .profile import LabelProfile, scenario_of
 from .scoring import nearest_earlier, pairs_of
 
 ContradictionScore = Callable[[str, str], float]
@@ -56,12 +44,11 @@ class Question(NamedTuple):
 
     sample_id: str
     text: str
-    scenario: str | None
+    scenario: str
 
     @classmethod
     def of(cls, sample: EvaluationSample) -> Question:
-        scenario = sample.labels.get("scenario")
-        return cls(sample.sample_id, sample.query, None if scenario in (None, "") else str(scenario))
+        return cls(sample.sample_id, sample.query, scenario_of(sample))
 
 
 def stored_output(sample: EvaluationSample) -> SystemOutputs:
@@ -142,15 +129,15 @@ class FhriDetector:
         if output.error is not None:
             return LabelDecision(question.sample_id, None, f"{output.error.type}: {output.error.message}")
         answer = output.response.text
-        scenario = _known_scenario(question.scenario or DEFAULT_SCENARIO, question.sample_id)
+        scenario = question.scenario
+        threshold = self.profile.threshold(scenario, question.sample_id)
         passages = [hit.doc.text for hit in output.retrieved]
         scores = sub_scores(question.text, answer, passages, _entropy(output))
         index = fhri(scores, self.profile.weights.get(scenario, self.profile.weights[DEFAULT_SCENARIO]))
         conflict = self._conflict(premises, answer)
-        label, reason = self._label(question, scenario, index, conflict)
+        label, reason = self._label(question, threshold, index, conflict)
         limits = self.profile.contradiction
         soft = conflict is not None and limits is not None and conflict >= limits.soft
-        threshold = self.profile.threshold(scenario)
         return LabelDecision(
             question.sample_id,
             label,
@@ -164,9 +151,9 @@ class FhriDetector:
         )
 
     def _label(
-        self, question: Question, scenario: str, index: float | None, conflict: float | None
-    ) -> tuple[str, str]:
-        """Return the label of the first rule that applies, and its reason."""
+        self, question: Question, threshold: float, index: float | None, conflict: float | None
+    ) -> tuple[str | None, str]:
+        """Return the label of the first rule that applies and its reason; None if the answer has no score."""
         limits = self.profile.contradiction
         if conflict is not None and limits is not None:
             if conflict >= limits.hard:
@@ -174,19 +161,19 @@ class FhriDetector:
             if conflict >= limits.soft and limits.soft_effect == "label":
                 return CONTRADICTION, "contradicts an earlier answer (soft)"
         if index is None:
-            return ACCURATE, "nothing to score"
-        if self._breaches_floor(question, scenario, index):
+            return None, "there is nothing to score it by"
+        if self._breaches_floor(question, index):
             return HALLUCINATION, "below the floor for high risk"
-        if self.profile.is_accurate(index, scenario):
+        if self.profile.is_accurate(index, threshold):
             return ACCURATE, "above the threshold"
         return HALLUCINATION, "not above the threshold"
 
-    def _breaches_floor(self, question: Question, scenario: str, index: float) -> bool:
+    def _breaches_floor(self, question: Question, index: float) -> bool:
         risk = self.profile.high_risk
         if risk.floor is None or index >= risk.floor:
             return False
         by_question = risk.by_question and _HIGH_RISK_QUESTION.search(question.text) is not None
-        return by_question or scenario in risk.scenarios
+        return by_question or question.scenario in risk.scenarios
 
     def _conflict(self, premises: list[str], answer: str) -> float | None:
         """Return the highest score of either direction; None where there is nothing to contradict."""
@@ -201,139 +188,6 @@ class FhriDetector:
         return float(max(scores))
 
 
-def _known_scenario(scenario: str, sample_id: str) -> str:
-    if scenario not in SCENARIO_NAMES:
-        raise DataError(
-            f"sample {sample_id!r:.80}",
-            f"there is no scenario {scenario!r:.60}.",
-            fix=f"Use {', '.join(SCENARIO_NAMES)}, or null.",
-        )
-    return scenario
-
-
 def _entropy(output: SystemOutputs) -> float | None:
     value: object = output.extra.get("entropy")
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-# Profiles: from which score on an answer counts as accurate, by scenario. They are data, in YAML files.
-#
-# Two are included: `seed`, the table that the annotation guide names, and `final`, that of the last published
-# code. A file of your own needs only what differs from its `base`.
-
-PROFILES = ("seed", "final")
-_FOLDER = Path(__file__).parent / "profiles"
-# A profile has some 2 KB: anything far larger is another file.
-_MAX_BYTES = 1_000_000
-
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class HighRisk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The score that an answer of high risk needs at least, and what makes a question one of high risk."""
-
-    floor: Share | None
-    scenarios: frozenset[str]
-    by_question: bool
-
-
-class ContradictionLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The scores from which an answer contradicts an earlier one.
-
-    From soft to hard it is a contradiction ("label"), or is only marked for review ("flag").
-    """
-
-    hard: Share
-    soft: Share
-    soft_effect: Literal["label", "flag"] = "label"
-
-
-class LabelProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The thresholds and weights that turn scores into labels.
-
-    Without `contradiction` the answers of a pair are not compared. An answer is accurate if its score is
-    above the threshold, or, if that is `inclusive`, at it.
-    """
-
-    name: str
-    thresholds: dict[str, float]
-    weights: dict[str, dict[str, float]]
-    high_risk: HighRisk
-    contradiction: ContradictionLimits | None
-    inclusive: bool = False
-    base: Literal["seed", "final"] = "seed"
-
-    def threshold(self, scenario: str) -> float:
-        """Return the threshold of a scenario, or that of `default` where it has none of its own."""
-        return self.thresholds.get(scenario, self.thresholds[DEFAULT_SCENARIO])
-
-    def is_accurate(self, score: float, scenario: str) -> bool:
-        """Return whether an answer with this score counts as accurate."""
-        threshold = self.threshold(scenario)
-        return score > threshold or (self.inclusive and score == threshold)
-
-
-def load_profile(name: str | Path) -> LabelProfile:
-    """Return an included profile by its name, or that of a YAML or JSON file."""
-    if str(name) in PROFILES:
-        return _included(str(name))
-    path = Path(name)
-    return _profile(read_document(path, max_bytes=_MAX_BYTES), path.name)
-
-
-@cache
-def _included(name: str) -> LabelProfile:
-    return msgspec.convert(_document(name), LabelProfile)
-
-
-def _document(name: str) -> Mapping[str, Any]:
-    """Return an included profile in full: `seed` has everything, `final` only the differences."""
-    own: Mapping[str, Any] = read_document(_FOLDER / f"{name}.yaml")
-    return own if name == "seed" else _merged(_document("seed"), own)
-
-
-def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a profile's own values over those of its base, part by part."""
-    merged = {**base, **own}
-    for part, values in base.items():
-        if isinstance(values, dict) and isinstance(merged[part], dict):
-            merged[part] = {**values, **merged[part]}
-    return merged
-
-
-def _profile(own: Any, where: str) -> LabelProfile:
-    if not isinstance(own, dict):
-        raise DataError(where, "an object was expected.", fix=f"Its fields are {', '.join(_FIELDS)}.")
-    base = own.get("base")
-    whole = _merged(_document(base if base in PROFILES else "seed"), {"name": where, **own})
-    try:
-        profile = msgspec.convert(whole, LabelProfile)
-    except msgspec.ValidationError as error:
-        path, what, fix = wrong_record(error, _FIELDS)
-        raise DataError(f"{where}: {path[2:]}".removesuffix(": "), what, fix=fix) from None
-    _check(profile, where)
-    return profile
-
-
-def _check(profile: LabelProfile, where: str) -> None:
-    """Raise DataError for a name or a number that the types of a profile do not exclude."""
-    for scenario in (*profile.thresholds, *profile.weights, *profile.high_risk.scenarios):
-        if scenario not in SCENARIO_NAMES:
-            fix = did_you_mean(scenario, SCENARIO_NAMES, f"Use {', '.join(SCENARIO_NAMES)}.")
-            raise DataError(where, f"there is no scenario {scenario!r:.60}.", fix=fix)
-    numbers = {f"thresholds.{name}": value for name, value in profile.thresholds.items()}
-    for scenario, weights in profile.weights.items():
-        numbers |= {f"weights.{scenario}.{name}": value for name, value in weights.items()}
-        if not weights.keys() <= DEFAULT_WEIGHTS.keys() or not any(weights.values()):
-            what = f"{weights!r:.80} has no weight above 0, or one of an unknown sub-score."
-            raise DataError(f"{where}: weights.{scenario}", what, fix=f"Use {', '.join(DEFAULT_WEIGHTS)}.")
-    for name, value in numbers.items():
-        if not 0 <= value <= 1:
-            raise DataError(f"{where}: {name}", f"{value!r} is not a number from 0 to 1.", fix="Change it.")
-    limits = profile.contradiction
-    if limits is not None and limits.soft > limits.hard:
-        what = f"{limits.soft:g} is above contradiction.hard, {limits.hard:g}."
-        raise DataError(f"{where}: contradiction.soft", what, fix="Lower it, or raise the other one.")
-
-
-_FIELDS = LabelProfile.__struct_fields__

@@ -9,7 +9,7 @@ from ..core.table import Table
 from ..core.types import MetricResult
 from ..text.label_terms import LABELS
 from .scoring import DetectorComparison, LabelReport, LabelTable
-from .sweep import EVERYTHING, Figures, Sweep
+from .sweep import EVERYTHING, LEAST_RECALL, Figures, Sweep, SweepPart
 
 _MOST_PAIRS = 20  # in the table; there may be as many pairs as samples
 _IN_SLICES = ("accuracy", "macro_f1", "macro_f1_supported")
@@ -33,7 +33,7 @@ def score_tables(report: LabelReport, compared: DetectorComparison | None = None
     yield Table(("True \\ predicted", *LABELS), rows, numeric=range(1, 4))
     shares = list(_shares(report))
     if shares:
-        yield Table(("Also", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
+        yield Table(("Also measured", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
     for name, tables in report.slices.items():
         yield _slice(name, tables)
     if compared is not None:
@@ -113,22 +113,37 @@ def sweep_tables(result: Sweep) -> Iterator[Table]:
         (
             part.scenario,
             str(part.samples),
-            f"{part.chosen_threshold:.2f}{'' if part.meets_constraint else ' (recall below 0.8)'}",
+            _chosen(part),
             part.robustness,
             value_text(part.auc_accurate_vs_hallucination),
         )
         for part in result.parts
     ]
-    yield Table(("Scenario", "Samples", "Chosen", "Next door", "AUC"), rows, numeric=(1, 4))
-    rows = [_expected("fitted", result.fitted, None)]
+    yield Table(("Scenario", "Samples", "Chosen", "Robustness", "AUC"), rows, numeric=(1, 4))
+    yield _expected(result)
+
+
+def _chosen(part: SweepPart) -> str:
+    threshold = "n/a" if part.chosen_threshold is None else f"{part.chosen_threshold:.2f}"
+    return threshold if part.meets_constraint else f"{threshold} (recall below {LEAST_RECALL:g})"
+
+
+def _expected(result: Sweep) -> Table:
+    """Return the figures at the chosen thresholds; with failures, also what they could be without them."""
+    headings = ["At the chosen thresholds", "Macro-F1", "95% interval", "Accuracy", "Hallucination recall"]
+    rows = [_figures_row("fitted", result.fitted, None)]
+    bounds = result.fitted_bounds_if_failed
     if result.cross_validated is not None:
         name = f"cross-validated ({result.folds} folds)"
-        rows.append(_expected(name, result.cross_validated, result.cross_validated_macro_f1_interval))
+        rows.append(_figures_row(name, result.cross_validated, result.cross_validated_macro_f1_interval))
+        bounds = result.cross_validated_bounds_if_failed
     notes = []
-    if result.samples_without_score:
-        notes = [f"{result.samples_without_score} samples have no score; they are called hallucinations."]
-    headings = ("At the chosen thresholds", "Macro-F1", "95% interval", "Accuracy", "Hallucination recall")
-    yield Table(headings, rows, notes=notes, numeric=range(1, 5))
+    if bounds is not None:
+        columns = {"Macro-F1": "macro_f1", "Accuracy": "accuracy", "Hallucination recall": "hall_recall"}
+        ranges = [f"{title} {bounds_text(bounds[column])}" for title, column in columns.items()]
+        missing = result.samples_without_score
+        notes.append(f"{missing} samples have no score and are left out. With them: {', '.join(ranges)}.")
+    return Table(headings, rows, notes=notes, numeric=range(1, 5))
 
 
 def _thresholds(result: Sweep) -> Table:
@@ -144,6 +159,6 @@ def _thresholds(result: Sweep) -> Table:
     return Table(headings, rows, numeric=range(6))
 
 
-def _expected(name: str, figures: Figures, interval: Sequence[float] | None) -> tuple[str, ...]:
+def _figures_row(name: str, figures: Figures, interval: Sequence[float] | None) -> tuple[str, ...]:
     values = (value_text(figures[column]) for column in ("accuracy", "hall_recall"))
     return name, value_text(figures["macro_f1"]), interval_text(interval), *values

@@ -8,7 +8,6 @@ In *static* mode a label describes the answer that is stored with it, which is w
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -26,6 +25,7 @@ from ..stats.classification import accuracy, class_counts, confusion_table, macr
 from ..stats.intervals import Interval, mean_interval
 from ..stats.significance import mcnemar_exact
 from ..text.label_terms import ACCURATE, CONTRADICTION, LABELS, scenario_id
+from .profile import scenario_of
 
 Mode = Literal["static", "live"]
 OVERALL = {
@@ -316,11 +316,17 @@ def _table(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
 
 
 def _places(samples: Sequence[EvaluationSample], label: str) -> dict[str, list[int]]:
-    """Return the places of the samples of each value of a label, the largest group first."""
+    """Return the places of the samples of each value of a label, the largest group first.
+
+    A sample without a scenario is one of `default`, as for thresholds, unless no sample has one.
+    """
     groups: dict[str, list[int]] = {}
+    if not any(sample.labels.get(label) not in (None, "") for sample in samples):
+        return groups
     for place, sample in enumerate(samples):
-        if sample.labels.get(label) is not None:
-            groups.setdefault(str(sample.labels[label]), []).append(place)
+        value = scenario_of(sample) if label == SLICES["scenario"] else sample.labels.get(label)
+        if value not in (None, ""):
+            groups.setdefault(str(value), []).append(place)
     return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
@@ -407,26 +413,24 @@ def warn_of_missing_partners(samples: Sequence[EvaluationSample]) -> None:
 
 
 def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> LabelShare | None:
-    """Return how often the later member of a pair was correctly labelled as a contradiction or not.
+    """Return how often both answers of a pair got their true label; None without pairs.
 
-    None without pairs. A pair without a prediction is a wrong one.
+    A pair is a later member with the nearest earlier one. Without a prediction for both it is a wrong one.
     """
     groups = pairs_of(samples)
-    later = [place for place, earlier in enumerate(nearest_earlier(groups)) if earlier is not None]
-    if not later:
+    pairs = [(earlier, later) for later, earlier in enumerate(nearest_earlier(groups)) if earlier is not None]
+    if not pairs:
         return None
-    true = [true_label(samples[place]) == CONTRADICTION for place in later]
-    predicted = [_prediction(outputs[place]) for place in later]
-    is_right = [
-        label is not None and (label == CONTRADICTION) == truth
-        for label, truth in zip(predicted, true, strict=True)
-    ]
-    clusters = shared_or_none([groups[place] for place in later])
+    true = [true_label(sample) for sample in samples]
+    predicted = [_prediction(output) for output in outputs]
+    is_right = [all(predicted[place] == true[place] for place in pair) for pair in pairs]
+    clusters = shared_or_none([groups[later] for _, later in pairs])
     interval = mean_interval(np.array(is_right, dtype=float), clusters=clusters, bounds=(0.0, 1.0))
+    contradictions = [later for _, later in pairs if true[later] == CONTRADICTION]
     counts = {
-        "pairs": len(later),
-        "contradictions": sum(true),
-        "contradictions_found": sum(map(operator.and_, is_right, true)),
-        "not_predicted": predicted.count(None),
+        "pairs": len(pairs),
+        "contradictions": len(contradictions),
+        "contradictions_found": sum(predicted[later] == CONTRADICTION for later in contradictions),
+        "not_predicted": sum(any(predicted[place] is None for place in pair) for pair in pairs),
     }
-    return LabelShare(sum(is_right), len(later), interval, counts)
+    return LabelShare(sum(is_right), len(pairs), interval, counts)

@@ -4,6 +4,9 @@ An answer whose score is above the threshold is called accurate, any other a hal
 calls a contradiction stays one at every threshold. Each figure is shown twice: at the threshold that fits all
 the data best (fitted), and at thresholds that were chosen without the samples they are applied to
 (cross-validated). Only the second one may be expected of new data.
+
+A sample without a score is a failure. It is left out of the figures, which come with the least and the most
+that they could be, had all samples been scored.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from ..core.scores import shared_or_none
 from ..errors import DataError
 from ..stats.arrays import Array, Indices
 from ..stats.classification import (
-    accuracy,
+    ClassCounts,
     area_under_curve,
     class_counts,
     f1,
@@ -28,6 +31,7 @@ from ..stats.classification import (
     recall,
     table_interval,
 )
+from ..stats.intervals import Interval
 from ..text.label_terms import ACCURATE, CONTRADICTION, HALLUCINATION, LABELS
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ LEAST_RECALL = 0.80  # of hallucinations
 ROBUST_BELOW, SENSITIVE_FROM = 0.02, 0.05
 EVERYTHING = "all"
 Figures = dict[str, float | None]
+Bounds = dict[str, list[float] | None]  # the least and the most that a figure could be
 _SHORT = {HALLUCINATION: "hall", ACCURATE: "accurate", CONTRADICTION: "contr"}
 _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRADICTION))
 
@@ -47,8 +52,7 @@ _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRAD
 class ScoredLabels:
     """The true labels and scores of a sweep, one row per sample, and what no threshold changes.
 
-    `contradictions` marks what a detector called one. A row without a score (NaN) is called a hallucination
-    at every threshold.
+    `contradictions` marks what a detector called one. Any other row without a score (NaN) is a failure.
     """
 
     true: Indices
@@ -86,14 +90,23 @@ class ScoredLabels:
     def __len__(self) -> int:
         return len(self.true)
 
+    @property
+    def failed(self) -> NDArray[np.bool_]:
+        """The rows that the detector gave neither a score nor a label."""
+        return np.isnan(self.scores) & ~self.contradictions
+
 
 @dataclass(frozen=True)
 class SweepPart:
-    """The sweep of one scenario, or of everything; the fields are those of the JSON report."""
+    """The sweep of one scenario, or of everything; the fields are those of the JSON report.
+
+    Without a single score there is no threshold. Hallucinations without a score count as missed when the
+    constraint is checked.
+    """
 
     scenario: str
     samples: int
-    chosen_threshold: float
+    chosen_threshold: float | None
     meets_constraint: bool
     robustness: str
     largest_change_next_door: float | None  # of macro-F1, to the thresholds on either side
@@ -105,12 +118,14 @@ class SweepPart:
 class Sweep:
     """Every threshold, the chosen ones, and their figures on data they were not chosen on.
 
-    The fields are those of the JSON report.
+    The fields are those of the JSON report. The bounds are None if every sample has a score.
     """
 
     parts: list[SweepPart]
     fitted: Figures
+    fitted_bounds_if_failed: Bounds | None
     cross_validated: Figures | None
+    cross_validated_bounds_if_failed: Bounds | None
     cross_validated_macro_f1_interval: list[float] | None
     folds: int
     samples_without_score: int
@@ -139,32 +154,47 @@ def sweep(
     whole = tables.sum(axis=1)  # (groups, thresholds, 3, 3)
     parts = [_part(str(name), whole[place], data, groups == place) for place, name in enumerate(names)]
     fitted = sum(group[_chosen(group)] for group in whole)
+    failed = np.bincount(data.true[data.failed], minlength=len(LABELS))
     validated = interval = None
     if folds > 1:
         # Each sample at the threshold that the other folds choose.
         chosen = np.array([[_chosen(group.sum(axis=0) - fold) for fold in group] for group in tables])
-        is_accurate = passed > chosen[groups, fold_of]
-        predicted = np.where(data.contradictions, _C, np.where(is_accurate, _A, _H))
-        cells = np.eye(len(LABELS) ** 2)[data.true * len(LABELS) + predicted]
-        validated = _figures(cells.sum(axis=0).reshape(len(LABELS), len(LABELS)))
-        interval = table_interval(
-            cells,
-            lambda stack: macro_f1(class_counts(stack)),
-            clusters=shared_or_none(list(data.clusters)),
-        )
-    limits = None if interval is None else [interval.low, interval.high]
-    return Sweep(parts, _figures(fitted), validated, limits, folds, int(np.isnan(data.scores).sum()))
+        validated, interval = _validated(data, passed > chosen[groups, fold_of])
+    return Sweep(
+        parts,
+        _figures(fitted),
+        _bounds(fitted, failed),
+        None if validated is None else _figures(validated),
+        None if validated is None else _bounds(validated, failed),
+        None if interval is None else [interval.low, interval.high],
+        folds,
+        int(failed.sum()),
+    )
+
+
+def _validated(data: ScoredLabels, is_accurate: NDArray[np.bool_]) -> tuple[Array, Interval | None]:
+    """Return the confusion table of the samples that have a label, and the interval of its macro-F1."""
+    rows = np.flatnonzero(~data.failed)
+    predicted = np.where(data.contradictions, _C, np.where(is_accurate, _A, _H))
+    cells = np.eye(len(LABELS) ** 2)[data.true[rows] * len(LABELS) + predicted[rows]]
+    interval = table_interval(
+        cells,
+        lambda stack: macro_f1(class_counts(stack)),
+        clusters=shared_or_none([data.clusters[row] for row in rows.tolist()]),
+    )
+    return cells.sum(axis=0).reshape(len(LABELS), len(LABELS)), interval
 
 
 def _tables(data: ScoredLabels, passed: Indices, groups: Indices, fold_of: Indices) -> Array:
-    """Return confusion tables (groups, folds, thresholds, 3, 3), from one pass over the rows."""
+    """Return confusion tables (groups, folds, thresholds, 3, 3) without the failures, in one pass."""
     group_count, folds, steps = int(groups.max()) + 1, int(fold_of.max()) + 1, len(THRESHOLDS)
     cell = (groups * folds + fold_of) * len(LABELS) + data.true
     called = data.contradictions
+    scored = ~called & ~data.failed
     shape = (group_count, folds, len(LABELS))
     size = math.prod(shape)
     conflicts = np.bincount(cell[called], minlength=size).reshape(shape)
-    free = np.bincount(cell[~called] * (steps + 1) + passed[~called], minlength=size * (steps + 1))
+    free = np.bincount(cell[scored] * (steps + 1) + passed[scored], minlength=size * (steps + 1))
     free = free.reshape(*shape, steps + 1)
     # Above threshold number t are the rows that pass more than t of them.
     accurate = free[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
@@ -176,9 +206,8 @@ def _tables(data: ScoredLabels, passed: Indices, groups: Indices, fold_of: Indic
 
 
 def _passed(data: ScoredLabels, inclusive: bool) -> Indices:
-    """Return how many thresholds, from the lowest on, a score passes: 0 for a row without a score."""
-    passed = np.searchsorted(THRESHOLDS, data.scores, side="right" if inclusive else "left")
-    return np.where(np.isnan(data.scores), 0, passed)
+    """Return how many thresholds, from the lowest on, a score passes; of no meaning without a score."""
+    return np.searchsorted(THRESHOLDS, data.scores, side="right" if inclusive else "left")
 
 
 def _chosen(tables: Array) -> int:
@@ -193,7 +222,9 @@ def _chosen(tables: Array) -> int:
 def _part(name: str, tables: Array, data: ScoredLabels, mask: NDArray[np.bool_]) -> SweepPart:
     best = _chosen(tables)
     counts = class_counts(tables)
-    scores, hallucination_recall = macro_f1(counts), recall(counts)[best, _H]
+    scores = macro_f1(counts)
+    missed = int((mask & data.failed & (data.true == _H)).sum())
+    hallucinations = tables[best, _H].sum() + missed
     near = [
         abs(float(scores[best] - scores[place])) for place in (best - 1, best + 1) if 0 <= place < len(scores)
     ]
@@ -209,8 +240,8 @@ def _part(name: str, tables: Array, data: ScoredLabels, mask: NDArray[np.bool_])
     return SweepPart(
         name,
         int(mask.sum()),
-        THRESHOLDS[best],
-        bool(math.isnan(hallucination_recall) or hallucination_recall >= LEAST_RECALL - 1e-12),
+        THRESHOLDS[best] if tables.any() else None,
+        bool(tables[best, _H, _H] >= LEAST_RECALL * hallucinations - 1e-9),
         robustness,
         change,
         None if math.isnan(area) else area,
@@ -220,8 +251,28 @@ def _part(name: str, tables: Array, data: ScoredLabels, mask: NDArray[np.bool_])
 
 def _figures(table: Array) -> Figures:
     """Return accuracy, macro-F1 and each label's figures; None for what was not measured."""
-    counts = class_counts(table)
-    figures = {"accuracy": float(accuracy(table)), "macro_f1": float(macro_f1(counts))}
+    return _named_figures(class_counts(table), float(table.sum()))
+
+
+def _bounds(table: Array, failed: Indices) -> Bounds | None:
+    """Return the least and the most that each figure could be; `failed` counts failures by true label."""
+    if not failed.any():
+        return None
+    total = float(table.sum() + failed.sum())
+    right, wrong, missed = class_counts(table)
+    # Each label by itself at its worst: what is of it was missed, and all else was taken for it.
+    worst = ClassCounts(right, wrong + failed.sum() - failed, missed + failed)
+    low = _named_figures(worst, total)
+    high = _named_figures(class_counts(table + np.diag(failed)), total)
+    return {name: None if most is None else [low[name] or 0.0, most] for name, most in high.items()}
+
+
+def _named_figures(counts: ClassCounts, total: float) -> Figures:
+    is_empty = total == 0
+    figures = {
+        "accuracy": math.nan if is_empty else float(counts.true_positives.sum()) / total,
+        "macro_f1": math.nan if is_empty else float(macro_f1(counts)),
+    }
     by_label = {"precision": precision(counts), "recall": recall(counts), "f1": f1(counts)}
     for label, short in _SHORT.items():
         for name, values in by_label.items():

@@ -358,8 +358,9 @@ def _settled_judgement(judged: Judged, said: Mapping[str, Annotation]) -> Annota
         "query_id": judged.query_id,
         "annotator_id": ADJUDICATED,
         "answer_text": judged.answer,
-        SCORES: scores,
     }
+    if scores:
+        annotation[SCORES] = scores
     overall = [one[OVERALL] for one in said.values() if one.get(OVERALL) is not None]
     if overall:
         # An overall score is the mean of its parts; without parts it is settled like the others.
@@ -383,7 +384,7 @@ def _settled_scores(said: Mapping[str, Annotation]) -> tuple[dict[str, float], l
     scores, open_scores, distances = {}, [], []
     by_name: dict[str, list[float]] = {}
     for one in said.values():
-        for name, score in one[SCORES].items():
+        for name, score in (one.get(SCORES) or {}).items():
             by_name.setdefault(name, []).append(score)
     for name, values in by_name.items():
         scores[name] = round(_centre(values), 6)

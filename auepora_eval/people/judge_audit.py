@@ -329,8 +329,8 @@ def _add_numbers(report: AuditReport, scored: Sequence[Scored], how: Audit) -> N
     report.people = estimate_of(float(people.mean()), of_people)
     report.judge_mean = float(judge.mean())
     report.bias = estimate_of(float(bias.mean()), mean_change_interval(bias, clusters=clusters))
-    # Between yes and no there is nothing to rank: only labels on a scale have a correlation.
-    if not np.isin(people, (0.0, 1.0)).all():
+    # Between yes and no there is nothing to rank: only labels on a scale have a correlation, be it 0 to 1.
+    if any(one.is_on_scale for one in claims) or not np.isin(people, (0.0, 1.0)).all():
         pairs = {kind: correlation(judge, people, kind, clusters=clusters) for kind in KINDS}
         report.correlation = {kind: estimate_of(each.value, each.interval) for kind, each in pairs.items()}
     if ((judge >= 0) & (judge <= 1)).all():

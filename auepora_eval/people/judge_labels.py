@@ -50,6 +50,7 @@ class Labelled:
     ratings: Mapping[str, float] = field(default_factory=dict)
     score: float | None = None  # that the judge gave before
     cluster: str | None = None  # shared by claims that are not independent: a question, a conversation
+    is_on_scale: bool = False  # the label is a number on a scale, though it may be one of its ends
 
     @property
     def people(self) -> float:
@@ -119,10 +120,12 @@ def _labelled(where: str, record: Record, columns: Columns, *, is_labelled: bool
     if isinstance(label, Mapping | list):
         ratings = _ratings(where, label, columns)
         is_supported = round(fmean(ratings.values()), TIE_DIGITS) >= columns.people_threshold
-        return Labelled(evidence, claim, is_supported, group, ratings, score, cluster)
-    rating = _rating(where, label, columns)
-    ratings = {"": rating} if columns.scale else {}
-    return Labelled(evidence, claim, rating >= columns.people_threshold, group, ratings, score, cluster)
+    else:
+        rating = _rating(where, label, columns)
+        is_supported = rating >= columns.people_threshold
+        ratings = {"": rating} if columns.scale else {}
+    is_on_scale = columns.scale is not None
+    return Labelled(evidence, claim, is_supported, group, ratings, score, cluster, is_on_scale)
 
 
 def _texts(where: str, record: Record, columns: Columns) -> tuple[tuple[str, ...], str]:

@@ -57,6 +57,19 @@ def test_the_table_and_the_disagreements(agree: Run) -> None:
     assert "ada: 0-10; ben: 0-8" in out
 
 
+def test_ratings_need_no_quality_scores(agree: Run) -> None:
+    for name, tones in (("ada", "good good poor"), ("ben", "good poor poor")):
+        annotations = [judged(name, f"q{n}", aspect_ratings={"tone": t}) for n, t in enumerate(tones.split())]
+        for annotation in annotations:
+            del annotation["quality_scores"]
+        write_document({"annotations": annotations}, Path(f"{name}.words.gt.json"))
+    out, _ = agree("ada.words.gt.json", "ben.words.gt.json", "--adjudicated", "settled.gt.json")
+    assert "Cohen's kappa" in out
+    assert "aspect_ratings.tone" in out
+    assert "quality_scores" not in out
+    assert main(["dataset", "validate", "settled.gt.json"]) == 0
+
+
 def test_json_output(agree: Run) -> None:
     out, _ = agree(*TWO, "--json")
     document = json.loads(out)

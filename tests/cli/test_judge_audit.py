@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import pearsonr, spearmanr
 
 from auepora_eval.cli.main import main
 
@@ -193,3 +194,24 @@ def test_missing_auroc_is_explained(
     assert main(["judge-audit", "--labels", str(file), "--score", "s"]) == 0
     told = f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."
     assert told in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_labels_of_0_and_1_have_correlations_if_they_are_on_a_scale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scale: bool
+) -> None:
+    rows = [(0.9, 1), (0.8, 1), (0.6, 0), (0.4, 1), (0.3, 0), (0.1, 0)]
+    lines = [json.dumps({"label": label, "judge": score}) for score, label in rows]
+    (tmp_path / "rated.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    words = ["judge-audit", "--labels", str(tmp_path / "rated.jsonl"), "--score", "judge"]
+    flags = ["--scale", "0,1"] if scale else []
+    assert main([*words, *flags, "--json"]) == 0
+    correlations = json.loads(capsys.readouterr().out)["correlation"]
+    if not scale:
+        assert correlations is None
+        return
+    scores, labels = zip(*rows, strict=True)
+    assert correlations["pearson"]["value"] == pytest.approx(pearsonr(scores, labels).statistic)
+    assert correlations["spearman"]["value"] == pytest.approx(spearmanr(scores, labels).statistic)
+    assert main([*words, *flags]) == 0
+    assert "Spearman with people's mean" in capsys.readouterr().out

@@ -113,12 +113,16 @@ def test_a_report_is_read_as_predictions(here: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ('{"id": "answer_01", "score": null}', 1, "there is not a single score"),
+        ('{"id": "answer_01", "score": null}', 3, "there is not a single score; nothing was measured"),
         ('{"id": "answer_01", "score": 1.5}', 2, "few.jsonl:1: 1.5 is not a score from 0 to 1"),
         ('{"id": "answer_01", "score": -0.1}', 2, "-0.1 is not a score from 0 to 1"),
         ('{"id": "answer_01", "score": true}', 2, "True is not a score from 0 to 1"),
         ('{"id": "answer_01", "score": 1, "predicted_label": "odd"}', 2, "'odd' is not one of accurate"),
-        ('{"id": "answer_01", "score": 1, "predicted_label": "Contradiction"}', 0, ""),
+        (
+            '{"id": "answer_01", "score": 1, "predicted_label": "Contradiction"}',
+            3,
+            "23 of 24 samples failed (the scores): coverage 4.2%, less than the 99.0% asked for",
+        ),
     ],
 )
 def test_missing_scores(
@@ -131,22 +135,25 @@ def test_missing_scores(
 
 def test_missing_predictions_are_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("few.jsonl").write_text('{"id": "answer_01", "predicted_label": "accurate"}\n')
-    assert main(["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]) == 0
-    out = capsys.readouterr().out
+    assert main(["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]) == 3
+    out, err = capsys.readouterr()
+    assert "23 of 24 samples failed (the predictions): coverage 4.2%" in err
     assert "24 samples, static mode, 23 without a prediction" in out
     assert "0.0417 to 1.0000" in out
     assert "23 × MissingPrediction" in out
     Path("few.jsonl").write_text('{"id": "answer_01", "predicted_label": " Accurate"}\n')
-    assert main(["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]) == 0
+    command = ["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]
+    assert main([*command, "--min-coverage", "0.04"]) == 0
     assert capsys.readouterr().out == out
     Path("none.jsonl").write_text('{"id": "answer_01", "predicted_label": null}\n')
-    assert main(["labels", "score", "--dataset", "demo", "--predictions", "none.jsonl"]) == 1
+    assert main(["labels", "score", "--dataset", "demo", "--predictions", "none.jsonl"]) == 3
+    assert "there is not a single prediction; nothing was measured" in capsys.readouterr().err
 
 
 def test_a_detector_sees_no_label_and_its_failure_is_counted(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["labels", "score", "--dataset", "demo", "--system", "watch.py:detector", "--json"]) == 0
+    assert main(["labels", "score", "--dataset", "demo", "--system", "watch.py:detector", "--json"]) == 3
     overall = json.loads(capsys.readouterr().out)["metrics"]["overall"]
     assert (overall["total_samples"], overall["failed_samples"]) == (24, 1)
 
@@ -203,6 +210,7 @@ def test_the_index_comes_with_a_warning(here: Path, capsys: pytest.CaptureFixtur
         ("--fhri --system watch.py:answerer", "--system with --fhri needs --mode live."),
         ("--fhri --mode live", "--mode live: no system answers."),
         ("--fhri --profile none.yaml", "none.yaml: there is no such file."),
+        ("--fhri --scores scores.jsonl", "--scores and --fhri cannot be combined."),
         ("--predictions scores.jsonl", "scores.jsonl:1: the field 'predicted_label' is missing."),
     ],
 )
@@ -225,6 +233,82 @@ def test_any_format_may_hold_labels(here: Path, capsys: pytest.CaptureFixture[st
     save_dataset(demo_labels(), "labelled.jsonl")
     assert main(["labels", "score", "--dataset", "labelled.jsonl", "--predictions", "perfect.jsonl"]) == 0
     assert "accuracy            1.0000" in capsys.readouterr().out
+
+
+def test_scores_are_labelled_by_the_thresholds_of_a_profile(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0.9 for what is accurate, 0.2 for the rest: contradictions cannot be seen in a score."""
+    command = ["labels", "score", "--dataset", "demo", "--scores", "scores.jsonl", "--json"]
+    assert main(command) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["confusion_matrix"] == {
+        "accurate": {"accurate": 13, "hallucination": 0, "contradiction": 0},
+        "hallucination": {"accurate": 0, "hallucination": 7, "contradiction": 0},
+        "contradiction": {"accurate": 0, "hallucination": 4, "contradiction": 0},
+    }
+    assert {one["threshold"] for one in record["detailed_results"]} == {0.8, 0.7, 0.75, 0.55, 0.65}
+    Path("own.yaml").write_text("thresholds: {regulatory: 0.95, tides: 0.5}\n")
+    assert main([*command, "--profile", "own.yaml"]) == 0
+    out, err = capsys.readouterr()
+    assert "no sample has the scenario 'tides' of own.yaml. Is it misspelt?" in err
+    wrong = [one for one in json.loads(out)["detailed_results"] if one["true_label"] == "accurate"]
+    assert {one["scenario"] for one in wrong if not one["correct"]} == {"regulatory"}
+
+
+def test_scenarios_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [
+        {
+            "id": str(number),
+            "question": "q",
+            "ground_truth_label": "accurate",
+            "fhri_spec": {"scenario_override": scenario},
+        }
+        for number, scenario in enumerate(("tides", "tide", None))
+    ]
+    Path("tides.json").write_text(json.dumps(answers))
+    scores = [json.dumps({"id": str(number), "score": 0.5}) for number in range(3)]
+    Path("half.jsonl").write_text("\n".join(scores))
+    Path("own.yaml").write_text("thresholds: {tides: 0.4}\n")
+    command = [
+        "labels",
+        "score",
+        "--dataset",
+        "tides.json",
+        "--scores",
+        "half.jsonl",
+        "--profile",
+        "own.yaml",
+    ]
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert "sample '1': the profile 'own.yaml' has no scenario 'tide'. Did you mean tides?" in err
+    Path("tides.json").write_text(json.dumps([answers[0], answers[2]]))
+    Path("half.jsonl").write_text("\n".join([scores[0], scores[2]]))
+    assert main([*command, "--slices", "--json"]) == 0
+    slices = json.loads(capsys.readouterr().out)["slices"]["scenario"]
+    swept = [
+        "labels",
+        "sweep",
+        "--dataset",
+        "tides.json",
+        "--scores",
+        "half.jsonl",
+        "--per-scenario",
+        "--json",
+    ]
+    assert main(swept) == 0
+    parts = [part["scenario"] for part in json.loads(capsys.readouterr().out)["parts"]]
+    assert sorted(slices) == sorted(parts) == ["default", "tides"]
+
+
+def test_a_pair_without_its_partner_is_noted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = {"contradiction_pair_id": "pair-tides"}
+    record = {"id": "1", "question": "q", "ground_truth_label": "accurate", "fhri_spec": spec}
+    Path("alone.json").write_text(json.dumps([record]))
+    Path("said.jsonl").write_text('{"id": "1", "predicted_label": "accurate"}\n')
+    assert main(["labels", "score", "--dataset", "alone.json", "--predictions", "said.jsonl"]) == 0
+    assert "no partner for pair-tides: a contradiction needs two answers." in capsys.readouterr().err
 
 
 def test_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

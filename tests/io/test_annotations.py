@@ -23,7 +23,7 @@ from auepora_eval.io.json.documents import write_document
 from auepora_eval.io.loader import detected_format, load_dataset, save_dataset
 from auepora_eval.io.schema.checker import schema
 from auepora_eval.io.schema.files import file_errors
-from auepora_eval.text.label_terms import COMPLIANCE_TAGS, LABELS, RISK_TIERS, SCENARIO_NAMES, scenario_id
+from auepora_eval.text.label_terms import COMPLIANCE_TAGS, LABELS, RISK_TIERS, scenario_id
 from tests.builders import a_sample
 from tests.io.documents import CONVERSATION, LABEL_SAMPLE
 
@@ -86,11 +86,6 @@ def _with(**changes: Any) -> dict[str, Any]:
             _with(spec={"compliance_tag": "prohibited"}),
             "samples[1] (l1): fhri_spec.compliance_tag: ",
             id="tag",
-        ),
-        pytest.param(
-            _with(spec={"scenario_override": "multi_tiker"}),
-            "samples[1] (l1): fhri_spec.scenario_override: 'multi_tiker' is not one of",
-            id="scenario",
         ),
         pytest.param(_with(id=""), "samples[1] (): id: it is empty.", id="empty id"),
         pytest.param(
@@ -161,7 +156,6 @@ def test_the_schema_knows_our_words() -> None:
     assert tuple(parts["sample"]["properties"]["ground_truth_label"]["enum"]) == LABELS
     assert tuple(spec["risk_tier"]["enum"]) == RISK_TIERS
     assert tuple(spec["compliance_tag"]["enum"]) == COMPLIANCE_TAGS
-    assert set(spec["scenario_override"]["anyOf"][1]["enum"]) == set(SCENARIO_NAMES)
 
 
 def test_scenario_names_and_ids() -> None:

@@ -16,14 +16,10 @@ from msgspec.structs import replace
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError, ScoringError
+from auepora_eval.io.datasets.label_sets import ScoredSample
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.labels.detector import (
-    ContradictionLimits,
-    FhriDetector,
-    LabelDecision,
-    load_profile,
-    stored_output,
-)
+from auepora_eval.labels.detector import FhriDetector, LabelDecision, stored_output
+from auepora_eval.labels.profile import ContradictionLimits, labels_by_score, load_profile
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.label_terms import LABELS, SCENARIO_NAMES
 from tests.builders import a_failure, an_output
@@ -98,8 +94,8 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
     ("text", "error"),
     [
         (
-            "thresholds: {multi_tiker: 0.5}",
-            "p.yaml: there is no scenario 'multi_tiker'. Did you mean multi_ticker?",
+            "weights: {multi_tiker: {G: 1}}",
+            "p.yaml: the scenario 'multi_tiker' has no threshold. Did you mean multi_ticker?",
         ),
         ("thresholds: {news: 1.5}", "p.yaml: thresholds.news: 1.5 is not a number from 0 to 1."),
         ("thresholds: {news: true}", "p.yaml: thresholds[...]: a number was expected, not a boolean."),
@@ -121,7 +117,10 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
         ("contradiction: {soft: 0.5}", "p.yaml: contradiction.soft: 0.5 is above contradiction.hard, 0.4."),
         ("contradiction: {hard: 0.1}", "p.yaml: contradiction.soft: 0.15 is above contradiction.hard, 0.1."),
         ("base: other", "p.yaml: base: invalid enum value 'other'."),
-        ("high_risk: {scenarios: [sea]}", "p.yaml: there is no scenario 'sea'."),
+        (
+            "high_risk: {scenarios: [sea]}",
+            "p.yaml: the scenario 'sea' has no threshold. Add it to thresholds.",
+        ),
         ("[1]", "p.yaml: an object was expected."),
     ],
 )
@@ -272,8 +271,45 @@ def test_a_contradiction_score_is_a_share() -> None:
 def test_a_sample_without_a_scenario_gets_the_default() -> None:
     samples = [a_labelled("1", scenario="news"), a_labelled("2")]
     assert [decision.scenario for decision in decided(samples)] == ["news", "default"]
-    with pytest.raises(DataError, match="sample '1': there is no scenario 'sea'"):
+
+
+def test_a_profile_may_have_scenarios_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="sample '1': the profile 'seed' has no scenario 'sea'"):
         decided([a_labelled(scenario="sea")])
+    path = tmp_path / "mine.yaml"
+    path.write_text("thresholds: {sea: 0.01}\nweights: {sea: {N: 1}}\n")
+    profile = load_profile(path)
+    assert profile.own_scenarios == ["sea"]
+    (decision,) = decided([a_labelled(scenario="sea")], profile=profile)
+    assert (decision.scenario, decision.threshold, decision.label) == ("sea", 0.01, "accurate")
+    assert decision.fhri == 0.5  # N alone: neither a figure nor a direction
+
+
+SCORES = [
+    pytest.param("multi_ticker", ScoredSample(0.71, False), "accurate", id="above its threshold of .70"),
+    pytest.param("multi_ticker", ScoredSample(0.70, False), "hallucination", id="at it"),
+    pytest.param("numeric_kpi", ScoredSample(0.81, False), "accurate", id="the floor is the FHRI's alone"),
+    pytest.param(None, ScoredSample(0.66, False), "accurate", id="no scenario is default, .65"),
+    pytest.param(None, ScoredSample(0.64, False), "hallucination", id="below the default"),
+    pytest.param("news", ScoredSample(0.99, True), "contradiction", id="what was called one stays one"),
+    pytest.param("news", ScoredSample(None, True), "contradiction", id="even without a score"),
+    pytest.param("news", ScoredSample(None, False), None, id="no score is a failure"),
+]
+
+
+@pytest.mark.parametrize(("scenario", "scored", "label"), SCORES)
+def test_the_thresholds_of_scenarios_label_any_scores(
+    scenario: str | None, scored: ScoredSample, label: str | None
+) -> None:
+    (output,) = labels_by_score([a_labelled(scenario=scenario)], [scored], SEED)
+    assert output.extra.get("predicted_label") == label
+    assert (output.error is None) == (label is not None)
+
+
+def test_an_answer_that_nothing_scores_is_a_failure() -> None:
+    weights = {name: {"E": 1.0} for name in SEED.weights}  # and there is no entropy
+    (decision,) = decided([a_labelled()], profile=replace(SEED, weights=weights))
+    assert (decision.label, decision.reason) == (None, "there is nothing to score it by")
 
 
 def _scrambled(samples: Sequence[EvaluationSample], seed: int, *, labels: bool) -> list[EvaluationSample]:

@@ -108,25 +108,44 @@ def test_a_pair_of_one_is_warned_about() -> None:
     assert report.pairs is None
 
 
-def test_pairs_are_right_if_a_contradiction_is_called_one_and_nothing_else_is() -> None:
-    samples = [
-        a_labelled("1", pair="p"),
-        a_labelled("2", "contradiction", pair="p"),
-        a_labelled("3", pair="p"),
-        a_labelled("4", pair="q"),
-        a_labelled("5", "contradiction", pair="q"),
-        a_labelled("6", "contradiction", pair="q"),
-    ]
-    outputs = [
-        predicting(label) for label in ("accurate", "contradiction", "hallucination", "accurate", "accurate")
-    ]
-    found = pair_accuracy(samples, [*outputs, a_failure()])
-    assert found is not None
-    # 2 and 3 are right (no contradiction was claimed of 3), 5 is missed, 6 was not predicted.
-    assert (found.total, found.right) == (4, 2)
-    assert found.counts == {"pairs": 4, "contradictions": 3, "contradictions_found": 1, "not_predicted": 1}
-    assert found.interval is not None
-    assert found.interval.low < 0.5 < found.interval.high
+PAIRS = [a_labelled("1", pair="p"), a_labelled("2", "contradiction", pair="p")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "right", "detected"),
+    [
+        pytest.param(("accurate", "contradiction"), 1, 1, id="both are right"),
+        pytest.param(("contradiction", "contradiction"), 0, 1, id="always a contradiction"),
+        pytest.param(("hallucination", "contradiction"), 0, 1, id="the first is wrong"),
+        pytest.param(("accurate", "accurate"), 0, 0, id="the contradiction is missed"),
+    ],
+)
+def test_both_answers_of_a_pair_must_be_right(labels: tuple[str, str], right: int, detected: int) -> None:
+    pairs = pair_accuracy(PAIRS, [predicting(label) for label in labels])
+    assert pairs is not None
+    assert (pairs.right, pairs.total) == (right, 1)
+    assert (pairs.counts["contradictions"], pairs.counts["contradictions_found"]) == (1, detected)
+
+
+def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> None:
+    samples = [*PAIRS, a_labelled("3", pair="p"), a_labelled("4", pair="q"), a_labelled("5", pair="q")]
+    outputs = [predicting(label) for label in ("accurate", "contradiction", "accurate", "accurate")]
+    pairs = pair_accuracy(samples, [*outputs, a_failure()])
+    assert pairs is not None
+    assert (pairs.total, pairs.right) == (3, 2)
+    assert pairs.counts == {"pairs": 3, "contradictions": 1, "contradictions_found": 1, "not_predicted": 1}
+    assert pairs.interval is not None
+    assert pairs.interval.low < 2 / 3 < pairs.interval.high
+
+
+def test_a_sample_without_a_scenario_is_of_the_default_one() -> None:
+    samples = [a_labelled("1", scenario="news"), a_labelled("2"), a_labelled("3", scenario="")]
+    report = score_labels(samples, [predicting("accurate")] * 3)
+    assert {name: sum(table.support.values()) for name, table in report.slices["scenario"].items()} == {
+        "default": 2,
+        "news": 1,
+    }
+    assert "scenario" not in score_labels(samples[1:], [predicting("accurate")] * 2).slices
 
 
 def test_detected_scenarios_against_expected_ones() -> None:

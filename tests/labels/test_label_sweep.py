@@ -12,7 +12,8 @@ from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 
 from auepora_eval.errors import DataError
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.labels.detector import FhriDetector, load_profile, stored_output
+from auepora_eval.labels.detector import FhriDetector, stored_output
+from auepora_eval.labels.profile import load_profile
 from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
 from auepora_eval.text.label_terms import LABELS
 from tests.labels.labelled import REAL, real_data
@@ -24,12 +25,12 @@ ROW = st.tuples(
 )
 
 
-def _plainly(row: tuple[str, float | None, bool], threshold: float, inclusive: bool) -> str:
+def _plainly(row: tuple[str, float | None, bool], threshold: float, inclusive: bool) -> str | None:
     _, score, contradiction = row
     if contradiction:
         return "contradiction"
     if score is None:
-        return "hallucination"
+        return None
     return "accurate" if score > threshold or (inclusive and score == threshold) else "hallucination"
 
 
@@ -39,16 +40,21 @@ def _plainly(row: tuple[str, float | None, bool], threshold: float, inclusive: b
 def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
     rows: list[tuple[str, float | None, bool]], inclusive: bool
 ) -> None:
-    true = [row[0] for row in rows]
     data = ScoredLabels.of(
-        true,
+        [row[0] for row in rows],
         [row[1] for row in rows],
         contradictions=[row[2] for row in rows],
     )
     result = sweep(data, inclusive=inclusive, folds=0)
     assert [row["threshold"] for row in result.parts[0].rows] == list(THRESHOLDS)
     for found in result.parts[0].rows:
-        predicted = [_plainly(row, found["threshold"] or 0, inclusive) for row in rows]
+        labels = [(row[0], _plainly(row, found["threshold"] or 0, inclusive)) for row in rows]
+        pairs = [(label, predicted) for label, predicted in labels if predicted is not None]
+        if not pairs:
+            assert found["accuracy"] is None
+            assert found["macro_f1"] is None
+            continue
+        true, predicted = zip(*pairs, strict=True)
         macro = sklearn.f1_score(true, predicted, labels=LABELS, average="macro", zero_division=0)
         assert found["macro_f1"] == pytest.approx(macro)
         assert found["accuracy"] == pytest.approx(sklearn.accuracy_score(true, predicted))
@@ -57,6 +63,55 @@ def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
             value = found[f"{short}_recall"]
             expected = recalls[LABELS.index(label)]
             assert value is None if math.isnan(expected) else value == pytest.approx(expected)
+
+
+def test_a_detector_gains_nothing_by_giving_hallucinations_no_score() -> None:
+    """Six of ten have a score, and they are accurate: what the detector says of the others is not known."""
+    labels = ["accurate"] * 6 + ["hallucination"] * 4
+    result = sweep(ScoredLabels.of(labels, [0.9] * 6 + [None] * 4))
+    assert result.samples_without_score == 4
+    for figures, bounds in (
+        (result.fitted, result.fitted_bounds_if_failed),
+        (result.cross_validated, result.cross_validated_bounds_if_failed),
+    ):
+        assert figures is not None
+        assert bounds is not None
+        assert (figures["accuracy"], figures["hall_recall"]) == (1.0, None)
+        assert (bounds["accuracy"], bounds["hall_recall"]) == ([0.6, 1.0], [0.0, 1.0])
+        assert bounds["macro_f1"] == pytest.approx([12 / 16 / 3, 2 / 3])
+    assert not result.parts[0].meets_constraint
+
+
+@given(rows=st.lists(ROW, min_size=1, max_size=12), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_bounds_hold_whatever_the_missing_labels_are(
+    rows: list[tuple[str, float | None, bool]], data: st.DataObject
+) -> None:
+    """The figures at the chosen threshold, with any labels for the failures, are within the bounds."""
+    labels, contradictions = [row[0] for row in rows], [row[2] for row in rows]
+    scored = ScoredLabels.of(labels, [row[1] for row in rows], contradictions=contradictions)
+    result = sweep(scored, folds=0)
+    bounds, threshold = result.fitted_bounds_if_failed, result.parts[0].chosen_threshold
+    predicted = [_plainly(row, threshold or 0, False) for row in rows]
+    assert (bounds is None) == (None not in predicted)
+    if bounds is None:
+        return
+    filled = [label or data.draw(st.sampled_from(LABELS)) for label in predicted]
+    accuracy = sklearn.accuracy_score(labels, filled)
+    macro = sklearn.f1_score(labels, filled, labels=LABELS, average="macro", zero_division=0)
+    for name, value in (("accuracy", accuracy), ("macro_f1", macro)):
+        low, high = bounds[name] or (0.0, 1.0)
+        assert low - 1e-9 <= value <= high + 1e-9
+
+
+def test_a_scenario_without_a_score_has_no_threshold() -> None:
+    data = ScoredLabels.of(
+        ["accurate", "hallucination", "accurate"], [0.9, 0.1, None], scenarios=["a", "a", "b"]
+    )
+    assert [part.chosen_threshold for part in sweep(data, per_scenario=True).parts] == [0.1, None]
+    nothing = sweep(ScoredLabels.of(["accurate"], [None]))
+    assert nothing.fitted["macro_f1"] is None
+    assert nothing.fitted_bounds_if_failed is not None
 
 
 def _data(accurate: list[float], hallucinated: list[float]) -> ScoredLabels:

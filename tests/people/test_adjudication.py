@@ -113,6 +113,21 @@ def test_scores_and_ratings_of_three() -> None:
     assert "overall_score" not in result
 
 
+def test_ratings_alone_are_settled() -> None:
+    result = settled(
+        *(rated(name, "q", tone) for name, tone in (("ada", "warm"), ("ben", "warm"), ("cleo", "cold")))
+    )
+    assert result["aspect_ratings"] == {"tone": "warm"}
+    assert "quality_scores" not in result
+
+
+def rated(annotator: str, query_id: str, tone: str) -> dict[str, Any]:
+    """A rating in words, and no scores."""
+    annotation = judged(annotator, query_id, aspect_ratings={"tone": tone})
+    del annotation["quality_scores"]
+    return annotation
+
+
 def test_answers_are_settled_one_by_one() -> None:
     result = adjudicated(
         people(judged("ada", "q", answer="x"), judged("ben", "q", answer="x"), judged("ada", "q", answer="y"))
@@ -145,7 +160,7 @@ def test_any_annotations_are_adjudicated_into_a_valid_file(data: Any, count: int
     result = adjudicated(everyone)
     assert DataFormatValidator().validate_ground_truth({"annotations": result}) == []
     spans, judgement = result
-    if judgement["quality_scores"] and "overall_score" in judgement:
+    if "quality_scores" in judgement and "overall_score" in judgement:
         mean = fmean(judgement["quality_scores"].values())
         assert judgement["overall_score"] == pytest.approx(mean, abs=1e-5)
     differ = {each.about.split(".")[0].split(" ")[0] for each in annotator_agreement(everyone).disagreements}

@@ -1,10 +1,11 @@
 """Score the labels of a detector against the true ones.
 
-The predictions come from one of three: a file (a line {"id": "q1", "predicted_label": "accurate"} a
-sample, or a report with detailed_results), a system, or the FHRI with thresholds by scenario. In static mode
-the labels describe the stored answers, which is what is judged; a system finds them in
-metadata["stored_output"] and answers with a label. In live mode it answers the question. Neither sees a true
-label. A sample without a prediction is counted as failed. Example, on bundled data:
+The predictions come from a file of labels (one line per sample, {"id": "q1", "predicted_label": "accurate"},
+or a report with detailed_results), from a file of scores from 0 to 1 ({"id": "q1", "score": 0.7}), which the
+thresholds of the scenarios turn into labels, from a system, or from the FHRI. In static mode the labels
+describe the stored answers, which is what is judged; a system finds them in metadata["stored_output"] and
+answers with a label. In live mode it answers the question. Neither sees a true label. A sample without a
+prediction is counted as failed. Example, on bundled data:
 
   auepora labels score --dataset demo --fhri --slices
 """
@@ -17,9 +18,9 @@ from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 from .. import echo
-from ..common import add_json, progress, say_failures
+from ..common import coverage_code, progress, say_failures
 from ..flags import at_least
-from .shared import add_dataset, add_detector, decisions, labelled_samples, note_no_detector
+from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
+    add_shared(parser)
     parser.add_argument("--predictions", metavar="FILE", help="predicted labels")
+    parser.add_argument(
+        "--scores", metavar="FILE", help="scores from 0 to 1, higher is better: labels by --profile"
+    )
     parser.add_argument(
         "--against", metavar="FILE", help="predicted labels of another detector, to compare with"
     )
@@ -46,9 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--concurrency", type=at_least(1), default=1, metavar="N", help="concurrent calls (default: 1)"
     )
-    add_detector(parser)
     parser.add_argument("--slices", action="store_true", help="also by scenario, risk tier, category, ...")
-    add_json(parser)
 
 
 def run(args: Namespace) -> int:
@@ -73,22 +75,20 @@ def run(args: Namespace) -> int:
         say_failures(report.failures)
     if args.fhri:
         note_no_detector()
-    # A report without any prediction is an error for the shell, not a result.
-    if all(output.error is not None for output in outputs):
-        echo.note("auepora: there is not a single prediction; nothing was measured.")
-        return 1
-    return 0
+    coverage = report.table.overall["accuracy"].coverage
+    none = "there is not a single prediction"
+    return coverage_code(coverage.failed, coverage.total, args.min_coverage, "the predictions", none=none)
 
 
 def _check_clear(args: Namespace) -> None:
     from ...errors import DataError
 
-    sources = [flag for flag in ("predictions", "system", "fhri") if getattr(args, flag)]
+    sources = [flag for flag in ("predictions", "scores", "system", "fhri") if getattr(args, flag)]
     # With --system the FHRI labels what the system answers, which needs live mode.
     live_answers = sources == ["system", "fhri"] and args.mode == "live"
     if len(sources) != 1 and not live_answers:
         what = f"--{' and --'.join(sources)} cannot be combined." if sources else "there are no predictions."
-        fix = "Give one of --predictions FILE, --system MODULE:ATTR and --fhri."
+        fix = "Give one of --predictions FILE, --scores FILE, --system MODULE:ATTR and --fhri."
         raise DataError("labels score", what, fix=f"{fix} --system with --fhri needs --mode live.")
     if args.mode == "live" and sources == ["fhri"]:
         raise DataError("--mode live", "no system answers.", fix="Name one: --system MODULE:ATTR.")
@@ -96,12 +96,17 @@ def _check_clear(args: Namespace) -> None:
 
 def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return a predicted label for each sample, from where the user says."""
+    from ...labels.profile import labels_by_score
+
     if args.predictions:
         return _predictions(args.predictions, samples)
+    profile = profile_of(args, samples)
+    if args.scores:
+        return labels_by_score(samples, scores_of(args.scores, samples), profile)
     answers = _answers(args, samples) if args.system else None
     if not args.fhri and answers is not None:
         return answers
-    return [decision.as_output() for decision in decisions(args, samples, answers)]
+    return [decision.as_output() for decision in decisions(profile, samples, answers)]
 
 
 def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:

@@ -5,34 +5,39 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from ...core.settings import SETTINGS
 from .. import echo
+from ..common import add_json, check_has_samples, open_samples
+from ..flags import add_settings, at_least
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...core.types import EvaluationSample, SystemOutputs
+    from ...io.datasets.label_sets import ScoredSample
     from ...labels.detector import LabelDecision
+    from ...labels.profile import LabelProfile
 
 
-def add_dataset(parser: ArgumentParser) -> None:
+def add_shared(parser: ArgumentParser) -> None:
+    """Add the flags of both commands."""
     parser.add_argument("--dataset", metavar="FILE", required=True, help="a label set, or `demo`")
     parser.add_argument("--format", metavar="NAME", help="the dataset's format (default: detected)")
-
-
-def add_detector(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="NAME",
         default="seed",
-        help="for --fhri: thresholds and weights: seed, final or a YAML file (default: seed)",
+        help="thresholds by scenario, and the FHRI's weights: seed, final or a YAML file (default: seed)",
     )
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
+    add_settings(parser, [SETTINGS["min_coverage"]])
+    add_json(parser)
 
 
 def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     """Return the samples of the dataset, each with its true label."""
     from ...demo.world import demo_labels
     from ...labels.scoring import check_labelled
-    from ..common import check_has_samples, open_samples
 
     dataset = demo_labels() if args.dataset == "demo" else open_samples(args.dataset, args.format)
     samples = list(dataset)
@@ -41,14 +46,35 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     return samples
 
 
+def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
+    """Return the score of each sample in a file, None if it has none."""
+    from ...io.datasets.label_sets import ScoredSample, read_scores
+
+    scores = read_scores(path, {sample.sample_id for sample in samples})
+    return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
+
+
+def profile_of(args: Namespace, samples: Sequence[EvaluationSample]) -> LabelProfile:
+    """Return the profile, with a note for each of its own scenarios that no sample has."""
+    from ...labels.profile import load_profile, scenario_of
+
+    profile = load_profile(args.profile)
+    scenarios = set(map(scenario_of, samples))
+    for scenario in profile.own_scenarios:
+        if scenario not in scenarios:
+            echo.note(f"note: no sample has the scenario {scenario!r:.60} of {args.profile}. Is it misspelt?")
+    return profile
+
+
 def decisions(
-    args: Namespace, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs] | None = None
+    profile: LabelProfile,
+    samples: Sequence[EvaluationSample],
+    outputs: Sequence[SystemOutputs] | None = None,
 ) -> list[LabelDecision]:
     """Return what the FHRI detector says about the stored answers, or about these."""
-    from ...labels.detector import FhriDetector, load_profile, stored_output
+    from ...labels.detector import FhriDetector, stored_output
 
-    detector = FhriDetector(load_profile(args.profile))
-    return detector.decide(samples, outputs or [stored_output(sample) for sample in samples])
+    return FhriDetector(profile).decide(samples, outputs or [stored_output(sample) for sample in samples])
 
 
 def note_no_detector() -> None:

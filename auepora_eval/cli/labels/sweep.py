@@ -1,10 +1,11 @@
 """Find the threshold that best detects hallucinations.
 
-Tries the thresholds 0.05 to 0.95 on reliability scores: a line {"id": "q1", "score": 0.7} a sample, a report
-with detailed_results, or the FHRI of the stored answers. A predicted_label "contradiction" beside a score
-holds at every threshold. The chosen threshold has the largest macro-F1 among
-those that find 80% of the hallucinations. Its figure is fitted; the cross-validated one beside it, from
-thresholds chosen without the samples they are applied to, is what to expect. Example, on bundled data:
+Tries the thresholds 0.05 to 0.95 on reliability scores: one line per sample, {"id": "q1", "score": 0.7}, a
+report with detailed_results, or the FHRI of the stored answers. A predicted_label "contradiction" beside a
+score holds at every threshold. The chosen threshold has the largest macro-F1 among those that find 80% of the
+hallucinations. Its figure is fitted; the cross-validated one beside it, from thresholds chosen without the
+samples they are applied to, is what to expect. A sample without a score is a failure: it is left out of the
+figures, and the ranges below them count it at its worst and at its best. Example, on bundled data:
 
   auepora labels sweep --dataset demo --fhri
 """
@@ -15,23 +16,23 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from .. import echo
-from ..common import add_json
+from ..common import coverage_code
 from ..flags import at_least
-from .shared import add_dataset, add_detector, decisions, labelled_samples, note_no_detector
+from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
 
 if TYPE_CHECKING:
     from ...core.types import EvaluationSample
+    from ...labels.profile import LabelProfile
     from ...labels.sweep import ScoredLabels
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
+    add_shared(parser)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument(
         "--scores", metavar="FILE", help="a score from 0 to 1 for each sample, higher is better"
     )
     chosen.add_argument("--fhri", action="store_true", help="score the stored answers by the FHRI")
-    add_detector(parser)
     parser.add_argument("--per-scenario", action="store_true", help="a threshold for each scenario")
     parser.add_argument(
         "--folds",
@@ -40,22 +41,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         help="folds of the cross-validation, 0 for none (default: 5)",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    add_json(parser)
 
 
 def run(args: Namespace) -> int:
     from dataclasses import asdict
 
-    from ...labels.detector import load_profile
     from ...labels.report import sweep_tables
     from ...labels.sweep import sweep
 
     samples = labelled_samples(args)
-    data = _scored(args, samples)
-    inclusive = load_profile(args.profile).inclusive
+    profile = profile_of(args, samples)
+    data = _scored(args, samples, profile)
     result = sweep(
-        data, per_scenario=args.per_scenario, folds=args.folds, inclusive=inclusive, seed=args.seed
+        data, per_scenario=args.per_scenario, folds=args.folds, inclusive=profile.inclusive, seed=args.seed
     )
     if args.json:
         echo.say_json({"dataset": args.dataset, **asdict(result)})
@@ -63,31 +61,29 @@ def run(args: Namespace) -> int:
         echo.show_all(sweep_tables(result))
     if args.fhri:
         note_no_detector()
-    if result.samples_without_score == len(samples):
-        echo.note("auepora: there is not a single score; nothing was measured.")
-        return 1
-    return 0
+    failed, none = result.samples_without_score, "there is not a single score"
+    return coverage_code(failed, len(samples), args.min_coverage, "the scores", none=none)
 
 
-def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
+def _scored(args: Namespace, samples: list[EvaluationSample], profile: LabelProfile) -> ScoredLabels:
     from ...core.scores import cluster_names
     from ...core.types import TRUE_LABEL
-    from ...io.datasets.label_sets import ScoredSample, read_scores
+    from ...io.datasets.label_sets import ScoredSample
+    from ...labels.profile import scenario_of
     from ...labels.sweep import ScoredLabels
-    from ...text.label_terms import CONTRADICTION, DEFAULT_SCENARIO
+    from ...text.label_terms import CONTRADICTION
 
     if args.fhri:
         scored = [
             ScoredSample(decision.fhri, decision.label == CONTRADICTION)
-            for decision in decisions(args, samples)
+            for decision in decisions(profile, samples)
         ]
     else:
-        scores = read_scores(args.scores, {sample.sample_id for sample in samples})
-        scored = [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
+        scored = scores_of(args.scores, samples)
     return ScoredLabels.of(
         [str(sample.labels[TRUE_LABEL]) for sample in samples],
         [one.score for one in scored],
         contradictions=[one.contradiction for one in scored],
-        scenarios=[str(sample.labels.get("scenario") or DEFAULT_SCENARIO) for sample in samples],
+        scenarios=list(map(scenario_of, samples)),
         clusters=cluster_names(samples),
     )

@@ -71,9 +71,11 @@ def label_set_errors(document: Any) -> list[str]:
 
 
 def flattened(document: Any) -> Any:
-    """The document with all its samples in one list; a bare list of samples becomes a document."""
+    """The document with all its samples in one list; a bare list, or a sample alone, becomes a document."""
     if isinstance(document, list):
         document = {"samples": document}
+    if isinstance(document, dict) and TRUE_LABEL in document and "samples" not in document:
+        document = {"samples": [document]}  # one sample, as the annotation guide prints it
     if not isinstance(document, dict) or not isinstance(document.get("samples"), list):
         return document
     return {**document, "samples": list(_flat(document["samples"]))}

@@ -177,11 +177,13 @@ def _syntax_error(where: str, content: bytes, message: str, hint: str) -> DataEr
     words, _, rest = message.partition(" (byte ")
     if rest:
         place = int(rest.rstrip(")"))
-        character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
-        message = f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
         if b"\n" in content.rstrip():
             line = content.count(b"\n", 0, place) + 1
             where = f"{where}:{line}"
+        if content[place:].startswith((b"//", b"/*", b"#")):
+            return DataError(where, "JSON has no comments.", fix="Remove what starts with // or #.")
+        character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
+        message = f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
     return DataError(where, f"not JSON: {message}.", fix=hint)
 
 

@@ -137,11 +137,6 @@ def test_impossible_requests_write_nothing(
     assert not Path("s.jsonl").exists()
 
 
-def test_spans_given_as_predictions_are_recognised(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "--dataset", "gold.jsonl", "--outputs", "spans.jsonl"]) == 2
-    assert "auepora import-traces" in capsys.readouterr().err
-
-
 def test_own_spans_round_trip(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["run", "--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--id", "r"]
     assert (

@@ -125,6 +125,8 @@ def _from_dict(raw: Mapping[str, Any]) -> SystemOutputs:
         # If unknown keys were ignored, a misnamed answer would be scored as an empty one.
         raise ArgumentError(f"a dict must have 'answer' and 'retrieved', not {unknown[:5]}")
     answer = raw["response"] if raw.get("response") is not None else raw.get("answer", "")
+    if raw.get("answer") is not None and as_response(raw["answer"]).text != as_response(answer).text:
+        raise ArgumentError("'answer' and 'response' of a dict differ: return one of them")
     extra = dict(raw.get("extra") or {})
     if raw.get("retrieved") is None:
         extra[DOCUMENTS_MISSING] = True

@@ -28,7 +28,15 @@ from ...errors import DataError
 from ..files.atomic import stem
 from ..jsonl import read_records, record_errors
 from .manifest import Snapshot, file_sha256, manifest_of, read_manifest
-from .tasks import SplitRecord, is_split_record, question_and_reference, read_raw_record, read_split_record
+from .tasks import (
+    SplitRecord,
+    check_complete,
+    is_raw_record,
+    is_split_record,
+    question_and_reference,
+    read_raw_record,
+    read_split_record,
+)
 
 _OF_A_SPLIT = "split"
 # Fields of a record that a sample has no place for.
@@ -51,22 +59,31 @@ def read_split(path: Path) -> Iterator[tuple[str, SplitRecord]]:
 
 
 class SplitReader:
-    """Reads the records of one file: all of one type, or all raw tasks, as its first record is."""
+    """Reads the records of one file: of a split, which has one type of them, or raw tasks.
 
-    def __init__(self, task_type: str | None = None) -> None:
-        self._is_raw: bool | None = None if task_type is None else False
+    With `complete`, a record that loads but gives a system nothing to work with is an error as well.
+    """
+
+    def __init__(self, task_type: str | None = None, *, complete: bool = False) -> None:
+        self._is_raw = False
         self._task_type = task_type
+        self._complete = complete
         self._places: dict[str, str] = {}
 
     def read(self, raw: Mapping[str, object], where: str) -> SplitRecord:
         """Return the record of a split; DataError if it is malformed, or its id was used already."""
-        if self._is_raw is None:
-            self._is_raw = "rag" in raw or not is_split_record(raw)
+        # A record that shows neither form is read as the one before it.
+        if is_split_record(raw) and "rag" not in raw:
+            self._is_raw = False
+        elif is_raw_record(raw):
+            self._is_raw = True
         if self._is_raw:
-            record = read_raw_record(raw, where)
+            record = read_raw_record(raw, where, complete=self._complete)
         else:
             record = read_split_record(raw, where, self._task_type)
             self._task_type = record.task_type
+        if self._complete:
+            check_complete(record, where)
         if record.task_id in self._places:
             what = f"{record.task_id!r:.80} was used already, at {self._places[record.task_id]}."
             raise DataError(f"{where}: $.task_id", what, fix="Scores are matched by id: give each its own.")
@@ -175,5 +192,5 @@ def manifest_errors(path: Path) -> list[str]:
 
 def _split_errors(path: Path, task_type: str) -> tuple[list[str], int]:
     """Return the errors of a split, and how many records it has."""
-    outcomes = list(record_errors(path, SplitReader(task_type).read))
+    outcomes = list(record_errors(path, SplitReader(task_type, complete=True).read))
     return [str(error) for error in outcomes if error is not None], len(outcomes)

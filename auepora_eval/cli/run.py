@@ -28,14 +28,14 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.settings import BUDGETS, SETTINGS, RunSettings
+from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings
 from . import echo
 from .common import (
     check_has_metrics,
     check_has_samples,
     chosen_metrics,
+    evaluated_dataset,
     exit_code,
-    open_samples,
     out_flag,
     progress,
     say_run,
@@ -96,7 +96,7 @@ def run(args: Namespace) -> int:
     # Nothing has to be compared, so the dataset and the system may be gone by now.
     if is_complete and not _names_the_run(args):
         return _say_complete(settings, storage)
-    dataset = open_samples(settings.dataset or "", settings.format)
+    dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = FirstSamples(dataset, settings.limit)
     plan, survey = _planned(settings, dataset)
@@ -300,7 +300,8 @@ def _cache(settings: RunSettings, evaluator: AueporaEvaluator) -> OutputCache | 
     identity = cache_identity(settings.system or "", evaluator.system)
     # The names of the fields decide what is read from a reply, so they are part of the key.
     fields = [settings.http] if settings.http else []
-    return OutputCache(settings.cache, [*identity, *fields], evaluator.top_k)
+    shown = ["contexts_as_retrieved"] if settings.contexts_as_retrieved else []
+    return OutputCache(settings.cache, [*identity, *fields, *shown], evaluator.top_k)
 
 
 # Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
@@ -323,6 +324,8 @@ def settled(args: Namespace) -> RunSettings:
         # `_resumed` has found out which run is meant, also if only the plan names it.
         flags["id"] = args.id
     settings = RunSettings.merged(stored, planned, flags)
+    if settings.dataset_type is not None and settings.dataset is None:
+        settings.dataset = SPLITS_FOLDER
     _check_present(settings)
     return settings
 

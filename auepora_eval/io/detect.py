@@ -127,4 +127,7 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
 def not_a_dataset(path: Path, kind: str) -> DataError:
     """What to say where a dataset was asked for and another kind of file was given."""
     what = f"this is {IN_WORDS.get(kind, kind)}, not a dataset."
-    return DataError(path.name, what, fix="Name a .jsonl, .parquet, .eval.json, .yaml or .csv file.")
+    fix = "Name a .jsonl, .parquet, .eval.json, .yaml or .csv file."
+    if kind == "manifest":
+        fix = "Name one of its splits, or choose one with --dataset-type qa|summaries|citations."
+    return DataError(path.name, what, fix=fix)

@@ -25,9 +25,10 @@ from pathlib import Path
 from ...core.dataset import InMemoryDataset
 from ...core.types import Document, EvaluationSample, Response
 from ...errors import DataError
+from ..detect import kind_of_file
 from ..files.atomic import stem
 from ..jsonl import read_records, record_errors
-from .manifest import Snapshot, file_sha256, manifest_of, read_manifest
+from .manifest import MANIFEST_NAME, Snapshot, file_sha256, manifest_of, read_manifest
 from .tasks import (
     SplitRecord,
     check_complete,
@@ -49,6 +50,24 @@ def load_split(path: str | Path) -> InMemoryDataset:
     described = manifest_of(path)
     samples = [_sample(record) for _, record in read_split(path)]
     return InMemoryDataset(stem(path), samples, info=_info(path, *described) if described else {})
+
+
+def load_split_of(path: Path, task_type: str) -> InMemoryDataset:
+    """Load the split of a type: from its own file, from a manifest or its folder, or from raw tasks."""
+    if path.is_dir():
+        path /= MANIFEST_NAME
+    if kind_of_file(path) == "manifest":
+        splits = read_manifest(path).splits
+        if task_type not in splits:
+            what = f"it has no split {task_type!r}."
+            raise DataError(str(path), what, fix=f"It has {', '.join(splits)}: build it with --splits.")
+        path = splits[task_type]
+    dataset = load_split(path)
+    samples = [sample for sample in dataset if sample.labels["task_type"] == task_type]
+    if not samples:
+        types = ", ".join(sorted({str(sample.labels["task_type"]) for sample in dataset})) or "no records"
+        raise DataError(str(path), f"it has no records of the type {task_type!r}.", fix=f"It has {types}.")
+    return InMemoryDataset(dataset.name, samples, info=dataset.info)
 
 
 def read_split(path: Path) -> Iterator[tuple[str, SplitRecord]]:

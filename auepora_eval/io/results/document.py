@@ -93,7 +93,7 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": run.evaluation_id,
         "timestamp": run.started_at,
-        "system_version": run.system_name,
+        **_system(run),
         "dataset_id": run.dataset_name,
         "configuration": {
             "retrieval_k": run.top_k,
@@ -121,6 +121,14 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     }
     head["metadata"]["plan_sha256"] = plan_sha256(head)
     return head
+
+
+def _system(run: EvaluationRun) -> Results:
+    """Return the version of the system, and its name if they differ: seed 003 has a version only."""
+    version = run.configuration.get("system_version")
+    if not isinstance(version, str):
+        return {"system_version": run.system_name}
+    return {"system_version": version, "system_name": run.system_name}
 
 
 def summary(tally: Tally) -> Results:
@@ -241,7 +249,7 @@ def results_to_run(
     settings = results["configuration"].items()
     return EvaluationRun(
         evaluation_id=stored.evaluation_id,
-        system_name=stored.system_version,
+        system_name=stored.system_name or stored.system_version,
         dataset_name=stored.dataset_id,
         dataset_fingerprint=stored.metadata.dataset_sha256,
         results=metrics,
@@ -309,6 +317,7 @@ class _Stored(msgspec.Struct):
     summary: _Summary
     metadata: _Metadata
     performance_metrics: Results = {}
+    system_name: str = ""
 
 
 def metric_entry(result: MetricResult) -> Results:

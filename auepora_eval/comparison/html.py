@@ -14,6 +14,7 @@ from ..core.types import (
     EvaluationSample,
     MetricResult,
     SystemOutputs,
+    gold_documents,
     result_cells,
 )
 from ..early_stop.rule import stopping_in_words
@@ -211,7 +212,7 @@ def _answer(sample: EvaluationSample, output: SystemOutputs | None) -> str:
         return _cell("-")
     if output.error is not None:
         return f"<td class='failed'>{html_text(_short(f'{output.error.type}: {output.error.message}'))}</td>"
-    gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+    gold = {doc.doc_id for doc in gold_documents(sample)}
     documents = "".join(
         f"<li{' class=gold' if hit.doc.doc_id in gold else ''}>{html_text(_short(hit.doc.doc_id, 60))}</li>"
         for hit in output.retrieved[:10]

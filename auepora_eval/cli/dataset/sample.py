@@ -75,6 +75,7 @@ def _chosen(dataset: EvaluationDataset, args: Namespace) -> list[EvaluationSampl
 
 
 def _say(sample: EvaluationSample) -> None:
+    from ...core.types import gold_documents
     from ...quality.answers import reference_support
 
     echo.say(f"{echo.one_line(sample.sample_id, 120)}: {echo.one_line(sample.query, _MAX_LENGTH)}")
@@ -89,7 +90,7 @@ def _say(sample: EvaluationSample) -> None:
         echo.say(f"  support:   {support.share:.0%} of its words are in the gold documents{missing}")
     labels = ", ".join(f"{name}={value}" for name, value in sample.labels.items())
     echo.say(f"  labels:    {echo.one_line(labels, 500) or '-'}")
-    for doc in sample.relevant_docs or ():
+    for doc in gold_documents(sample):
         _say_document(doc)
     if sample.candidate_docs:
         ids = ", ".join(doc.doc_id for doc in sample.candidate_docs)

@@ -31,6 +31,7 @@ from ...core.types import (
     SystemOutputs,
     Target,
     TargetCategory,
+    gold_documents,
     known_score,
     target_of,
 )
@@ -89,6 +90,9 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     sections["performance_metrics"] |= {name: found for name, found in usage.items() if found is not None}
     for place, result in enumerate(run.results):
         sections[section_of(result)][result.name] = {"order": place, **metric_entry(result)}
+    for section, figures in _seed_figures(run.results).items():
+        for name, entry in figures.items():
+            sections[section].setdefault(name, {}).update(entry)
     head: Results = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": run.evaluation_id,
@@ -129,6 +133,65 @@ def _system(run: EvaluationRun) -> Results:
     if not isinstance(version, str):
         return {"system_version": run.system_name}
     return {"system_version": version, "system_name": run.system_name}
+
+
+# Figures under the names that seed 003 gives them, so that its tools find them: (metric, what of it). `part`
+# and `whole` are the sums over the samples of what the metric divides.
+_SEED_FIGURES: dict[str, dict[str, dict[str, tuple[str, str]]]] = {
+    "citation_metrics": {
+        "span_accuracy": {
+            "mean_exact_jaccard": ("citation_span_exact", "value"),
+            "mean_tolerance_jaccard": ("citation_span_accuracy", "value"),
+            "perfect_matches": ("citation_span_perfect", "part"),
+            "good_matches": ("citation_span_good", "part"),
+        },
+        "citation_completeness": {
+            "total_claims": ("citation_completeness", "whole"),
+            "cited_claims": ("citation_completeness", "part"),
+        },
+        "citation_correctness": {
+            "total_citations": ("citation_correctness", "whole"),
+            "correct_citations": ("citation_correctness", "part"),
+        },
+    },
+    "answer_quality_metrics": {
+        "factual_consistency": {"value": ("citation_factual_consistency", "value")},
+        "hallucination_rate": {
+            "value": ("citation_hallucination_rate", "value"),
+            "total_claims": ("citation_hallucination_rate", "whole"),
+            "hallucinated_claims": ("citation_hallucination_rate", "part"),
+        },
+    },
+}
+
+
+def _seed_figures(results: Sequence[MetricResult]) -> dict[str, dict[str, Results]]:
+    """Return the figures of seed 003 that were measured, by section and name."""
+    by_name: dict[str, MetricResult] = {}
+    for result in results:
+        by_name.setdefault(re.split(r"[@\[]", result.name)[0], result)
+    sections: dict[str, dict[str, Results]] = {}
+    for section, figures in _SEED_FIGURES.items():
+        for name, fields in figures.items():
+            measured = {
+                field: _seed_figure(by_name[metric], of_it)
+                for field, (metric, of_it) in fields.items()
+                if metric in by_name
+            }
+            entry = {field: value for field, value in measured.items() if value is not None}
+            if entry:
+                sections.setdefault(section, {})[name] = entry
+    return sections
+
+
+def _seed_figure(result: MetricResult, of_it: str) -> float | int | None:
+    if of_it == "value":
+        return number_or_null(result.value)
+    parts = result.scores.parts if isinstance(result.scores, Scores) else None
+    if parts is None or parts.shape[-1] != 2:
+        return None
+    # A sample that was not measured has zeros for its parts.
+    return round(float(np.nansum(parts[:, 0 if of_it == "part" else 1])))
 
 
 def summary(tally: Tally) -> Results:
@@ -406,7 +469,7 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mappin
     row["retrieval_results"] = {
         "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
         "relevance_scores": [known_score(hit) for hit in output.retrieved],
-        "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
+        "ground_truth_relevant": [doc.doc_id for doc in gold_documents(sample)],
     }
     row["generated_answer"] = None if output.error else output.response.text
     cited = citations(output)

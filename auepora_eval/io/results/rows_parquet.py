@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.scores import Note, Scores, as_columns
 from ...core.scoring import Tally
-from ...core.types import EvaluationSample, SampleScore, SystemOutputs, known_score
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, gold_documents, known_score
 from ...errors import DataError
 from ..json.text import parse_json
 from ..jsonl import encode, opened
@@ -119,9 +119,10 @@ class QueriesWriter:
         """Lists as Arrow has them: all items in a row, and where each list ends."""
         kind = self._schema.field("retrieval_results").type
         hits = [hit for output in outputs for hit in output.retrieved]
-        gold = [doc.doc_id for sample in samples for doc in sample.relevant_docs or ()]
+        gold_ids = [[doc.doc_id for doc in gold_documents(sample)] for sample in samples]
+        gold = [doc_id for ids in gold_ids for doc_id in ids]
         retrieved = self._ends([len(output.retrieved) for output in outputs])
-        relevant = self._ends([len(sample.relevant_docs or ()) for sample in samples])
+        relevant = self._ends([len(ids) for ids in gold_ids])
         columns = [
             (retrieved, [hit.doc.doc_id for hit in hits]),
             (retrieved, [known_score(hit) for hit in hits]),

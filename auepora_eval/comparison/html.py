@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
@@ -58,7 +59,9 @@ def report_html(
         _provenance(runs),
     ]
     page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
-    return page.replace("{{title}}", html_text(title)).replace("{{body}}", "\n".join(filter(None, parts)))
+    # Not by two replacements: a name that contains {{body}} would get the whole body.
+    before, between, after = re.split(r"\{\{(?:title|body)\}\}", page)
+    return "".join([before, html_text(title), between, "\n".join(filter(None, parts)), after])
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:

@@ -22,7 +22,11 @@ _ENDINGS = {
     "eval_json": (".eval.json", ".eval.yaml", ".eval.yml"),
     "ground_truth": (".gt.json", ".gt.yaml", ".gt.yml"),
     "results": (".results.json", ".results.yaml", ".results.yml", ".results.csv"),
-    "benchmark": tuple(f".benchmark.{ending}" for ending in ("json", "parquet", "h5", "hdf5", "yaml")),
+    # Seed 003 calls its files latency_benchmarks.json, retrieval_quality_benchmarks.json, ...
+    "benchmark": (
+        *(f".benchmark.{ending}" for ending in ("json", "parquet", "h5", "hdf5", "yaml")),
+        "_benchmarks.json",
+    ),
     "config": (".config.json", ".config.yaml", ".config.yml"),
     "labels": (".labels.json", ".labels.yaml", ".labels.yml"),
     "csv": (".csv",),
@@ -110,6 +114,7 @@ _KEYS_OF_DOCUMENTS = (
     ("ground_truth_label", "labels"),
     ("annotation_guidelines", "labels"),
     ("operation", "benchmark"),
+    ("mean_duration", "benchmark"),
 )
 
 
@@ -121,6 +126,8 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
         return "splits"
     if isinstance(record.get("samples"), list):
         return "labels"
+    if any(isinstance(value, dict) and "mean_duration" in value for value in record.values()):
+        return "benchmark"  # baselines, by operation
     return next((kind for key, kind in _KEYS_OF_DOCUMENTS if key in record), None)
 
 

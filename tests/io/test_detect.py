@@ -62,3 +62,25 @@ def test_blank_lines_without_end_are_one_error(tmp_path: Path, blank: bytes) -> 
     (error,) = file_errors(path, "predictions")
     assert "blank lines" in error
     assert "\n" not in error
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "performance/latency_benchmarks.json",
+        "performance/throughput_benchmarks.json",
+        "quality/retrieval_quality_benchmarks.json",
+        "quality/citation_accuracy_benchmarks.json",
+        "baselines.json",
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_baselines_under_the_names_of_seed_003_are_valid(
+    tmp_path: Path, name: str, indent: int | None
+) -> None:
+    baseline = {"operation": "search", "mean_duration": 1.2, "std_duration": 0.1, "sample_count": 20}
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"search": baseline}, indent=indent), encoding="utf-8")
+    assert kind_of_file(path) == "benchmark"
+    assert file_errors(path) == []

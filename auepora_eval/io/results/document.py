@@ -90,9 +90,8 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     sections["performance_metrics"] |= {name: found for name, found in usage.items() if found is not None}
     for place, result in enumerate(run.results):
         sections[section_of(result)][result.name] = {"order": place, **metric_entry(result)}
-    for section, figures in _seed_figures(run.results).items():
-        for name, entry in figures.items():
-            sections[section].setdefault(name, {}).update(entry)
+    for section, name, figures in _seed_figures(run.results):
+        sections[section][name] = sections[section].get(name, {}) | figures
     head: Results = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": run.evaluation_id,
@@ -135,63 +134,43 @@ def _system(run: EvaluationRun) -> Results:
     return {"system_version": version, "system_name": run.system_name}
 
 
-# Figures under the names that seed 003 gives them, so that its tools find them: (metric, what of it). `part`
-# and `whole` are the sums over the samples of what the metric divides.
-_SEED_FIGURES: dict[str, dict[str, dict[str, tuple[str, str]]]] = {
+# Figures under the names that seed 003 gives them, so that its tools find them, and the metrics that have them:
+# a count is in the details of its metric under the same name, the others are its value.
+_SEED_FIGURES: dict[str, dict[str, dict[str, str]]] = {
     "citation_metrics": {
         "span_accuracy": {
-            "mean_exact_jaccard": ("citation_span_exact", "value"),
-            "mean_tolerance_jaccard": ("citation_span_accuracy", "value"),
-            "perfect_matches": ("citation_span_perfect", "part"),
-            "good_matches": ("citation_span_good", "part"),
+            "mean_exact_jaccard": "citation_span_exact",
+            "mean_tolerance_jaccard": "citation_span_accuracy",
+            "perfect_matches": "citation_span_perfect",
+            "good_matches": "citation_span_good",
         },
-        "citation_completeness": {
-            "total_claims": ("citation_completeness", "whole"),
-            "cited_claims": ("citation_completeness", "part"),
-        },
-        "citation_correctness": {
-            "total_citations": ("citation_correctness", "whole"),
-            "correct_citations": ("citation_correctness", "part"),
-        },
+        "citation_completeness": dict.fromkeys(("total_claims", "cited_claims"), "citation_completeness"),
+        "citation_correctness": dict.fromkeys(
+            ("total_citations", "correct_citations"), "citation_correctness"
+        ),
     },
     "answer_quality_metrics": {
-        "factual_consistency": {"value": ("citation_factual_consistency", "value")},
-        "hallucination_rate": {
-            "value": ("citation_hallucination_rate", "value"),
-            "total_claims": ("citation_hallucination_rate", "whole"),
-            "hallucinated_claims": ("citation_hallucination_rate", "part"),
-        },
+        "factual_consistency": {"value": "citation_factual_consistency"},
+        "hallucination_rate": dict.fromkeys(
+            ("value", "total_claims", "hallucinated_claims"), "citation_hallucination_rate"
+        ),
     },
 }
 
 
-def _seed_figures(results: Sequence[MetricResult]) -> dict[str, dict[str, Results]]:
-    """Return the figures of seed 003 that were measured, by section and name."""
+def _seed_figures(results: Sequence[MetricResult]) -> Iterator[tuple[str, str, Results]]:
+    """Yield (section, name, figures) of seed 003, as far as they were measured."""
     by_name: dict[str, MetricResult] = {}
     for result in results:
         by_name.setdefault(re.split(r"[@\[]", result.name)[0], result)
-    sections: dict[str, dict[str, Results]] = {}
-    for section, figures in _SEED_FIGURES.items():
-        for name, fields in figures.items():
-            measured = {
-                field: _seed_figure(by_name[metric], of_it)
-                for field, (metric, of_it) in fields.items()
-                if metric in by_name
-            }
-            entry = {field: value for field, value in measured.items() if value is not None}
-            if entry:
-                sections.setdefault(section, {})[name] = entry
-    return sections
-
-
-def _seed_figure(result: MetricResult, of_it: str) -> float | int | None:
-    if of_it == "value":
-        return number_or_null(result.value)
-    parts = result.scores.parts if isinstance(result.scores, Scores) else None
-    if parts is None or parts.shape[-1] != 2:
-        return None
-    # A sample that was not measured has zeros for its parts.
-    return round(float(np.nansum(parts[:, 0 if of_it == "part" else 1])))
+    for section, entries in _SEED_FIGURES.items():
+        for name, fields in entries.items():
+            measured = {field: by_name[metric] for field, metric in fields.items() if metric in by_name}
+            if measured:
+                values = (
+                    (field, result.details.get(field, result.value)) for field, result in measured.items()
+                )
+                yield section, name, {field: number_or_null(value) for field, value in values}
 
 
 def summary(tally: Tally) -> Results:

@@ -55,7 +55,7 @@ SPLIT = {
     "task_type": "qa",
     "question": "Which boat?",
     "reference_answer": "the Annet [1]",
-    "rag_prompt": "",
+    "rag_prompt": "Answer from the contexts: which boat?",
     "contexts": ["[1] The Annet."],
     "sources": ["a.txt"],
     "retrieved": [],

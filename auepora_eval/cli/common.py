@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.metrics_base import Metric
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
+    from ..core.settings import RunSettings
     from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -46,6 +47,23 @@ def open_samples(name: str, format_name: str | None) -> EvaluationDataset:
     from ..io.loader import open_dataset
 
     return demo_dataset() if name == "demo" else open_dataset(name, format_name)
+
+
+def evaluated_dataset(settings: RunSettings) -> EvaluationDataset:
+    """Return the dataset of a run: one split, if its type is named, with the gold of a ground truth file."""
+    from pathlib import Path
+
+    from ..io.builds.splits import load_split_of
+    from ..people.annotators import gold_dataset, read_annotators
+
+    name = settings.dataset or ""
+    if settings.dataset_type is None:
+        dataset = open_samples(name, settings.format)
+    else:
+        dataset = load_split_of(Path(name), settings.dataset_type)
+    if settings.ground_truth is None:
+        return dataset
+    return gold_dataset(dataset, read_annotators([settings.ground_truth], least=1))
 
 
 def check_has_samples(name: str, count: int) -> None:

@@ -173,13 +173,15 @@ def _run_variant(
 
 def _say_notes(experiment: Experiment) -> None:
     """What a file says that will not have the effect that may be expected of it."""
-    from ..experiment.decision import cannot_decide
+    from ..experiment.decision import cannot_decide, without_t_test
     from ..io.config.experiment import SPLIT
 
     for name in experiment.unread:
         echo.note(f"note: {name}: of a service that is live; a run of a dataset does not need it.")
     if experiment.assignment != SPLIT and len({one.share for one in experiment.variants}) > 1:
         echo.note("note: traffic_allocation is for split samples; here every variant is asked all of them.")
+    for name in without_t_test(experiment):
+        echo.note(f"note: statistical_test: {name} is not a mean, so it has no t-test; resampling tests it.")
     if cannot_decide(experiment):
         echo.note(f"note: there can be no winner: {cannot_decide(experiment)}")
 

@@ -159,18 +159,19 @@ def settings_of(args: Namespace) -> RunSettings:
 def named_system(settings: RunSettings) -> RAGSystemProtocol:
     """Return the system that the settings name."""
     from ..errors import PlanError
-    from ..execution.systems import load_system
+    from ..execution.systems import CONTEXTS_AS_RETRIEVED, load_system
 
     name = settings.system or ""
     options = settings.in_group(known.ENDPOINT)
+    of_any = {CONTEXTS_AS_RETRIEVED: True} if settings.contexts_as_retrieved else {}
     if known.is_endpoint(name):
         options["fields"] = options.pop("http", None)
-        return load_system(name, {**options, "timeout": settings.timeout})
+        return load_system(name, {**options, **of_any, "timeout": settings.timeout})
     for option in options:
         setting = SETTINGS[option]
         flag = setting.flag_name if setting.flag else f"{option}:"
         raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
-    return load_system(name)
+    return load_system(name, of_any)
 
 
 def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
@@ -233,7 +234,12 @@ def output_cache(
     if not settings.cache:
         return None
     # The names of the fields decide what is read from a reply, so they are part of the key.
-    parts = {"arguments": arguments or None, "http": settings.http, "address": settings.address}
+    parts = {
+        "arguments": arguments or None,
+        "http": settings.http,
+        "address": settings.address,
+        "contexts_as_retrieved": settings.contexts_as_retrieved,
+    }
     identity = cache_identity(settings.system or "", evaluator.system)
     return OutputCache(settings.cache, [*identity, parts], evaluator.top_k)
 

@@ -28,14 +28,14 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.settings import BUDGETS, SETTINGS, RunSettings
+from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings
 from . import echo
 from .common import (
     check_has_metrics,
     check_has_samples,
     chosen_metrics,
+    evaluated_dataset,
     exit_code,
-    open_samples,
     out_flag,
     progress,
     say_run,
@@ -88,7 +88,7 @@ def run(args: Namespace) -> int:
     # Nothing has to be compared, so the dataset and the system may be gone by now.
     if is_complete and not _names_the_run(args):
         return _say_complete(settings, storage)
-    dataset = open_samples(settings.dataset or "", settings.format)
+    dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
     plan, survey = _planned(settings, dataset)
@@ -282,6 +282,8 @@ def settled(args: Namespace) -> RunSettings:
         # `_resumed` has found out which run is meant, also if only the plan names it.
         flags["id"] = args.id
     settings = RunSettings.merged(stored, planned, flags)
+    if settings.dataset_type is not None and settings.dataset is None:
+        settings.dataset = SPLITS_FOLDER
     _check_present(settings)
     return settings
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..core.settings import SETTINGS
+from ..core.settings import SETTINGS, RunSettings
 from . import echo
 from .common import (
     check_has_metrics,
     check_has_samples,
     chosen_metrics,
+    evaluated_dataset,
     exit_code,
-    open_samples,
     progress,
     say_run,
     say_stored,
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="predictions file (JSONL), or the journal.jsonl of a run",
     )
     parser.add_argument("--name", metavar="NAME", help="name of the system (default: the name of the file)")
-    add_settings(parser, [SETTINGS["format"], SETTINGS["limit"]])
+    add_settings(parser, [SETTINGS[name] for name in ("format", "dataset_type", "limit")])
     add_shared_settings(parser)
 
 
@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
     settings = settings_of(args)
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
-    dataset = open_samples(args.dataset, settings.format)
+    dataset = evaluated_dataset(settings)
     named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
     survey = Survey.of(dataset, named)
     check_has_samples(args.dataset, survey.size)
@@ -79,13 +79,14 @@ def run(args: Namespace) -> int:
             limit=settings.limit,
             force=settings.force,
             on_output=advance,
+            contexts_as_retrieved=bool(settings.contexts_as_retrieved),
         )
         finished = score_predictions(
             record,
             plan,
             top_k=predictions.longest or 5,
             seed=settings.seed,
-            configuration={"dataset": args.dataset, "outputs": args.outputs},
+            configuration={"dataset": args.dataset, "outputs": args.outputs, **_of_the_data(settings)},
             price_input=settings.price_input,
             price_output=settings.price_output,
         )
@@ -96,3 +97,9 @@ def run(args: Namespace) -> int:
     say_stored(record.state.path)
     deliver_spans(settings, storage, evaluation_id)
     return exit_code(finished, record.tally, settings.min_coverage)
+
+
+def _of_the_data(settings: RunSettings) -> dict[str, object]:
+    """Return the settings that say what was scored, where they were given."""
+    names = ("dataset_type", "ground_truth", "contexts_as_retrieved", "system_version")
+    return {name: value for name in names if (value := getattr(settings, name)) is not None}

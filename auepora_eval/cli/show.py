@@ -157,13 +157,14 @@ def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
 
 def _say_sample(run: EvaluationRun, sample_id: str) -> None:
     from ..core.display import value_text
+    from ..core.types import gold_documents
     from ..errors import DataError
 
     place = next((i for i, sample in enumerate(run.samples) if sample.sample_id == sample_id), None)
     if place is None:
         raise DataError(run.evaluation_id, f"there is no sample {sample_id!r} in this run.")
     sample, output = run.samples[place], run.outputs[place]
-    gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+    gold = {doc.doc_id for doc in gold_documents(sample)}
     echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
     echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
     echo.say(f"  reference: {sample.reference_answer.text if sample.reference_answer else '-'}")

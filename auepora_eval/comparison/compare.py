@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..core.display import number_or_null
-from ..core.types import EvaluationRun, EvaluationSample, Target, TargetCategory
+from ..core.types import EvaluationRun, EvaluationSample, Target, TargetCategory, gold_documents
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
 from ..runs.store.storage import stored_predictions, stored_samples
@@ -632,4 +632,4 @@ def _documents(retrieved: Any) -> tuple[str, ...] | None:
 
 
 def _right(sample: EvaluationSample) -> tuple[str, ...]:
-    return tuple(doc.doc_id for doc in sample.relevant_docs or ())
+    return tuple(doc.doc_id for doc in gold_documents(sample))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
@@ -14,6 +15,7 @@ from ..core.types import (
     EvaluationSample,
     MetricResult,
     SystemOutputs,
+    gold_documents,
     result_cells,
 )
 from ..core.verdict import Verdict
@@ -60,7 +62,9 @@ def report_html(
         _provenance(runs),
     ]
     page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
-    return page.replace("{{title}}", html_text(title)).replace("{{body}}", "\n".join(filter(None, parts)))
+    # Not by two replacements: a name that contains {{body}} would get the whole body.
+    before, between, after = re.split(r"\{\{(?:title|body)\}\}", page)
+    return "".join([before, html_text(title), between, "\n".join(filter(None, parts)), after])
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:
@@ -192,7 +196,7 @@ def _answer(sample: EvaluationSample, output: SystemOutputs | None) -> str:
         return _cell("-")
     if output.error is not None:
         return f"<td class='failed'>{html_text(_short(f'{output.error.type}: {output.error.message}'))}</td>"
-    gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+    gold = {doc.doc_id for doc in gold_documents(sample)}
     documents = "".join(
         f"<li{' class=gold' if hit.doc.doc_id in gold else ''}>{html_text(_short(hit.doc.doc_id, 60))}</li>"
         for hit in output.retrieved[:10]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from time import perf_counter
 from typing import Any, Protocol, cast
@@ -19,6 +20,7 @@ from .types import (
     SystemOutputs,
     as_document,
     as_response,
+    unscored,
 )
 
 _SYSTEM_FORMS = (
@@ -78,6 +80,7 @@ def as_system(thing: Any) -> RAGSystemProtocol:
     Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes the query (or
     the whole sample, if its first parameter is called `sample` or annotated as one); a pair (retrieve,
     generate) of functions or of objects with those methods. `top_k` is passed to those that take it. A
+    One that has a parameter `prompt` or `rag_prompt` gets the prompt of the sample's record. A
     callable may return SystemOutputs, a Response, a string, a pair (documents, answer) or a dict with
     "answer" and "retrieved"; documents may be RetrievedDocuments, Documents, dicts, (id, text) or (id, score)
     pairs, or ids.
@@ -104,6 +107,8 @@ def parts_of(system: Any) -> tuple[Any, ...]:
         return system._retrieve, system._generate
     if isinstance(system, SimpleRAGSystem):
         return system._retriever, system._generator
+    if isinstance(system, ContextsAsRetrieved):
+        return parts_of(system._system)
     return (system,)
 
 
@@ -125,6 +130,8 @@ def _from_dict(raw: Mapping[str, Any]) -> SystemOutputs:
         # If unknown keys were ignored, a misnamed answer would be scored as an empty one.
         raise ArgumentError(f"a dict must have 'answer' and 'retrieved', not {unknown[:5]}")
     answer = raw["response"] if raw.get("response") is not None else raw.get("answer", "")
+    if raw.get("answer") is not None and as_response(raw["answer"]).text != as_response(answer).text:
+        raise ArgumentError("'answer' and 'response' of a dict differ: return one of them")
     extra = dict(raw.get("extra") or {})
     if raw.get("retrieved") is None:
         extra[DOCUMENTS_MISSING] = True
@@ -140,15 +147,84 @@ class _Function:
         self.name = getattr(function, "__name__", type(function).__name__)
         self._options = _option_names(function)
         self.is_async = inspect.iscoroutinefunction(function)
-        first = next(iter(inspect.signature(function).parameters.values()), None)
+        parameters = inspect.signature(function).parameters
+        # Of a dataset without prompts, a first parameter `prompt` gets the query: many models call it so.
+        self._prompt = parameters.get("rag_prompt") or parameters.get("prompt")
+        self._first = first = next(iter(parameters.values()), None)
         # The sample has the reference answer, which must not get into a prompt by accident.
         self._takes_sample = first is not None and (
             first.name == "sample" or "EvaluationSample" in str(first.annotation)
         )
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
-        options = {"top_k": top_k} if "top_k" in self._options else {}
+        options: dict[str, Any] = {"top_k": top_k} if "top_k" in self._options else {}
+        prompt = rag_prompt_of(sample)
+        if self._prompt is not None and (prompt or self._prompt.name == "rag_prompt"):
+            if prompt:
+                options[self._prompt.name] = prompt
+            elif self._prompt.default is inspect.Parameter.empty:
+                raise ArgumentError(f"the system asks for {self._prompt.name}, and the sample has no prompt")
+            if self._prompt is self._first:  # a function of the prompt alone
+                return self._function(**options)
         return self._function(sample if self._takes_sample else sample.query, **options)
+
+
+# Records of a split (`io.builds`) have the prompt that a model is given, and the contexts in it.
+
+
+def rag_prompt_of(sample: EvaluationSample) -> str:
+    """Return the prompt of the record that a sample was made from; "" if it has none."""
+    split = sample.metadata.get("split")
+    prompt = split.get("rag_prompt") if isinstance(split, Mapping) else sample.metadata.get("rag_prompt")
+    return prompt if isinstance(prompt, str) and prompt.strip() else ""
+
+
+def shown_contexts(sample: EvaluationSample) -> list[Document]:
+    """Return the contexts of the record that a sample was made from, as documents without their numbers."""
+    split = sample.metadata.get("split")
+    record: Mapping[str, Any] = split if isinstance(split, Mapping) else {}
+    texts, sources = record.get("contexts") or [], record.get("sources") or []
+    chunks = record.get("retrieved") or []
+    documents: dict[str, Document] = {}
+    for place, text in enumerate(texts, start=1):
+        # The id of the chunk is the one that the gold has; two contexts of one source are two documents.
+        chunk = chunks[place - 1] if len(chunks) == len(texts) else {}
+        name = str(chunk.get("id") if chunk.get("id") is not None else sources[place - 1])
+        name = f"{name}#{place}" if name in documents else name
+        documents[name] = Document(name, str(text).removeprefix(f"[{place}]").lstrip())
+    return list(documents.values())
+
+
+def with_contexts(sample: EvaluationSample, output: SystemOutputs) -> SystemOutputs:
+    """Return an output whose retrieved documents are the contexts of the sample's record, if it has some."""
+    documents = shown_contexts(sample)
+    if not documents or output.error is not None:
+        return output
+    extra = {name: value for name, value in output.extra.items() if name != DOCUMENTS_MISSING}
+    hits = [unscored(doc, rank) for rank, doc in enumerate(documents, start=1)]
+    return replace(output, retrieved=hits, extra=extra)
+
+
+class ContextsAsRetrieved:
+    """A system whose retrieved documents are the contexts of each sample's record."""
+
+    def __init__(self, system: RAGSystemProtocol) -> None:
+        self._system = system
+        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # `copy` looks for special methods before `_system` is set
+            raise AttributeError(name)
+        return getattr(self._system, name)
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+        raw: Any = self._system.run(sample, top_k=top_k)
+        return (
+            self._awaited(sample, raw) if inspect.isawaitable(raw) else with_contexts(sample, as_outputs(raw))
+        )
+
+    async def _awaited(self, sample: EvaluationSample, raw: Any) -> SystemOutputs:
+        return with_contexts(sample, as_outputs(await raw))
 
 
 class _Pair:

@@ -19,6 +19,7 @@ from ..errors import DataError, PlanError
 from .calls.policy import PASSING, CallPolicy
 
 DEFAULT_OUT = "data/evaluation/results"
+SPLITS_FOLDER = "evaluation/datasets"  # where `auepora dataset build` writes splits, unless told otherwise
 MIN_COVERAGE = 0.99  # below this share of answered samples, the values do not describe the dataset
 # A remote server may fail for a moment, so its calls are retried. Python code fails for a reason.
 ENDPOINT_RETRIES = 4
@@ -159,6 +160,22 @@ class RunSettings:
         identifies=True,
         experiment="all",
     )
+    dataset_type: str | None = _setting(
+        help="split to use, if --dataset is a manifest, a folder of splits (default: evaluation/datasets) or "
+        "raw tasks",
+        choices=("qa", "summaries", "citations"),
+        everyday=True,
+        stored=True,
+        identifies=True,
+    )
+    ground_truth: str | None = _setting(
+        help="annotations (.gt.json) whose citations are the gold, of one annotator or several",
+        metavar="FILE",
+        stored=True,
+        identifies=True,
+        is_path=True,
+        shared=True,
+    )
     system: str | None = _setting(
         help="system to evaluate: MODULE:ATTR, openai:URL#MODEL, or the URL of an HTTP endpoint",
         metavar="MODULE:ATTR",
@@ -166,6 +183,15 @@ class RunSettings:
         stored=True,
         identifies=True,
         experiment="variant",
+    )
+    system_version: str | None = _setting(
+        help="version of the system, stored with the results", metavar="TEXT", stored=True, shared=True
+    )
+    contexts_as_retrieved: bool | None = _setting(
+        help="score the contexts of a split's records as the retrieved documents: what the prompt shows",
+        stored=True,
+        identifies=True,
+        shared=True,
     )
     outputs: str | None = _setting(flag=False, experiment="variant")
     metrics: list[str] | str | None = _setting(

@@ -69,6 +69,12 @@ def known_score(hit: RetrievedDocument) -> float | None:
     return None if hit.doc.metadata and hit.doc.metadata.get("score_missing") is True else hit.score
 
 
+def gold_documents(sample: EvaluationSample) -> list[Document]:
+    """Return the relevant documents of a sample; one with the grade 0 was judged not to be relevant."""
+    grades = ((doc, doc.metadata.get("relevance", 1)) for doc in sample.relevant_docs or ())
+    return [doc for doc, grade in grades if not isinstance(grade, int | float) or grade > 0]
+
+
 def unscored(doc: Document, rank: int) -> RetrievedDocument:
     """Return a hit without a score of the system: a mark in its metadata says so (`known_score`)."""
     marked = Document(doc.doc_id, doc.text, {**doc.metadata, "score_missing": True})

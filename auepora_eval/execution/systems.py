@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..core.rag_interface import RAGSystemProtocol, as_system
+from ..core.rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system
 from ..core.settings import is_endpoint
 from ..core.types import (
     DOCUMENTS_MISSING,
@@ -35,6 +35,9 @@ from ..errors import DataError, did_you_mean
 from ..models.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
 from ..models.http import BadReplyError, Endpoint
 from ..models.keys import Secret, headers_from_environment, key_from_environment
+
+# The option of any system that has the contexts of its samples count as retrieved.
+CONTEXTS_AS_RETRIEVED = "contexts_as_retrieved"
 
 
 class NamedSystem:
@@ -74,9 +77,12 @@ def origin_of(system: Any) -> tuple[str, str, dict[str, Any]] | None:
 
 def _loaded(name: str, folder: str, options: dict[str, Any]) -> RAGSystemProtocol:
     if is_endpoint(name):
-        system: Any = endpoint_system(name, options)
+        own = {option: value for option, value in options.items() if option != CONTEXTS_AS_RETRIEVED}
+        system: Any = endpoint_system(name, own)
     else:
         system = _imported(name, folder, options.get("arguments") or {})
+    if options.get(CONTEXTS_AS_RETRIEVED):
+        system = ContextsAsRetrieved(system)
     return cast(RAGSystemProtocol, NamedSystem(name, folder, options, system))
 
 

@@ -31,6 +31,7 @@ from ..comparison.unpaired import (
     unpaired_test,
 )
 from ..core.display import p_text
+from ..core.metrics_base import SampleMetric
 from ..core.types import EvaluationRun
 from ..core.verdict import Verdict
 from ..gate.absolute import limit_verdict, loss_verdict, not_measured
@@ -330,6 +331,15 @@ def cannot_decide(experiment: Experiment) -> str:
         "after the other, and the machine is not as fast in every run. Repeat the runs of both and "
         "compare them (auepora compare A1,A2,A3 B1,B2,B3), or make the time a guardrail."
     )
+
+
+def without_t_test(experiment: Experiment) -> list[str]:
+    """Return the metrics that the file's t-test cannot compare, because they are not means."""
+    if experiment.statistical_test != "t_test":
+        return []
+    metrics = [parse_metric(name) for name in (experiment.primary_metric, *experiment.secondary_metrics)]
+    means = SampleMetric.aggregate  # of a metric that does not override it, the mean
+    return [one.name for one in metrics if type(one).aggregate is not means and not is_of_time(one)]
 
 
 def minimum_lead(experiment: Experiment) -> float:

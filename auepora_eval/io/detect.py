@@ -13,16 +13,20 @@ from ..errors import DataError
 from .builds.tasks import is_raw_record, is_split_record
 from .json.documents import is_yaml, read_content
 from .json.yaml import parse_yaml
-from .jsonl import BYTE_ORDER_MARK, opened
+from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
 
-# Bytes of a file that are looked at.
-_START, _FIRST_LINE = 65_536, 1_000_000
+_START = 65_536  # bytes of a file that are looked at, and the first line as a whole
+_LINES = 20  # records that are looked at: the first may be the one that is wrong
 # In this order: .results.csv is not a dataset in CSV.
 _ENDINGS = {
     "eval_json": (".eval.json", ".eval.yaml", ".eval.yml"),
     "ground_truth": (".gt.json", ".gt.yaml", ".gt.yml"),
     "results": (".results.json", ".results.yaml", ".results.yml", ".results.csv"),
-    "benchmark": tuple(f".benchmark.{ending}" for ending in ("json", "parquet", "h5", "hdf5", "yaml")),
+    # Seed 003 calls its files latency_benchmarks.json, retrieval_quality_benchmarks.json, ...
+    "benchmark": (
+        *(f".benchmark.{ending}" for ending in ("json", "parquet", "h5", "hdf5", "yaml")),
+        "_benchmarks.json",
+    ),
     "config": (".config.json", ".config.yaml", ".config.yml"),
     "labels": (".labels.json", ".labels.yaml", ".labels.yml"),
     "csv": (".csv",),
@@ -66,25 +70,36 @@ def kind_of_name(path: Path) -> str | None:
 def _start(path: Path) -> bytes:
     """The first line, and some more of what can be read: the format's own reader says where it breaks off."""
     with opened(path) as file:
-        start = file.readline(_FIRST_LINE)
+        start = file.readline(MAX_LINE_BYTES)
         with suppress(OSError, EOFError, zlib.error):
             start += file.read(max(0, _START - len(start)))
     return start.removeprefix(BYTE_ORDER_MARK)
 
 
 def _kind_of_json(start: bytes) -> str:
-    """A first line that is an object of its own makes JSON Lines; anything else is one document."""
-    first = start.lstrip().partition(b"\n")[0]
-    try:
-        record = msgspec.json.decode(first)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        record = None
-    if isinstance(record, dict):
-        return _kind_of_record(record) or "jsonl"
+    """Return the kind of the first record that shows it; without one, that of a document with such keys."""
+    lines = start.lstrip().split(b"\n")[:_LINES]
+    records = [record for line in lines if (record := _record(line)) is not None]
+    kinds = (_kind_of_record(record) for record in records)
+    kind = next((kind for kind in kinds if kind is not None), None)
+    if kind is not None:
+        return kind
+    first = lines[0]
+    if _record(first) is not None:  # an object of its own on a line: not one document
+        return "jsonl"
     for key, kind in _KEYS_OF_DOCUMENTS:
         if b'"%s"' % key.encode() in start:
             return kind
     return "jsonl" if first.strip() not in (b"{", b"[") else "eval_json"
+
+
+def _record(line: bytes) -> Mapping[str, object] | None:
+    """Return the object on a line; None if there is none."""
+    try:
+        record = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 # The first of these keys decides; a document may mention the later ones.
@@ -99,6 +114,7 @@ _KEYS_OF_DOCUMENTS = (
     ("ground_truth_label", "labels"),
     ("annotation_guidelines", "labels"),
     ("operation", "benchmark"),
+    ("mean_duration", "benchmark"),
 )
 
 
@@ -110,10 +126,15 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
         return "splits"
     if isinstance(record.get("samples"), list):
         return "labels"
+    if any(isinstance(value, dict) and "mean_duration" in value for value in record.values()):
+        return "benchmark"  # baselines, by operation
     return next((kind for key, kind in _KEYS_OF_DOCUMENTS if key in record), None)
 
 
 def not_a_dataset(path: Path, kind: str) -> DataError:
     """What to say where a dataset was asked for and another kind of file was given."""
     what = f"this is {IN_WORDS.get(kind, kind)}, not a dataset."
-    return DataError(path.name, what, fix="Name a .jsonl, .parquet, .eval.json, .yaml or .csv file.")
+    fix = "Name a .jsonl, .parquet, .eval.json, .yaml or .csv file."
+    if kind == "manifest":
+        fix = "Name one of its splits, or choose one with --dataset-type qa|summaries|citations."
+    return DataError(path.name, what, fix=fix)

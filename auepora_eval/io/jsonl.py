@@ -32,7 +32,7 @@ MAX_LINE_BYTES = 8_000_000
 MAX_EXPANSION = 500
 # Fewer unpacked bytes than these do no harm, whatever they were packed to.
 EXPANSION_UNCHECKED = 16_000_000
-MAX_BLANK_LINES = 100_000  # in a row
+MAX_BLANK_BYTES = 1_000_000  # of blank lines in a row
 _GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -190,7 +190,8 @@ def placed_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[str,
 
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
     """The record on a line; DataError if it is none, or one that could do harm."""
-    record = parse_json(line, where, hint=_ONE_OBJECT)
+    # Without its end: a line that is cut off within a text has the same error wherever it stands.
+    record = parse_json(line.rstrip(b"\r\n"), where, hint=_ONE_OBJECT)
     if not isinstance(record, dict):
         raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
     return record
@@ -224,10 +225,10 @@ def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
             if not line:
                 return
             number += 1
-            blank = blank + 1 if len(line) < 3 else 0
-            # A little gzip unpacks to billions of line ends, and none of these lines is too long.
-            if blank > MAX_BLANK_LINES:
-                what = f"there are more than {MAX_BLANK_LINES} blank lines before it."
+            blank = blank + len(line) if line.isspace() else 0
+            # A little gzip unpacks to gigabytes of blank lines, and none of these lines is too long.
+            if blank > MAX_BLANK_BYTES:
+                what = f"there is more than {MAX_BLANK_BYTES / 1e6:g} MB of blank lines before it."
                 raise DataError(f"{path.name}:{number}", what, fix="Is it the right file? Remove them.")
             if len(line) > limit and not line.endswith(b"\n"):
                 raise DataError(

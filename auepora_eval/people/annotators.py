@@ -55,17 +55,17 @@ class Annotators:
         return list(dict.fromkeys([*self.spans, *(judged.query_id for judged in self.judgements)]))
 
 
-def read_annotators(paths: Sequence[str | Path]) -> Annotators:
-    """Read the annotations of several files; DataError if they are not by several people on one dataset."""
+def read_annotators(paths: Sequence[str | Path], *, least: int = 2) -> Annotators:
+    """Read the annotations of several files; DataError if they are by fewer people, or on two datasets."""
     documents = []
     for path in map(Path, paths):
         document = read_document(path)
         check_annotations(document, path.name)
         documents.append((path.name, document))
-    return annotators_of(documents)
+    return annotators_of(documents, least=least)
 
 
-def annotators_of(documents: Iterable[tuple[str, Any]]) -> Annotators:
+def annotators_of(documents: Iterable[tuple[str, Any]], *, least: int = 2) -> Annotators:
     """Return the annotations of documents, each given with the name of its file.
 
     The annotator of an annotation without an `annotator_id` is named after the file.
@@ -90,7 +90,8 @@ def annotators_of(documents: Iterable[tuple[str, Any]]) -> Annotators:
             places[id(annotation)] = place
             if name not in people.names:
                 people.names.append(name)
-    _check_enough(people)
+    if least > 1:
+        _check_enough(people)
     return people
 
 
@@ -464,6 +465,23 @@ def merge_annotations(dataset: EvaluationDataset, people: Annotators) -> InMemor
         info=merged.info,
         documents=merged.documents,
     )
+
+
+def gold_dataset(dataset: EvaluationDataset, people: Annotators) -> InMemoryDataset:
+    """Return the dataset with the settled spans as the gold citations of the samples that were annotated."""
+    check_same_dataset(people, dataset)
+    gold = {
+        annotation["query_id"]: annotation["citations"]
+        for annotation in adjudicated(people, file_of=file_names_of(dataset))
+        if "citations" in annotation
+    }
+    samples = [
+        replace(sample, metadata={**sample.metadata, "citations": gold[sample.sample_id]})
+        if sample.sample_id in gold
+        else sample
+        for sample in dataset
+    ]
+    return InMemoryDataset(dataset.name, samples, info=dict(dataset.info), documents=dataset.documents)
 
 
 def with_own_ids(people: Annotators) -> list[Annotation]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.dataset import EvaluationDataset, dataset_fingerprint
 from ..core.scores import has_field
-from ..core.types import EvaluationSample, TargetCategory
+from ..core.types import EvaluationSample, TargetCategory, gold_documents
 
 # Titles for people, and the fields that they are about.
 FIELDS = {
@@ -37,7 +37,10 @@ def describe(dataset: EvaluationDataset) -> dict[str, Any]:
         "created_at": info.get("created_at"),
         "fingerprint": dataset_fingerprint(samples),
         "samples": len(samples),
-        "fields": {title: sum(has_field(s, name) for s in samples) for title, name in FIELDS.items()},
+        "fields": {
+            **{title: sum(has_field(s, name) for s in samples) for title, name in FIELDS.items()},
+            "gold documents": sum(bool(gold_documents(s)) for s in samples),
+        },
         "labels": _labels(samples),
         "lengths": _lengths(samples),
         "documents": _documents(dataset, samples),
@@ -73,12 +76,12 @@ def _lengths(samples: Sequence[EvaluationSample]) -> dict[str, Any]:
 
     queries = [len(words(sample.query)) for sample in samples]
     answers = [len(words(s.reference_answer.text)) for s in samples if s.reference_answer is not None]
-    gold = [doc for sample in samples for doc in sample.relevant_docs or () if doc.text]
+    gold = [doc for sample in samples for doc in gold_documents(sample) if doc.text]
     texts = {doc.doc_id: doc.text for doc in gold}
     return {
         "words of a query": _spread(queries),
         "words of a reference": _spread(answers),
-        "gold documents of a sample": _spread([len(s.relevant_docs) for s in samples if s.relevant_docs]),
+        "gold documents of a sample": _spread([len(gold_documents(s)) for s in samples if s.relevant_docs]),
         "candidates of a sample": _spread([len(s.candidate_docs) for s in samples if s.candidate_docs]),
         "words of a gold document": _spread([len(words(text)) for text in texts.values()]),
     }
@@ -95,9 +98,9 @@ def _spread(counts: list[int]) -> dict[str, float] | None:
 def _documents(dataset: EvaluationDataset, samples: Sequence[EvaluationSample]) -> dict[str, Any]:
     """How many documents there are in the corpus (None without one), and how many different ones are gold."""
     corpus = {doc.doc_id for doc in dataset.documents}
-    gold = {doc.doc_id for sample in samples for doc in sample.relevant_docs or ()}
+    gold = {doc.doc_id for sample in samples for doc in gold_documents(sample)}
     candidates = {doc.doc_id for sample in samples for doc in sample.candidate_docs or ()}
-    missing = {doc.doc_id for sample in samples for doc in sample.relevant_docs or () if not doc.text.strip()}
+    missing = {doc.doc_id for sample in samples for doc in gold_documents(sample) if not doc.text.strip()}
     return {
         "corpus": len(corpus) or None,
         "gold": len(gold),

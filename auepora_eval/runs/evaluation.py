@@ -15,6 +15,7 @@ from ..core.calls.executor import CACHED, is_from_cache
 from ..core.calls.resources import checked_prices
 from ..core.dataset import EvaluationDataset, Fingerprint, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
+from ..core.rag_interface import with_contexts
 from ..core.runner import AueporaEvaluator, OnOutput, score_record
 from ..core.scores import Batch, Scores
 from ..core.scoring import Tally, now, utc_text
@@ -312,12 +313,14 @@ class PredictionRecord:
         limit: int | None = None,
         force: bool = False,
         on_output: OnOutput | None = None,
+        contexts_as_retrieved: bool = False,
     ) -> None:
         self.state, self.dataset, self.predictions = state, dataset, predictions
+        self._contexts_as_retrieved = contexts_as_retrieved
         self.survey = Survey()  # the plan was checked by the caller
         self.evaluation_id, self.started_at = state.evaluation_id, utc_text(now())
         self.system_name = system_name
-        self.names_documents = predictions.longest > 0
+        self.names_documents = predictions.longest > 0 or contexts_as_retrieved
         self._limit, self._on_output = limit, on_output
         self._force = force
         self._fingerprint = Fingerprint()
@@ -349,7 +352,8 @@ class PredictionRecord:
 
         # `outputs` takes one id per output that it yields, so at most one sample waits.
         for output in self.predictions.outputs(ids()):
-            yield waiting.pop(), output
+            sample = waiting.pop()
+            yield sample, with_contexts(sample, output) if self._contexts_as_retrieved else output
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""

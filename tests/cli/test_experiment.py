@@ -294,3 +294,15 @@ def test_no_dataset(here: Path, experiment: Run) -> None:
 def test_the_demo(experiment: Run) -> None:
     assert "words 50% 160 demo-words" in experiment("--check", file="demo")[0]
     assert "Winner: " in experiment(file="demo")[0]
+
+
+def test_a_statistical_test_that_cannot_be_used_is_reported(here: Path, experiment: Run) -> None:
+    config(here)
+    edit(here, "  primary_metric: recall@1", "  statistical_test: t_test\n  primary_metric: recall@1")
+    edit(here, "[exact_match]", "[exact_match, bleu]")
+    err = experiment()[1]
+    assert "statistical_test: bleu is not a mean, so it has no t-test; resampling tests it." in err
+    assert "recall@1 is not a mean" not in err
+    document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
+    assert "paired t," in document["statistical_tests"]["old_vs_new"]["test"]
+    assert "paired t," not in document["secondary_metric_results"]["bleu"]["tests"]["old_vs_new"]["test"]

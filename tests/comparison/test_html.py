@@ -50,6 +50,15 @@ def test_names_of_systems_are_escaped_in_a_ranking() -> None:
     assert f"a {escape(EVIL)}" in page
 
 
+def test_a_name_like_a_part_of_the_template_is_a_name() -> None:
+    runs = three(("{{body}}", "{{title}}", "new"))
+    page = report_html(runs, ranking=rank_runs(runs, resamples=100))
+    plain = report_html(three(), ranking=rank_runs(three(), resamples=100))
+    assert "<title>{{body}}, {{title}} and new</title>" in page
+    assert page.count("<h1>") == 1
+    assert len(page) < 1.2 * len(plain)
+
+
 def test_what_cannot_be_seen_is_not_in_the_page() -> None:
     """An escape sequence for a terminal, and a letter that turns the direction of what follows."""
     runs = three(("a\x1b[31m\x00red", "b\u202eevil\u2066", "می\u200cخواهم"))

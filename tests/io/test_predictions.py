@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from auepora_eval.core.types import (
     SystemOutputs,
 )
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.predictions import load_predictions, matched_outputs
+from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions, matched_outputs
 
 
 def loaded(tmp_path: Path, *fields: str) -> dict[str, SystemOutputs]:
@@ -41,7 +42,7 @@ def only_said(text: str) -> SystemOutputs:
         pytest.param('"answer":""', only_said(""), id="an empty answer is an answer"),
         pytest.param('"response":"x"', only_said("x"), id="response as a text"),
         pytest.param('"response":{"text":"x"}', only_said("x"), id="response"),
-        pytest.param('"response":"x","answer":"y"', only_said("x"), id="response goes first"),
+        pytest.param('"response":"x","answer":"x"', only_said("x"), id="the same twice"),
         pytest.param('"retrieved":[]', SystemOutputs([], Response("")), id="nothing found"),
         pytest.param(
             '"retrieved":["a","b"]', SystemOutputs([bare("a", 1), bare("b", 2)], Response("")), id="ids"
@@ -134,3 +135,40 @@ def test_a_sample_without_a_prediction_counts_as_failed() -> None:
 def test_a_prediction_without_a_sample_is_an_error() -> None:
     with pytest.raises(DataError, match=r"1 predictions are for samples .*first '9'"):
         matched_outputs([], {"9": SystemOutputs([], Response(""))}, "p.jsonl")
+
+
+@pytest.mark.parametrize("response", ["four", {"text": "four"}])
+def test_an_answer_and_a_response_that_differ_are_an_error(tmp_path: Path, response: object) -> None:
+    path = tmp_path / "p.jsonl"
+    good = json.dumps({"sample_id": "1", "answer": "three", "response": {"text": "three"}})
+    bad = json.dumps({"sample_id": "2", "answer": "three", "response": response})
+    path.write_text(f"{good}\n{bad}\n")
+    with pytest.raises(DataError, match=r"p.jsonl:2: \$\.answer: 'answer' and 'response' differ"):
+        load_predictions(path)
+    path.write_text(f"{good}\n")
+    assert load_predictions(path)["1"].response.text == "three"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"sample_id": "1", "answer": "three", "answer": "four"}',
+        '{"sample_id": "1", "answer": "a", "retrieved": [{"doc_id": "x", "doc_id": "y"}]}',
+        '{"sample_id": "1", "answer": "a", "timings" : {"end_to_end": 1, "end_to_end" : 2}}',
+        '{"sample_id": "1", "answer": "says \\"so\\": yes", "answer" : "b"}',
+    ],
+)
+def test_a_repeated_key_is_an_error_with_its_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text(f'{{"sample_id": "0", "answer": "x"}}\n{line}\n')
+    with pytest.raises(DataError, match=r"p.jsonl:2: .* occurs twice"):
+        load_predictions(path)
+    with pytest.raises(DataError, match=r"p.jsonl:2: .* occurs twice"):
+        list(PredictionFile(path).outputs(["0", "1"]))
+
+
+def test_a_text_that_looks_like_a_repeated_key_is_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    answer = 'it says "answer": "four" and "answer" : "five"'
+    path.write_text(json.dumps({"sample_id": "1", "answer": answer}) + "\n")
+    assert load_predictions(path)["1"].response.text == answer

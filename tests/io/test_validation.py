@@ -345,3 +345,14 @@ def test_twenty_thousand_queries_are_checked_quickly() -> None:
     started = time.perf_counter()
     assert errors_of("evaluation_dataset", document) == []
     assert time.perf_counter() - started < 3  # it takes 0.2 s; a quadratic check takes minutes
+
+
+@pytest.mark.parametrize("interval", [[0.9, 0.1], [0.5], [], [None, 1], [0, 1, 2], ["a", "b"], [True, False]])
+def test_an_interval_is_a_lower_and_an_upper_limit(interval: list[Any]) -> None:
+    entry = {"value": 0.5, "confidence_interval": interval}
+    document = {**RESULTS, "retrieval_metrics": {"recall@5": entry}}
+    errors = errors_of("evaluation_results", document)
+    assert errors
+    assert all('$.retrieval_metrics["recall@5"].confidence_interval' in error for error in errors)
+    entry["confidence_interval"] = [0.1, 0.9]
+    assert errors_of("evaluation_results", document) == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.cli.main import main
 from auepora_eval.io.json.documents import DataCompressor
 from auepora_eval.io.loader import EvaluationDatasetLoader
 from auepora_eval.io.schema.validate import DataFormatValidator
@@ -129,3 +130,130 @@ def test_the_other_classes(here: Path) -> None:
     issues = DataQualityChecker().run_quality_checks(document)
     assert any("ml_guide.pdf" in issue for issue in issues)  # it resolves to no document
     assert any("size is declared as 2" in issue for issue in issues)
+
+
+# A new user of the seed: a dataset, one annotator's ground truth, a system that cites, and its results.
+
+GUIDE = "Key features include task tracking and team collaboration. Reports are weekly."
+SYSTEM = """
+from auepora_eval import Response, SystemOutputs
+
+def cites(query):
+    citation = {"file_name": "guide.txt", "start_char": 0, "end_char": 57}
+    answer = "Key features include task tracking and team collaboration."
+    return {"answer": Response(answer, metadata={"citations": [citation]}), "retrieved": [("guide", GUIDE)]}
+
+GUIDE = "Key features include task tracking and team collaboration. Reports are weekly."
+"""
+SPAN_METRICS = "citation_span_exact,citation_span_accuracy,citation_span_perfect,citation_span_good"
+CLAIM_METRICS = (
+    "citation_completeness,citation_correctness,citation_factual_consistency,citation_hallucination_rate"
+)
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    dataset = {
+        "dataset_id": "tools",
+        "name": "Tools",
+        "version": "1.0.0",
+        "queries": [
+            {"query_id": "query_001", "query_text": "Key features?", "relevant_documents": ["guide"]},
+            {"query_id": "query_002", "query_text": "Which reports?", "relevant_documents": ["guide"]},
+        ],
+        "documents": [{"document_id": "guide", "file_path": "guide.txt", "content": GUIDE}],
+    }
+    spans = {"query_001": (0, 57), "query_002": (59, 78)}
+    annotations = [
+        {
+            "annotation_id": f"gt_{query}",
+            "query_id": query,
+            "annotator_id": "annotator_001",
+            "citations": [{"file_name": "guide.txt", "start_char": start, "end_char": end}],
+        }
+        for query, (start, end) in spans.items()
+    ]
+    (here / "tools.eval.json").write_text(json.dumps(dataset), encoding="utf-8")
+    (here / "tools.gt.json").write_text(json.dumps({"annotations": annotations}), encoding="utf-8")
+    (here / "system.py").write_text(SYSTEM, encoding="utf-8")
+    return here
+
+
+def command(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(list(words)) == code
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    return printed.out, printed.err
+
+
+def test_one_annotators_ground_truth_is_the_gold_of_a_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ("--dataset", "tools.eval.json", "--metrics", f"{SPAN_METRICS},{CLAIM_METRICS}")
+    run = ("run", *data, "--system", "system.py:cites", "--system-version", "personal-rag-v2.1.0")
+    _, err = command(capsys, *run, "--id", "without", code=2)
+    assert "metadata.citations" in err  # the dataset has no gold citations of its own
+    command(capsys, *run, "--id", "first", "--ground-truth", "tools.gt.json")
+    stored = EvaluationResultsStorage().load_results("first")
+    assert stored["system_version"] == "personal-rag-v2.1.0"
+    assert stored["configuration"]["ground_truth"] == "tools.gt.json"
+    assert stored["citation_metrics"]["span_accuracy"] == {
+        "mean_exact_jaccard": 0.5,
+        "mean_tolerance_jaccard": 0.5,
+        "perfect_matches": 1,
+        "good_matches": 1,
+    }
+    assert stored["citation_metrics"]["citation_completeness"]["total_claims"] == 2
+    assert stored["citation_metrics"]["citation_correctness"]["correct_citations"] == 2
+    quality = stored["answer_quality_metrics"]
+    assert quality["factual_consistency"] == {"value": 1.0}
+    assert quality["hallucination_rate"] == {"value": 0.0, "total_claims": 2, "hallucinated_claims": 0}
+    command(capsys, "verify", "first")
+    out, _ = command(capsys, "dataset", "validate", "data/evaluation/results/first.results.json")
+    assert "valid (results)" in out
+    out, _ = command(capsys, "show", "first")
+    assert "cites on tools" in out  # the name of the system is kept beside its version
+    again = ("score", *data, "--outputs", "data/evaluation/results/first.run/journal.jsonl")
+    command(capsys, *again, "--id", "again", "--ground-truth", "tools.gt.json", "--system-version", "v3")
+    scored = EvaluationResultsStorage().load_results("again")
+    assert scored["system_version"] == "v3"
+    assert scored["citation_metrics"]["span_accuracy"] == stored["citation_metrics"]["span_accuracy"]
+
+
+def test_our_results_line_up_with_those_of_the_seed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = f"hit@1,hit@3,ndcg@5,mrr,{SPAN_METRICS},{CLAIM_METRICS}"
+    words = ("--dataset", "tools.eval.json", "--ground-truth", "tools.gt.json", "--metrics", metrics)
+    command(capsys, "run", *words, "--system", "system.py:cites", "--id", "ours")
+    storage = EvaluationResultsStorage()
+    example = json.loads((SEED / "comprehensive.results.json").read_text())
+    storage.save_results(example)
+    compared = storage.compare_results(["ours", example["evaluation_id"]])["metrics_comparison"]
+    for name in (
+        *("hit@1", "hit@3", "ndcg@5", "mrr", "span_accuracy.mean_exact_jaccard"),
+        *("span_accuracy.mean_tolerance_jaccard", "span_accuracy.perfect_matches"),
+        *("citation_completeness", "citation_correctness", "factual_consistency", "hallucination_rate"),
+    ):
+        assert set(compared[name]) == {"ours", example["evaluation_id"]}, name
+
+
+def test_documents_graded_0_are_not_shown_as_gold(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graded = [{"doc_id": "good"}, {"doc_id": "bad", "metadata": {"relevance": 0}}]
+    sample = {"sample_id": "1", "query": "Which?", "relevant_docs": graded, "reference_answer": "x"}
+    (here / "d.jsonl").write_text(json.dumps(sample) + "\n", encoding="utf-8")
+    (here / "s.py").write_text("def system(query):\n    return {'answer': 'x', 'retrieved': ['bad']}\n")
+    flags = ("--dataset", "d.jsonl", "--metrics", "recall@5")
+    command(capsys, "run", *flags, "--system", "s.py:system", "--id", "r")
+    row = EvaluationResultsStorage().load_results("r")["query_results"][0]
+    assert row["retrieval_results"]["ground_truth_relevant"] == ["good"]
+    out, _ = command(capsys, "show", "r", "--sample", "1")
+    assert "not retrieved: good" in out
+    assert "*   1  bad" not in out
+    out, _ = command(capsys, "dataset", "info", "d.jsonl", "--json")
+    assert json.loads(out)["documents"]["gold"] == 1
+    out, _ = command(capsys, "dataset", "sample", "d.jsonl")
+    assert "bad" not in out
+    command(capsys, "report", "r", "--html", "r.html")
+    assert "class=gold" not in (here / "r.html").read_text(encoding="utf-8")

@@ -123,7 +123,7 @@ def _warn(result: BuildResult, plan: BuildPlan, skipped: Sequence[str]) -> None:
 def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
     """What is as it was asked for, and yet may surprise."""
     from ...io.builds.manifest import is_found_from
-    from ...io.builds.tasks import MARKERS_OF_NOTHING
+    from ...io.builds.tasks import EMPTY_PROMPT, MARKERS_OF_NOTHING, NO_CONTEXTS, RAG_DIFFERS
 
     manifest = result.manifest
     for name, split in manifest.splits.items():
@@ -134,9 +134,14 @@ def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
                 f"note: {plan.outputs[name]}: its manifest is neither beside it nor in the folder above as a "
                 ".json file; runs made on it will not know the version."
             )
-    count = manifest.notes.get(MARKERS_OF_NOTHING)
-    if count:
-        echo.note(f"note: {count} markers [n] in reference answers point to no citation and to no context.")
+    for name, sentence in {
+        MARKERS_OF_NOTHING: "markers [n] in reference answers point to no citation and to no context.",
+        EMPTY_PROMPT: "records have an empty prompt.",
+        NO_CONTEXTS: "records have no contexts.",
+        RAG_DIFFERS: "records have other fields at the top level than under 'rag', which is used.",
+    }.items():
+        if manifest.notes.get(name):
+            echo.note(f"note: {manifest.notes[name]} {sentence}")
 
 
 def _say(result: BuildResult, plan: BuildPlan) -> None:

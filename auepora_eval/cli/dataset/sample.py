@@ -84,6 +84,8 @@ def _support(sample: EvaluationSample) -> Support | None:
 
 
 def _say(sample: EvaluationSample) -> None:
+    from ...core.types import gold_documents
+
     echo.say(f"{echo.one_line(sample.sample_id, 120)}: {echo.one_line(sample.query, _MAX_LENGTH)}")
     reference = sample.reference_answer
     echo.say(f"  reference: {'-' if reference is None else echo.one_line(reference.text, _MAX_LENGTH)}")
@@ -97,7 +99,7 @@ def _say(sample: EvaluationSample) -> None:
         echo.say(f"  support:   {support.share:.0%} of its words are in the {kind} documents{missing}")
     labels = ", ".join(f"{name}={value}" for name, value in sample.labels.items())
     echo.say(f"  labels:    {echo.one_line(labels, 500) or '-'}")
-    for doc in sample.relevant_docs or sample.candidate_docs or ():
+    for doc in gold_documents(sample) or sample.candidate_docs or ():
         _say_document(kind, doc)
     if sample.relevant_docs and sample.candidate_docs:
         ids = ", ".join(doc.doc_id for doc in sample.candidate_docs)

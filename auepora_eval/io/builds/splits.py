@@ -25,10 +25,19 @@ from pathlib import Path
 from ...core.dataset import InMemoryDataset
 from ...core.types import Document, EvaluationSample, Response
 from ...errors import DataError
+from ..detect import kind_of_file
 from ..files.atomic import stem
 from ..jsonl import read_records, record_errors
-from .manifest import Snapshot, file_sha256, manifest_of, read_manifest
-from .tasks import SplitRecord, is_split_record, question_and_reference, read_raw_record, read_split_record
+from .manifest import MANIFEST_NAME, Snapshot, file_sha256, manifest_of, read_manifest
+from .tasks import (
+    SplitRecord,
+    check_complete,
+    is_raw_record,
+    is_split_record,
+    question_and_reference,
+    read_raw_record,
+    read_split_record,
+)
 
 _OF_A_SPLIT = "split"
 # Fields of a record that a sample has no place for.
@@ -43,6 +52,24 @@ def load_split(path: str | Path) -> InMemoryDataset:
     return InMemoryDataset(stem(path), samples, info=_info(path, *described) if described else {})
 
 
+def load_split_of(path: Path, task_type: str) -> InMemoryDataset:
+    """Load the split of a type: from its own file, from a manifest or its folder, or from raw tasks."""
+    if path.is_dir():
+        path /= MANIFEST_NAME
+    if kind_of_file(path) == "manifest":
+        splits = read_manifest(path).splits
+        if task_type not in splits:
+            what = f"it has no split {task_type!r}."
+            raise DataError(str(path), what, fix=f"It has {', '.join(splits)}: build it with --splits.")
+        path = splits[task_type]
+    dataset = load_split(path)
+    samples = [sample for sample in dataset if sample.labels["task_type"] == task_type]
+    if not samples:
+        types = ", ".join(sorted({str(sample.labels["task_type"]) for sample in dataset})) or "no records"
+        raise DataError(str(path), f"it has no records of the type {task_type!r}.", fix=f"It has {types}.")
+    return InMemoryDataset(dataset.name, samples, info=dataset.info)
+
+
 def read_split(path: Path) -> Iterator[tuple[str, SplitRecord]]:
     """Yield ("file.jsonl:17", record) for each record of a split, or each record that a raw task becomes."""
     reader = SplitReader()
@@ -51,22 +78,31 @@ def read_split(path: Path) -> Iterator[tuple[str, SplitRecord]]:
 
 
 class SplitReader:
-    """Reads the records of one file: all of one type, or all raw tasks, as its first record is."""
+    """Reads the records of one file: of a split, which has one type of them, or raw tasks.
 
-    def __init__(self, task_type: str | None = None) -> None:
-        self._is_raw: bool | None = None if task_type is None else False
+    With `complete`, a record that loads but gives a system nothing to work with is an error as well.
+    """
+
+    def __init__(self, task_type: str | None = None, *, complete: bool = False) -> None:
+        self._is_raw = False
         self._task_type = task_type
+        self._complete = complete
         self._places: dict[str, str] = {}
 
     def read(self, raw: Mapping[str, object], where: str) -> SplitRecord:
         """Return the record of a split; DataError if it is malformed, or its id was used already."""
-        if self._is_raw is None:
-            self._is_raw = "rag" in raw or not is_split_record(raw)
+        # A record that shows neither form is read as the one before it.
+        if is_split_record(raw) and "rag" not in raw:
+            self._is_raw = False
+        elif is_raw_record(raw):
+            self._is_raw = True
         if self._is_raw:
-            record = read_raw_record(raw, where)
+            record = read_raw_record(raw, where, complete=self._complete)
         else:
             record = read_split_record(raw, where, self._task_type)
             self._task_type = record.task_type
+        if self._complete:
+            check_complete(record, where)
         if record.task_id in self._places:
             what = f"{record.task_id!r:.80} was used already, at {self._places[record.task_id]}."
             raise DataError(f"{where}: $.task_id", what, fix="Scores are matched by id: give each its own.")
@@ -175,5 +211,5 @@ def manifest_errors(path: Path) -> list[str]:
 
 def _split_errors(path: Path, task_type: str) -> tuple[list[str], int]:
     """Return the errors of a split, and how many records it has."""
-    outcomes = list(record_errors(path, SplitReader(task_type).read))
+    outcomes = list(record_errors(path, SplitReader(task_type, complete=True).read))
     return [str(error) for error in outcomes if error is not None], len(outcomes)

@@ -130,6 +130,7 @@ def cited_numbers(text: str) -> list[int]:
 UNKNOWN_TYPE = "unknown"
 # Reasons and notes under which tasks are counted in the manifest.
 MARKERS_OF_NOTHING = "markers_of_nothing"
+EMPTY_PROMPT, NO_CONTEXTS, RAG_DIFFERS = "empty_prompt", "no_contexts", "rag_differs"
 MISMATCH = "contexts_sources_mismatch"
 
 
@@ -208,13 +209,46 @@ def _task(record: Mapping[str, object]) -> RawTask:
         raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
 
 
-def read_raw_record(record: Mapping[str, object], where: str) -> SplitRecord:
-    """Return the record of a split that a raw task becomes; DataError if it cannot become one."""
+def read_raw_record(record: Mapping[str, object], where: str, *, complete: bool = False) -> SplitRecord:
+    """Return the record of a split that a raw task becomes; DataError if it cannot become one.
+
+    With `complete`, fields that contradict each other are an error as well.
+    """
     try:
-        built = split_record(_task(record))
+        task = _task(record)
+        built = split_record(task)
     except TaskError as error:
         raise DataError(where, error.what) from error
+    differing = differing_fields(task) if complete else []
+    if differing:
+        what = f"it differs from {differing[0]!r} at the top level. The one under 'rag' is used."
+        raise DataError(f"{where}: $.rag.{differing[0].removeprefix('rag_')}", what, fix="Keep one of them.")
     return read_split_record(msgspec.to_builtins(built), where)
+
+
+def differing_fields(task: RawTask) -> list[str]:
+    """Return the fields at the top level that are under `rag` as well, with other content.
+
+    Citations are left out: those at the top level are of the answer, those under `rag` of the contexts.
+    """
+    rag = task.rag or _NO_RAG
+    pairs = {
+        "rag_prompt": (task.rag_prompt, rag.prompt),
+        "contexts": (task.contexts, rag.contexts),
+        "sources": (task.sources, rag.sources),
+        "retrieved": (task.retrieved, rag.retrieved),
+    }
+    return [name for name, (top, nested) in pairs.items() if top and nested and top != nested]
+
+
+def check_complete(record: SplitRecord, where: str) -> None:
+    """DataError if a record has no prompt for a system that takes one, or shows it no contexts."""
+    if not record.rag_prompt.strip():
+        fix = "Write the prompt that the model is given, with its contexts."
+        raise DataError(f"{where}: $.rag_prompt", "the prompt is empty.", fix=fix)
+    if not record.contexts:
+        fix = "Write the contexts that the model is shown, or leave the record out."
+        raise DataError(f"{where}: $.contexts", "there are no contexts.", fix=fix)
 
 
 def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecord:
@@ -241,6 +275,8 @@ def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecor
             f"there are {len(numbered)} contexts but {len(sources)} sources. Give each context its source.",
         )
     prompt = (task.rag_prompt if rag.prompt is None else rag.prompt) or ""
+    if notes is not None:
+        notes.update(_notes(task, prompt, numbered))
     metadata = task.metadata or {}
     if rag.scores and rag.scores != [chunk.get("score") for chunk in retrieved]:
         metadata.setdefault("rag_scores", rag.scores)
@@ -249,6 +285,16 @@ def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecor
         return SummaryRecord(*common, metadata)
     own = _answer_citations(task, cited, citations or retrieved, sources, notes)
     return QaRecord(*common, own, metadata)
+
+
+def _notes(task: RawTask, prompt: str, contexts: Sequence[str]) -> list[str]:
+    """Return what is unusual about a task, by the names under which it is counted."""
+    unusual = {
+        EMPTY_PROMPT: not prompt.strip(),
+        NO_CONTEXTS: not contexts,
+        RAG_DIFFERS: bool(differing_fields(task)),
+    }
+    return [name for name, is_so in unusual.items() if is_so]
 
 
 def _texts(task: RawTask, *, is_summary: bool) -> tuple[str, str]:

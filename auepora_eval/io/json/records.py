@@ -156,6 +156,7 @@ def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
     """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
     raw = _converted(record, RawPrediction, where)
     _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
+    _check_one_answer(raw, where)
     answer = raw.response if raw.response is not None else raw.answer
     if answer is None and raw.retrieved is None and raw.error is None:
         raise DataError(
@@ -179,6 +180,12 @@ def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
         error=None if error is None else Failure(error.type, error.message, _time(error.seconds)),
     )
     return raw.sample_id, output
+
+
+def _check_one_answer(raw: RawPrediction, where: str) -> None:
+    if raw.answer is not None and raw.response is not None and _response(raw.response).text != raw.answer:
+        what = "'answer' and 'response' differ, and only one of them would be scored."
+        raise DataError(f"{where}: $.answer", what, fix="Keep one of them.")
 
 
 def _time(seconds: float | None) -> float | None:

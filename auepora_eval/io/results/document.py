@@ -8,6 +8,7 @@ run has them in a file of its own, which `queries_file` names. Not measured is n
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -30,6 +31,7 @@ from ...core.types import (
     SystemOutputs,
     Target,
     TargetCategory,
+    gold_documents,
     known_score,
     target_of,
 )
@@ -89,11 +91,13 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     sections["performance_metrics"] |= {name: part for name, part in usage.items() if part is not None}
     for place, result in enumerate(run.results):
         sections[section_of(result)][result.name] = {"order": place, **metric_entry(result)}
+    for section, name, figures in _seed_figures(run.results):
+        sections[section][name] = sections[section].get(name, {}) | figures
     head: Results = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": run.evaluation_id,
         "timestamp": run.started_at,
-        "system_version": run.system_name,
+        **_system(run),
         "dataset_id": run.dataset_name,
         "configuration": {
             "retrieval_k": run.top_k,
@@ -121,6 +125,53 @@ def results_head(run: EvaluationRun, tally: Tally, outputs_sha256: str) -> Resul
     }
     head["metadata"]["plan_sha256"] = plan_sha256(head)
     return head
+
+
+def _system(run: EvaluationRun) -> Results:
+    """Return the version of the system, and its name if they differ: seed 003 has a version only."""
+    version = run.configuration.get("system_version")
+    if not isinstance(version, str):
+        return {"system_version": run.system_name}
+    return {"system_version": version, "system_name": run.system_name}
+
+
+# Figures under the names that seed 003 gives them, so that its tools find them, and the metrics that have
+# them: a count is in the details of its metric under the same name, the others are its value.
+_SEED_FIGURES: dict[str, dict[str, dict[str, str]]] = {
+    "citation_metrics": {
+        "span_accuracy": {
+            "mean_exact_jaccard": "citation_span_exact",
+            "mean_tolerance_jaccard": "citation_span_accuracy",
+            "perfect_matches": "citation_span_perfect",
+            "good_matches": "citation_span_good",
+        },
+        "citation_completeness": dict.fromkeys(("total_claims", "cited_claims"), "citation_completeness"),
+        "citation_correctness": dict.fromkeys(
+            ("total_citations", "correct_citations"), "citation_correctness"
+        ),
+    },
+    "answer_quality_metrics": {
+        "factual_consistency": {"value": "citation_factual_consistency"},
+        "hallucination_rate": dict.fromkeys(
+            ("value", "total_claims", "hallucinated_claims"), "citation_hallucination_rate"
+        ),
+    },
+}
+
+
+def _seed_figures(results: Sequence[MetricResult]) -> Iterator[tuple[str, str, Results]]:
+    """Yield (section, name, figures) of seed 003, as far as they were measured."""
+    by_name: dict[str, MetricResult] = {}
+    for result in results:
+        by_name.setdefault(re.split(r"[@\[]", result.name)[0], result)
+    for section, entries in _SEED_FIGURES.items():
+        for name, fields in entries.items():
+            measured = {field: by_name[metric] for field, metric in fields.items() if metric in by_name}
+            if measured:
+                values = (
+                    (field, result.details.get(field, result.value)) for field, result in measured.items()
+                )
+                yield section, name, {field: number_or_null(value) for field, value in values}
 
 
 def summary(tally: Tally) -> Results:
@@ -231,7 +282,7 @@ def results_to_run(
     settings = results["configuration"].items()
     return EvaluationRun(
         evaluation_id=stored.evaluation_id,
-        system_name=stored.system_version,
+        system_name=stored.system_name or stored.system_version,
         dataset_name=stored.dataset_id,
         dataset_fingerprint=stored.metadata.dataset_sha256,
         results=metrics,
@@ -299,6 +350,7 @@ class _Stored(msgspec.Struct):
     summary: _Summary
     metadata: _Metadata
     performance_metrics: Results = {}
+    system_name: str = ""
 
 
 def metric_entry(result: MetricResult) -> Results:
@@ -410,7 +462,7 @@ def retrieval_results(sample: EvaluationSample, output: SystemOutputs) -> Row:
     return {
         "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
         "relevance_scores": [known_score(hit) for hit in output.retrieved],
-        "ground_truth_relevant": [doc.doc_id for doc in sample.relevant_docs or ()],
+        "ground_truth_relevant": [doc.doc_id for doc in gold_documents(sample)],
     }
 
 

@@ -119,7 +119,7 @@ def _id_reader(kind: str) -> Callable[[dict[str, Any], str], str | None]:
     if kind == "predictions":
         return lambda record, where: read_prediction(record, where)[0]
     if kind == "splits":
-        splits = SplitReader()
+        splits = SplitReader(complete=True)
         return lambda record, where: splits.read(record, where).task_id
     head = Head()
 

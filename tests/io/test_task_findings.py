@@ -1,0 +1,85 @@
+"""What `dataset validate` finds in raw tasks and splits that can be loaded all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.builder.build import BuildPlan, build_dataset
+from auepora_eval.cli.main import main
+from auepora_eval.errors import DataError
+from auepora_eval.io.builds.splits import load_split
+from auepora_eval.io.datasets.predictions import load_predictions
+from auepora_eval.io.jsonl import load_jsonl_dataset
+from auepora_eval.io.schema.files import file_errors
+from tests.raw_tasks import a_flat_task, a_raw_task, write_tasks
+
+
+@pytest.mark.parametrize(
+    ("fields", "finding"),
+    [
+        ({"rag_prompt": ""}, "$.rag_prompt: the prompt is empty."),
+        ({"rag_prompt": " \n"}, "$.rag_prompt: the prompt is empty."),
+        ({"contexts": [], "sources": []}, "$.contexts: there are no contexts."),
+    ],
+)
+def test_an_empty_prompt_and_no_contexts_are_findings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: dict[str, Any], finding: str
+) -> None:
+    raw = write_tasks(tmp_path / "offline_dataset.jsonl", [a_flat_task("good"), a_flat_task("bad", **fields)])
+    assert file_errors(raw)[0].startswith(f"offline_dataset.jsonl:2: {finding}")
+    manifest = build_dataset(BuildPlan.in_folder(tmp_path)).manifest
+    assert manifest.notes["empty_prompt" if "rag_prompt" in fields else "no_contexts"] == 1
+    split = tmp_path / "qa_pairs.jsonl"
+    assert file_errors(split)[0].startswith(f"qa_pairs.jsonl:2: {finding}")
+    assert len(load_split(split)) == 2  # a system that needs neither can be run on it
+    assert main(["dataset", "validate", str(tmp_path / "manifest.json")]) == 1
+    assert finding in capsys.readouterr().out
+
+
+def test_fields_at_the_top_that_differ_from_those_under_rag_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [a_raw_task("same"), a_raw_task("other", contexts=2)]
+    tasks[0] |= {"contexts": tasks[0]["rag"]["contexts"], "rag_prompt": tasks[0]["rag"]["prompt"]}
+    tasks[1] |= {"contexts": ["another", "text"], "sources": ["x", "y"]}
+    raw = write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
+    (error,) = file_errors(raw)
+    assert error.startswith("offline_dataset.jsonl:2: $.rag.contexts: it differs from 'contexts' at the top")
+    words = ["dataset", "build", "--offline-dataset", str(raw), "--manifest-output", str(tmp_path / "m.json")]
+    outputs = ["--qa-output", str(tmp_path / "qa.jsonl"), "--summary-output", str(tmp_path / "s.jsonl")]
+    assert main([*words, *outputs]) == 0
+    assert "1 records have other fields at the top level than under 'rag'" in capsys.readouterr().err
+    assert json.loads((tmp_path / "m.json").read_text())["notes"] == {"rag_differs": 1}
+
+
+def test_a_cut_off_line_has_the_same_error_everywhere(tmp_path: Path) -> None:
+    lines = {
+        "samples.jsonl": {"sample_id": "1", "query": "How many boats?"},
+        "predictions.jsonl": {"sample_id": "1", "answer": "three"},
+        "raw.jsonl": a_raw_task("1"),
+        "qa_pairs.jsonl": a_flat_task("1"),
+    }
+    readers: dict[str, Any] = {
+        "samples.jsonl": load_jsonl_dataset,
+        "predictions.jsonl": load_predictions,
+        "raw.jsonl": load_split,
+        "qa_pairs.jsonl": load_split,
+    }
+    errors = set()
+    for name, record in lines.items():
+        line = json.dumps(record)
+        path = write_tasks(tmp_path / name, [record, line[: len(line) // 2]])
+        with pytest.raises(DataError) as caught:
+            readers[name](path)
+        errors |= {str(caught.value).removeprefix(name), file_errors(path)[0].removeprefix(name)}
+    notes: list[str] = []
+    write_tasks(tmp_path / "b" / "offline_dataset.jsonl", [a_raw_task("1"), '{"task_id": "2", "ta'])
+    build_dataset(
+        BuildPlan.in_folder(tmp_path / "b"), on_skipped=lambda where, reason, what: notes.append(what)
+    )
+    errors |= {f":2: {note}" for note in notes}
+    assert errors == {":2: the JSON ends in the middle. Was it cut off? Complete or remove it."}

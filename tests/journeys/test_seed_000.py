@@ -1,0 +1,161 @@
+"""A new user of seed 000: from raw tasks to splits, and from splits to a scored run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from tests.raw_tasks import records, write_tasks
+
+SYSTEMS = '''
+def from_prompt(prompt):
+    """A model that is given the prompt of the record, and quotes its first context."""
+    return prompt.partition("[1] ")[2].partition("\\n")[0]
+
+def from_rag_prompt(query, rag_prompt):
+    return f"{query} {len(rag_prompt)}"
+
+def inventing(query):
+    return "Seventeen purple submarines."
+'''
+Run = Callable[..., tuple[str, str]]
+
+
+def a_task(number: int, kind: str = "qa") -> dict[str, Any]:
+    """A line of offline_dataset.jsonl as the seed's generator writes it."""
+    text = f"Pier {number} has {number + 10} berths."
+    context = f"[1] {text}"
+    chunk = {"id": number, "text": text, "source_path": "harbour.txt", "page": number, "ordinal": 1}
+    return {
+        "task_id": f"{kind}-{number}",
+        "task_type": kind,
+        "instruction": f"How many berths has pier {number}?" if kind != "summaries" else "Sum it up.",
+        "expected_response": f"Pier {number} has {number + 10} berths [1].",
+        "rag": {
+            "prompt": f"You are a harbour assistant.\n{context}\nAnswer the question.",
+            "contexts": [context],
+            "sources": [f"harbour.txt#page={number}"],
+            "scores": [0.5],
+            "citations": [{"id": number, "source_path": "harbour.txt", "page": number, "ordinal": 1}],
+            "retrieved": [chunk],
+        },
+        "metadata": {"source_path": "harbour.txt", "selected_chunk_ids": [number]},
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs a command in a new project and returns what it printed."""
+    monkeypatch.chdir(tmp_path)
+    tasks = [
+        *(a_task(n) for n in range(6)),
+        *(a_task(n, "summaries") for n in range(3)),
+        a_task(0, "citations"),
+    ]
+    write_tasks(Path("evaluation/datasets/offline_dataset.jsonl"), tasks)
+    Path("systems.py").write_text(SYSTEMS, encoding="utf-8")
+
+    def command(*words: str, code: int = 0) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(list(words)) == code
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return printed.out, printed.err
+
+    return command
+
+
+def results(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(Path(f"data/evaluation/results/{name}.results.json").read_text())
+    return document
+
+
+def test_from_raw_tasks_to_valid_splits(run: Run) -> None:
+    out, err = run("dataset", "build", "--splits", "qa,summaries")
+    assert "v1 built: 10 records" in out
+    assert "citations (1)" in err
+    manifest = json.loads(Path("evaluation/datasets/manifest.json").read_text())
+    assert {name: split["count"] for name, split in manifest["splits"].items()} == {"qa": 6, "summaries": 3}
+    assert manifest["excluded_task_types"] == {"citations": 1}
+    record = records(Path("evaluation/datasets/qa_pairs.jsonl"))[0]
+    assert list(record) == [
+        *("task_id", "task_type", "question", "reference_answer", "rag_prompt", "contexts", "sources"),
+        *("retrieved", "citations", "answer_citations", "metadata"),
+    ]
+    assert record["answer_citations"] == record["citations"]
+    out, _ = run("dataset", "validate", "evaluation/datasets/manifest.json")
+    assert "valid (manifest)" in out
+
+
+def test_a_split_is_chosen_by_its_type(run: Run) -> None:
+    run("dataset", "build", "--splits", "qa,summaries,citations")
+    for kind, count in (("qa", 6), ("summaries", 3), ("citations", 1)):
+        run("run", "--dataset-type", kind, "--system", "systems.py:from_prompt", "--id", kind)
+        document = results(kind)
+        assert document["summary"]["total_queries"] == count
+        assert document["metadata"]["dataset_snapshot"]["version"] == "v1"
+        assert document["configuration"]["dataset_type"] == kind
+    system = ("--system", "systems.py:from_prompt")
+    for place in ("evaluation/datasets/manifest.json", "evaluation/datasets/offline_dataset.jsonl"):
+        run("run", "--dataset", place, "--dataset-type", "summaries", *system, "--id", "s", "--force")
+        assert results("s")["summary"]["total_queries"] == 3
+    split = "evaluation/datasets/qa_pairs.jsonl"
+    _, err = run("run", "--dataset", split, "--dataset-type", "summaries", *system, code=2)
+    assert "it has no records of the type 'summaries'. It has qa." in err
+    _, err = run("run", "--dataset", "evaluation/datasets/manifest.json", *system, code=2)
+    assert "choose one with --dataset-type qa|summaries|citations" in err
+
+
+def test_the_prompt_reaches_the_system_that_asks_for_it(run: Run) -> None:
+    run("dataset", "build")
+    metrics = ("--metrics", "contains_answer,token_f1")
+    run("run", "--dataset-type", "qa", "--system", "systems.py:from_prompt", "--id", "a", *metrics)
+    rows = results("a")["query_results"]
+    assert [row["generated_answer"] for row in rows] == [f"Pier {n} has {n + 10} berths." for n in range(6)]
+    run("run", "--dataset-type", "qa", "--system", "systems.py:from_rag_prompt", "--id", "b", *metrics)
+    assert results("b")["query_results"][0]["generated_answer"].startswith("How many berths has pier 0? ")
+
+
+@pytest.mark.parametrize("by", ["run", "score"])
+def test_grounding_is_scored_against_what_the_model_was_shown(run: Run, by: str) -> None:
+    run("dataset", "build")
+
+    def value(name: str, system: str) -> float:
+        flags = ["--contexts-as-retrieved", "--metrics", "grounding_overlap", "--id", name]
+        if by == "run":
+            run("run", "--dataset-type", "qa", "--system", f"systems.py:{system}", *flags)
+        else:
+            answers = [f"Pier {n} has {n + 10} berths." for n in range(6)]
+            if system == "inventing":
+                answers = ["Seventeen purple submarines."] * 6
+            lines: list[Any] = [{"sample_id": f"qa-{n}", "answer": text} for n, text in enumerate(answers)]
+            write_tasks(Path(f"{name}.jsonl"), lines)
+            run(
+                "score",
+                "--dataset",
+                "evaluation/datasets/qa_pairs.jsonl",
+                "--outputs",
+                f"{name}.jsonl",
+                *flags,
+            )
+        document = results(name)
+        assert document["query_results"][1]["retrieval_results"]["retrieved_docs"] == ["1"]
+        figure: float = document["answer_quality_metrics"]["grounding_overlap"]["value"]
+        return figure
+
+    assert value("good", "from_prompt") == pytest.approx(1.0)
+    assert value("bad", "inventing") < 0.5
+    run("verify", "good")
+
+
+def test_the_flags_of_the_seeds_builder(run: Run) -> None:
+    run("dataset", "build", "--force", "--version", "v2", "--limit", "4")
+    manifest = json.loads(Path("evaluation/datasets/manifest.json").read_text())
+    assert (manifest["version"], manifest["filters"]) == ("v2", {"limit": 4})
+    _, err = run("dataset", "build", "--version", "v2", code=4)
+    assert "is of v2 already, with other content" in err

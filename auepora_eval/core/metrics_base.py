@@ -83,6 +83,7 @@ class SampleMetric(Metric):
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
+    reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
     not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
     name_template: ClassVar[NameTemplate]  # of a class that `metric` decorated
     ranges: ClassVar[Mapping[str, str]] = {}  # the limits of numeric fields: {"p": "(0, 1)"}

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import PlanError, WorkerLostError
 from .calls.executor import failed_attempts, is_from_cache
 from .calls.resources import ApiUsage
-from .metrics_base import SampleMetric
+from .metrics_base import Metric, SampleMetric
 from .plan import EvaluationPlan
 from .scores import Batch, Scores
 from .types import (
@@ -208,11 +208,11 @@ def score_outputs(
 
 
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
-    """Return the plan for these outputs: if none of them names documents, retrieval is not measured.
+    """Return the plan for these outputs: if none of them names documents, what needs these is not measured.
 
     One is enough: a system must not gain by leaving an empty list out.
     """
-    if not any(metric.target in _RETRIEVAL for metric in plan.metrics):
+    if not any(map(_needs_documents, plan.metrics)):
         return plan
     is_answered = False
     for output in outputs:
@@ -225,11 +225,15 @@ def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> Evalua
     return EvaluationPlan(
         [
             metric.unmeasured("no output names documents")
-            if isinstance(metric, SampleMetric) and metric.target in _RETRIEVAL
+            if isinstance(metric, SampleMetric) and _needs_documents(metric)
             else metric
             for metric in plan.metrics
         ]
     )
+
+
+def _needs_documents(metric: Metric) -> bool:
+    return metric.target in _RETRIEVAL or getattr(metric, "reads_documents", False)
 
 
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:

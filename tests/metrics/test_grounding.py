@@ -74,7 +74,6 @@ def test_the_share_that_is_found(name: str, answer: str, expected: float) -> Non
             pytest.param(name, answered("  ", PIER), "the answer is empty", id=f"{name}: empty")
             for name in ALL
         ),
-        *(pytest.param(name, answered("x"), "no document was retrieved", id=f"{name}: none") for name in ALL),
         *(
             pytest.param(
                 name, answered("x", "", " "), "the retrieved documents have no text", id=f"{name}: no text"

@@ -12,7 +12,7 @@ from auepora_eval.core.types import Document, Response, RetrievedDocument, Syste
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.retrieval.text import QueryDocSimilarity, QueryTermCoverage
 from auepora_eval.models.embeddings import EMBEDDERS
-from tests.builders import a_sample, an_output
+from tests.builders import a_sample
 
 
 def found(*texts: str) -> SystemOutputs:
@@ -47,7 +47,6 @@ def test_query_term_coverage(query: str, texts: list[str], expected: float) -> N
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        pytest.param(an_output(), "nothing was retrieved", id="nothing"),
         pytest.param(found("a boat", " "), "a document among the first 2 has no text", id="blank"),
         pytest.param(
             SystemOutputs(

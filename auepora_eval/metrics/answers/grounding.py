@@ -2,7 +2,8 @@
 
 These are overlaps, not checks of truth: none of them sees a negation or two things that changed places
 ("the boat rammed the pier", "the pier rammed the boat"). The documents are those that the system
-retrieved, all of them; refusals are scored like any text. Citation marks such as [2], and the numbers and
+retrieved, all of them. An answer without any is not supported: it scores 0. An answer that declines
+(text/refusal.py) is skipped, with or without documents. Citation marks such as [2], and the numbers and
 bullets of lists, are not counted.
 
 How well each agrees with people is measured on two sets (tests/metrics/test_grounding.py): Spearman's
@@ -22,6 +23,7 @@ from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...text.content_words import content_words, names, numbers, without_marks
+from ...text.refusal import refusal
 from ...text.sentences import sentences
 from ...text.tokens import words
 
@@ -30,17 +32,19 @@ class GroundingMetric(SampleMetric):
     """A metric of the answer's text and the texts that were retrieved for it."""
 
     target = TargetCategory.GENERATION_FAITHFULNESS
+    reads_documents = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        answer = output.response.text
-        if not answer.strip():
+        if not output.response.text.strip():
             return skip("the answer is empty")
-        if not output.retrieved:
-            return skip("no document was retrieved")
+        if refusal(output.response).declined:
+            return skip("the answer declines")
         documents = [hit.doc.text for hit in output.retrieved if hit.doc.text.strip()]
-        if not documents:
+        # Documents whose texts nobody recorded cannot be checked. Without any document, nothing is supported:
+        # skipping such answers would reward a system that retrieves nothing for its inventions.
+        if output.retrieved and not documents:
             return skip("the retrieved documents have no text")
-        return self.support(without_marks(answer), documents)
+        return self.support(without_marks(output.response.text), documents)
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
         """Return the share of the answer that the documents support."""

@@ -20,8 +20,8 @@ class QueryTermCoverage(SampleMetric):
     """Share of the query's content words that occur somewhere in the first k texts.
 
     Distinct content words of the query found in the texts, both stemmed / distinct content words of the
-    query. Needs no gold. It sees words, not meaning: a synonym is a miss, and a text about something else
-    in the same words is a hit.
+    query; 0 if nothing was retrieved. Needs no gold. It sees words, not meaning: a synonym is a miss, and a
+    text about something else in the same words is a hit.
     """
 
     k: int
@@ -48,8 +48,8 @@ class QueryTermCoverage(SampleMetric):
 class QueryDocSimilarity(EmbeddingMetric):
     """How near the first k texts are to the query in an embedding space: the mean cosine of their vectors.
 
-    Σ cos(e(query), e(text)) / number of texts, from -1 to 1. Needs no gold. Values of different models are
-    not comparable, and a retriever that ranks by the same model is flattered.
+    Σ cos(e(query), e(text)) / number of texts, from -1 to 1; -1 if nothing was retrieved. Needs no gold.
+    Values of different models are not comparable, and a retriever that ranks by the same model is flattered.
     """
 
     k: int
@@ -61,6 +61,8 @@ class QueryDocSimilarity(EmbeddingMetric):
         texts = first_texts(output, self.k)
         if isinstance(texts, SampleScore):
             return texts
+        if not texts:
+            return SampleScore(self.bounds[0])
         query, *vectors = self.vectors([sample.query, *texts])
         # A vector of zeros (no known token) has no cosine.
         if not query.any() or not all(vector.any() for vector in vectors):
@@ -70,10 +72,8 @@ class QueryDocSimilarity(EmbeddingMetric):
 
 
 def first_texts(output: SystemOutputs, k: int) -> list[str] | SampleScore:
-    """Return the texts of the first k documents, or why the sample is skipped."""
+    """Return the texts of the first k documents, which may be none, or why the sample is skipped."""
     first = sorted(output.retrieved, key=lambda hit: hit.rank)[:k]
-    if not first:
-        return skip("nothing was retrieved")
     if not all(hit.doc.text.strip() and not hit.doc.metadata.get("text_missing") for hit in first):
         return skip(f"a document among the first {k} has no text")
     return [hit.doc.text for hit in first]

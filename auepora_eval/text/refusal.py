@@ -40,7 +40,8 @@ _SOURCE = (
 _MATTER = r"(?:information|info|data|context|details?|evidence|answer|knowledge|documents?|specifics|figures)"
 _TELL = (
     r"(?:answer|determine|provide|find|say|tell|calculate|compute|give|verify|confirm|locate|assist|help"
-    r"|identify|access|respond|conclude|ascertain|establish|offer|infer|be determined|be answered|be calculated)"
+    r"|identify|access|respond|conclude|ascertain|establish|offer|infer"
+    r"|be determined|be answered|be calculated)"
 )
 _HOLD = (
     r"(?:provide|contain|include|mention|specify|state|say|address|discuss|give|have|indicate|disclose|offer"

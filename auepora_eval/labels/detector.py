@@ -31,6 +31,7 @@ from ..core.types import (
 from ..errors import DataError, ScoringError, did_you_mean
 from ..io.json.documents import read_document
 from ..io.json.records import wrong_record
+from ..metrics.answers.contradiction import lexical_contradiction
 from ..text.label_terms import (
     ACCURATE,
     CONTRADICTION,
@@ -39,7 +40,6 @@ from ..text.label_terms import (
     PREDICTED_LABEL,
     SCENARIO_NAMES,
 )
-from .contradiction import lexical_contradiction
 from .fhri import DEFAULT_WEIGHTS, Evidence, fhri, price_mismatch, sub_scores
 from .scoring import nearest_earlier, pairs_of
 

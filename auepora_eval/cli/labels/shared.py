@@ -60,8 +60,8 @@ def decisions(
     args: Namespace, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs] | None = None
 ) -> list[LabelDecision]:
     """Return what the FHRI detector says about the stored answers, or about these."""
-    from ...labels.contradiction import lexical_contradiction
     from ...labels.detector import FhriDetector, load_profile, stored_output
+    from ...metrics.answers.contradiction import lexical_contradiction
 
     detector = FhriDetector(
         load_profile(args.profile),

@@ -199,12 +199,41 @@ def score_outputs(
         return score_in_chunks(plan, pairs, lambda batch, scores: None, seed=seed, executor=executor)
     results = []
     batch = Batch(samples, outputs)
+    watches = Watches(plan.metrics)
+    watches.look(batch)
     for metric in plan.metrics:
         if isinstance(metric, SampleMetric):
             results.append(metric.summarise(metric.score_batch(batch), seed=seed))
         else:
             results.append(_with_failures(metric.compute(samples, outputs), outputs))
-    return results
+    return watches.noted(results)
+
+
+class SuspectValueWarning(UserWarning):
+    """A value is likely not what it seems: ids that never match, scores that contradict the ranks."""
+
+
+class Watches:
+    """The watches of a plan's metrics; those that several metrics name look once."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._of_metric = {m.name: m.watch for m in metrics if isinstance(m, SampleMetric) and m.watch}
+        self._watches = {watch: watch() for watch in dict.fromkeys(self._of_metric.values())}
+
+    def look(self, batch: Batch) -> None:
+        for watch in self._watches.values():
+            watch.look(batch)
+
+    def noted(self, results: list[MetricResult]) -> list[MetricResult]:
+        """Warn of what was noted, and add it to the results that it concerns."""
+        notes = {kind: watch.notes() for kind, watch in self._watches.items()}
+        for note in [note for several in notes.values() for note in several]:
+            warnings.warn(note, SuspectValueWarning, stacklevel=4)
+        for result in results:
+            watch = self._of_metric.get(result.name)
+            if watch is not None and notes[watch]:
+                result.details["notes"] = notes[watch]
+        return results
 
 
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
@@ -267,9 +296,11 @@ def score_in_chunks(
         on_chunk(batch, {result.name: Scores.of(result.scores) for result in results if result.scores})
         return results
     pieces: dict[str, list[Scores]] = {metric.name: [] for metric in metrics}
+    watches = Watches(metrics)
     chunks = scored_chunks(pairs, metrics, size=size, executor=executor)
     with closing(chunks):  # so that no worker is left behind
         for batch, scores in chunks:
+            watches.look(batch)
             on_chunk(batch, scores)
             for name, piece in scores.items():
                 pieces[name].append(piece)
@@ -282,7 +313,7 @@ def score_in_chunks(
         # All metrics share the lists: each takes 8 MB for a million samples.
         joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
         results.append(metric.summarise(joined, seed=seed))
-    return results
+    return watches.noted(results)
 
 
 @dataclass

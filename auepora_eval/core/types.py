@@ -357,6 +357,12 @@ class MetricResult:
         """Why the metric could not score anything, if that is known of the whole run; else ""."""
         return str(self.details.get("not_measured") or "")
 
+    @property
+    def notes(self) -> list[str]:
+        """What the value alone does not show: ids that never match, scores that contradict the ranks."""
+        notes = self.details.get("notes")
+        return [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
     def _count(self, key: str) -> int:
         # Stored results can be edited by hand: what is not a count is not reported.
         count = self.details.get(key)
@@ -404,6 +410,7 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
         if result.not_measured:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
+    notes += dict.fromkeys(note for result in results for note in result.notes)
     return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
 
 

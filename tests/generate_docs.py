@@ -22,6 +22,8 @@ from auepora_eval.core.types import QUESTIONS, TargetCategory
 DOCS = Path(__file__).parents[1] / "docs"
 PACKAGE = DOCS.parent / "auepora_eval"
 
+METRICS_IN_WORDS = Path(__file__).parent / "metrics_in_words.md"
+
 
 def printed(*words: str) -> str:
     """Return what a command prints."""
@@ -57,6 +59,8 @@ def metrics_page() -> str:
             lines.append(f"- range: {' to '.join(ends)}, {direction} is better")
             if metric["oracle"]:
                 lines.append(f"- equals: {metric['oracle']}")
+    # Written by hand: tables of benchmarks/grounding.py and benchmarks/refusal.py, as printed.
+    lines += ["", METRICS_IN_WORDS.read_text("utf-8").rstrip()]
     return "\n".join(lines) + "\n"
 
 

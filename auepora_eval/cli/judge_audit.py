@@ -7,8 +7,8 @@ Each line of the file is a claim, the evidence it is checked against, and its hu
 
 The evidence is a text or a list of texts. The label is 0 or 1, true or false, a word such as
 "attributable" or, with --scale, a number. For several annotators, give an object (name: label) or a list.
-A judge is the name of a support function (lexical, embedding), the name of a metric that needs only
-an answer and documents (grounding_overlap) or, with --score, a field with its scores.
+A judge is the name of a support function (lexical, consistent, embedding), the name of a metric that needs
+only an answer and documents (grounding_overlap) or, with --score, a field with its scores.
 --unlabelled adds claims that only the judge scores: their true mean is estimated from both files.
 Use `--labels demo` for 24 bundled answers.
 

@@ -66,6 +66,14 @@ class Metric(ABC):
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult: ...
 
 
+class Watch(Protocol):
+    """Looks at all samples and outputs of a run, and notes what a metric's value does not show."""
+
+    def look(self, batch: Batch) -> None: ...
+
+    def notes(self) -> list[str]: ...
+
+
 _LARGEST = 1e150  # of a score: the sum of its squares over any number of samples is still a number
 
 
@@ -83,6 +91,8 @@ class SampleMetric(Metric):
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
+    reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
+    watch: ClassVar[type[Watch] | None] = None  # metrics with the same one share its notes
     not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
     name_template: ClassVar[NameTemplate]  # of a class that `metric` decorated
     ranges: ClassVar[Mapping[str, str]] = {}  # the limits of numeric fields: {"p": "(0, 1)"}

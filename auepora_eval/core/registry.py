@@ -318,6 +318,7 @@ _MODULES = {
         "grounding_overlap grounding_bigrams number_support name_support best_sentence_overlap "
         "claim_precision claim_recall claim_f1 claim_faithfulness"
     ),
+    "answers.contradiction": "lexical_consistency",
     "answers.numbers": "numeric_match numeric_f1",
     "answers.relevance": "query_coverage query_answer_similarity non_answer_rate semantic_similarity",
     "answers.required": "contains_answer answer_share nugget_recall",

@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import re
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from itertools import islice
 
 from .calls.executor import failed_attempts, is_from_cache
 from .calls.resources import ApiUsage
-from .metrics_base import SampleMetric
+from .metrics_base import Metric, SampleMetric
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns
 from .types import (
@@ -63,12 +64,39 @@ def score_outputs(
     return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None)
 
 
+class SuspectValueWarning(UserWarning):
+    """A value is likely not what it seems: ids that never match, scores that contradict the ranks."""
+
+
+class Watches:
+    """The watches of a plan's metrics; those that several metrics name look once."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._of_metric = {m.name: m.watch for m in metrics if isinstance(m, SampleMetric) and m.watch}
+        self._watches = {watch: watch() for watch in dict.fromkeys(self._of_metric.values())}
+
+    def look(self, batch: Batch) -> None:
+        for watch in self._watches.values():
+            watch.look(batch)
+
+    def noted(self, results: list[MetricResult]) -> list[MetricResult]:
+        """Warn of what was noted, and add it to the results that it concerns."""
+        notes = {kind: watch.notes() for kind, watch in self._watches.items()}
+        for note in [note for several in notes.values() for note in several]:
+            warnings.warn(note, SuspectValueWarning, stacklevel=4)
+        for result in results:
+            watch = self._of_metric.get(result.name)
+            if watch is not None and notes[watch]:
+                result.details["notes"] = notes[watch]
+        return results
+
+
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
-    """Return the plan for these outputs: if none of them names documents, retrieval is not measured.
+    """Return the plan for these outputs: if none of them names documents, what needs these is not measured.
 
     One is enough: a system must not gain by leaving an empty list out.
     """
-    if not any(metric.target in _RETRIEVAL for metric in plan.metrics):
+    if not any(map(_needs_documents, plan.metrics)):
         return plan
     is_answered = False
     for output in outputs:
@@ -81,11 +109,15 @@ def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> Evalua
     return EvaluationPlan(
         [
             metric.unmeasured("no output names documents")
-            if isinstance(metric, SampleMetric) and metric.target in _RETRIEVAL
+            if isinstance(metric, SampleMetric) and _needs_documents(metric)
             else metric
             for metric in plan.metrics
         ]
     )
+
+
+def _needs_documents(metric: Metric) -> bool:
+    return metric.target in _RETRIEVAL or getattr(metric, "reads_documents", False)
 
 
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
@@ -109,6 +141,7 @@ def score_in_chunks(
     needs_all = not all(isinstance(m, SampleMetric) and not m.whole_batch for m in plan.metrics)
     pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
     foreign: dict[str, MetricResult] = {}
+    watches = Watches(plan.metrics)
     for batch in _batches(pairs, None if needs_all else size):
         scores: dict[str, Scores] = {}
         for metric in plan.metrics:
@@ -119,6 +152,7 @@ def score_in_chunks(
             foreign[metric.name] = _with_failures(result, batch.outputs)
             if result.scores:
                 scores[metric.name] = as_columns(result.scores)
+        watches.look(batch)
         on_chunk(batch, scores)
         for name, piece in scores.items():
             pieces[name].append(piece)
@@ -134,7 +168,7 @@ def score_in_chunks(
         # All metrics share the lists: each takes 8 MB for a million samples.
         joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
         results.append(metric.summarise(joined))
-    return results
+    return watches.noted(results)
 
 
 def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:

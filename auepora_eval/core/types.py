@@ -363,6 +363,12 @@ class MetricResult:
         """Why the metric could not score anything, if that is known of the whole run; else ""."""
         return str(self.details.get("not_measured") or "")
 
+    @property
+    def notes(self) -> list[str]:
+        """What the value alone does not show: ids that never match, scores that contradict the ranks."""
+        notes = self.details.get("notes")
+        return [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
     def _count(self, key: str) -> int:
         # Stored results can be edited by hand: what is not a count is not reported.
         count = self.details.get(key)
@@ -410,6 +416,7 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
         if result.not_measured:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
+    notes += dict.fromkeys(note for result in results for note in result.notes)
     for result in results:
         # Most metrics are shares. One that is not, such as BLEU, says so.
         low, high = result.bounds or (None, None)

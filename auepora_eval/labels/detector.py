@@ -24,8 +24,8 @@ from ..core.types import (
     SystemOutputs,
 )
 from ..errors import ScoringError
+from ..metrics.answers.contradiction import lexical_contradiction
 from ..text.label_terms import ACCURATE, CONTRADICTION, DEFAULT_SCENARIO, HALLUCINATION, PREDICTED_LABEL
-from .contradiction import lexical_contradiction
 from .fhri import fhri, sub_scores
 from .profile import LabelProfile, scenario_of
 from .scoring import nearest_earlier, pairs_of

@@ -15,13 +15,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ..core.scores import Batch, Note, Scores
-from ..core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ..core.types import (
+    Document,
+    EvaluationSample,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+    known_score,
+)
 from ..errors import ScoringError
 from ..stats.arrays import Array, Indices
 
@@ -246,6 +254,64 @@ def relevant_hits(batch: Batch, level: float | None) -> RelevantHits:
     return RelevantHits(batch.once(judged_hits), level)
 
 
+class RankedLists:
+    """Watches retrieved lists: does an id ever equal a relevant one, and do scores fall with the rank?"""
+
+    def __init__(self) -> None:
+        self.lists = self.judged = self.out_of_order = 0
+        self.has_match = False
+        self.ids = ("", "")  # a retrieved and a relevant one
+        self.example = ""  # of scores that contradict the ranks
+
+    def look(self, batch: Batch) -> None:
+        for sample, output in zip(batch.samples, batch.outputs, strict=True):
+            if output.error is not None or not output.retrieved:
+                continue
+            self.lists += 1
+            if not self.has_match and sample.relevant_docs:
+                self._compare_ids(sample.relevant_docs, output)
+            self._compare_scores(sample, output)
+
+    def _compare_ids(self, relevant: Sequence[Document], output: SystemOutputs) -> None:
+        self.judged += 1
+        ids = {doc.doc_id for doc in relevant}
+        self.has_match = any(hit.doc.doc_id in ids for hit in output.retrieved)
+        self.ids = (output.retrieved[0].doc.doc_id, relevant[0].doc_id)
+
+    def _compare_scores(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
+        scores = [hit.score for hit in ranked]
+        if scores == sorted(scores, reverse=True):  # nearly all lists; the rest is looked at one by one
+            return
+        for before, hit in pairwise(ranked):
+            higher, lower = known_score(hit), known_score(before)
+            if higher is not None and lower is not None and higher > lower:
+                self.out_of_order += 1
+                where = f"sample {sample.sample_id!r:.60}"
+                scores_text = f"rank {before.rank} has {lower:g} and rank {hit.rank} has {higher:g}"
+                self.example = self.example or f"{where}: {scores_text}"
+                return
+
+    def notes(self) -> list[str]:
+        notes = []
+        if self.judged and not self.has_match:
+            retrieved, relevant = self.ids
+            samples = "1 sample" if self.judged == 1 else f"{self.judged} samples"
+            notes.append(
+                f"No retrieved document id equals a relevant one in {samples}, so every metric of relevant "
+                f"documents is 0. Retrieved, for example: {retrieved!r:.80}. Relevant: {relevant!r:.80}. "
+                "Check that both sides name documents in the same way."
+            )
+        if self.out_of_order:
+            lists = "1 list" if self.lists == 1 else f"{self.lists} lists"
+            notes.append(
+                f"In {self.out_of_order} of {lists} of documents the scores contradict the order "
+                f"({self.example}). The rank counts, not the score: the order in the list, unless ranks are "
+                "given. If the scores are distances, ignore this note."
+            )
+        return notes
+
+
 # The metrics: each is one formula over the hits of a whole batch. One sample is a batch of one.
 
 
@@ -254,6 +320,7 @@ class RetrievalMetric(BatchMetric):
 
     level: float | None = None
     requires = ("relevant_docs",)
+    watch = RankedLists
 
     def score_all(self, batch: Batch) -> Scores:
         hits = self.hits(batch)

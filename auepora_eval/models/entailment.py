@@ -20,7 +20,12 @@ from ..errors import ScoringError
 Support = Callable[[str, str], float]  # (premise, hypothesis) to a score from 0 to 1
 
 SUPPORTS: Registry[Callable[[], Support]] = Registry(
-    "support", dict.fromkeys(("embedding", "lexical"), "auepora_eval.metrics.citations.evaluator")
+    "support",
+    {
+        "consistent": "auepora_eval.metrics.answers.contradiction",
+        "embedding": "auepora_eval.metrics.citations.evaluator",
+        "lexical": "auepora_eval.metrics.citations.evaluator",
+    },
 )
 
 

@@ -71,8 +71,12 @@ _PARTICLES = frozenset("的了是在和与與及或而也都就之其这這那�
 
 _CITATION = re.compile(r"\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]")
 _ENUMERATOR = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+", re.MULTILINE)
-_NUMBER = re.compile(r"\d{1,3}(?:[,\u00a0\u202f'’]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?")
-_SEPARATOR = re.compile(r"[,\u00a0\u202f'’]")
+# A comma and a space group digits only before 000 or behind a currency sign: "12, 345 and 350" are three.
+_NUMBER = re.compile(
+    r"\d{1,3}(?:(?:[,\u00a0\u202f'’]|,[ ](?=000\b))\d{3})+(?!\d)(?:\.\d+)?"
+    r"|(?<=[$€£¥])\d{1,3}(?:,[ ]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
+)
+_SEPARATOR = re.compile(r"[,\u00a0\u202f'’ ]")
 
 _NAME_WORD = re.compile(r"[^\W_]+")
 
@@ -99,8 +103,8 @@ def numbers(text: str) -> list[str]:
 
     A comma, an apostrophe or a thin space before three digits groups them; a point starts the decimals.
 
-    >>> numbers("1,577 of 3000.0 in FY2018")
-    ['1577', '3000', '2018']
+    >>> numbers("1,577 of 3000.0 in FY2018, or 235, 000")
+    ['1577', '3000', '2018', '235000']
     """
     return [_plain_number(match) for match in _NUMBER.findall(text)]
 

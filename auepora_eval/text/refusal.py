@@ -7,26 +7,32 @@ Three tiers, the first that has something to say decides:
 2. the text: empty, or a phrase of refusal within its first 400 characters, in fifteen languages;
 3. neither: it is an answer.
 
-How far to trust the phrases: on the answers of five GPT-4 systems to FinanceBench, which people labelled,
-precision 0.91 and recall 0.99 on the three files that were looked at while the phrases were written (450
-answers), 0.98 and 0.98 on the two that were not (300 answers). False alarms, all looked at: none of 34,726
-reference answers of SQuAD and of 402 of RGB (English and Chinese), 2 of 135 human-written answers of MTRAG.
-Most false alarms are answers that start with what they do not know. Other languages: not measured.
+English refusals are recognised by families of phrasing: the speaker does not know, it cannot be told, or what
+was given does not have it. Such a sentence is a remark, not a refusal, where it concedes something ("while
+the documents do not say ..."), is about other documents, follows the answer, or is followed by one ("However,
+it does mention ..."). An answer that ends with "it is not possible to calculate ..." declines.
+
+How far to trust it: `python benchmarks/refusal.py` prints precision and recall against people's labels,
+source by source; docs/metrics.md has the table. What is left are answers that give something else than was
+asked: people call some of them refusals and others not. Languages other than English: not measured.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ..core.types import Response
 
 FLAGS = ("declined", "refused", "abstained", "no_answer")
 WINDOW = 400  # a refusal comes first; further down, real answers note what they leave out
+_READ = 4 * WINDOW  # characters at either end that are looked at, white space included
 
 DETECTOR = f"a flag, else no text, else phrases in 15 languages in the first {WINDOW} characters"
 
+# English refusals, by families of phrasing. Each family is a list of alternatives.
 _SOURCE = (
     r"(?:documents?|text|passages?|contexts?|evidence|filings?|articles?|sources?|excerpts?|materials?|data"
     r"|information|reports?|statements?|question|knowledge base|search results?|snippets?|content|corpus)"
@@ -34,56 +40,91 @@ _SOURCE = (
 _MATTER = r"(?:information|info|data|context|details?|evidence|answer|knowledge|documents?|specifics|figures)"
 _TELL = (
     r"(?:answer|determine|provide|find|say|tell|calculate|compute|give|verify|confirm|locate|assist|help"
-    r"|identify|access|respond|conclude|ascertain|establish|offer|be determined|be answered|be calculated)"
+    r"|identify|access|respond|conclude|ascertain|establish|offer|infer"
+    r"|be determined|be answered|be calculated)"
 )
 _HOLD = (
-    r"(?:provide|contain|include|mention|specify|state|say|address|discuss|give|have|indicate"
-    r"|disclose|offer"
+    r"(?:provide|contain|include|mention|specify|state|say|address|discuss|give|have|indicate|disclose|offer"
     r"|cover|list|explain|answer|describe|detail|refer|appear to|seem to|tell)"
 )
 _NOT = r"(?:\s+not|n't)"
+_CANNOT = r"(?:cannot|can not|can't|could not|couldn't|unable to|not able to|was unable to|were unable to)"
+_GIVEN = r"(?:mentioned|provided|specified|stated|given|available|included|disclosed|addressed|found)"
+
+# The speaker does not know, has no access, or is sorry.
+_NO_KNOWLEDGE = (
+    rf"\b(?:i|we) (?:do|would){_NOT} (?:\w+ )?(?:know|recall)\b",
+    rf"\bi (?:do|did|could){_NOT} (?:\w+ )?find\b",
+    rf"\b(?:i|we) (?:do|did){_NOT} (?:\w+ )?have\b[^.!?\n]{{0,60}}?\b(?:{_MATTER}|access|abilit(?:y|ies))\b",
+    r"\b(?:i|we) have no (?:\w+ ){0,2}(?:information|idea|data|knowledge|access|record)\b",
+    r"\bi(?:'m| am) (?:not (?:sure|certain|aware)|unsure)\b",
+    r"\b(?:outside|beyond) (?:of )?(?:my|the) (?:knowledge|scope)\b",
+    r"^\W*(?:i(?:'m| am) (?:very |so |really )?sorry\b(?! to hear)|sorry,|i apologi[sz]e|my apologies)",
+    r"^\W*(?:unanswerable|no answer|n/?a|idk"
+    r"|not (?:mentioned|specified|found|available|provided|stated|given))\W*$",
+)
+# It cannot be told, or would take something that is not there.
+_NOT_POSSIBLE = (
+    rf"\b(?:i|the assistant)(?: am|'m)? (?:sorry,? )?(?:but )?(?:i )?(?:also )?{_CANNOT}(?: \w+)? {_TELL}\b",
+    rf"\bwe(?: are|'re)? (?:also )?{_CANNOT}(?: \w+)? (?!find|identify|confirm|establish){_TELL}\b",
+    rf"(?:^|[.!?,;:]\s*)(?:cannot|can't|unable to|could not|not able to)(?: \w+)? {_TELL}\b",
+    rf"\bit(?: is|'s| was| would be) (?:not possible|impossible|unclear|not clear|difficult)"
+    rf"(?: for me)? to (?:\w+ )?{_TELL}\b",
+    r"\b(?:cannot|can't|could not|couldn't) be (?:\w+ )?"
+    r"(?:answered|determined|calculated|ascertained|inferred)\b",
+    r"\b(?:you|we|one|i)(?: would|'d) (?:\w+ )?(?:need|require) "
+    r"(?:to (?:know|have|see|look|access|obtain|find)|access"
+    r"|(?:the|more|additional|further|specific|detailed|both|information|data|figures)\b)",
+    rf"\bplease (?:provide|share|supply) (?:\w+ )?(?:the )?(?:necessary|more|additional|further)(?: \w+)? "
+    rf"{_MATTER}\b",
+)
+# What was given does not have it.
+_NOT_GIVEN = (
+    rf"\b(?:insufficient|inadequate|not (?:\w+ )?(?:enough|sufficient)|n't (?:\w+ )?(?:enough|sufficient)"
+    rf"|lack(?:s|ing)? (?:the |sufficient |specific |necessary )?)\s*(?:\w+ ){{0,2}}(?!evidence){_MATTER}\b",
+    rf"\b{_SOURCE}\b[^.,!?\n]{{0,60}}?\b(?:do|does|did){_NOT} (?:\w+ ){{0,2}}?{_HOLD}\b",
+    rf"\bnone of the (?:\w+ )?{_SOURCE}\b[^.!?\n]{{0,30}}?{_HOLD}",
+    rf"\bnothing in the (?:\w+ )?{_SOURCE}\b",
+    rf"\b(?:is|are)(?: not|n't) (?:in|part of|within) the (?:provided|given|supplied|retrieved) {_SOURCE}\b",
+    rf"\b{_MATTER}\b[^.!?\n]{{0,90}}?\b(?:is|are|was|were){_NOT} (?:\w+ ){{0,2}}?(?:{_GIVEN}|present)\b",
+    rf"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?(?:{_GIVEN}|discussed)"
+    rf" (?:in|by|within|from) (?:the |this |these |any )(?:\w+ )?{_SOURCE}\b",
+    r"\bno (?:\w+ ){0,2}?(?:information|mention|details?|answer)\b (?:(?:is|are|was|were) )?(?:\w+ )?"
+    r"(?:in|about|on|of|for|to|regarding|concerning|available|provided|found|given|mentioned|included)\b",
+    rf"\bno (?:\w+ ){{0,2}}?data (?:(?:is|are|was|were) )?(?:\w+ )?(?:in|about|on|for|{_GIVEN})\b",
+)
+# The speaker is a model that cannot look things up; what follows is general knowledge.
+_NO_ACCESS = re.compile(r"\bas an ai\b|\bi (?:do not|don't) have (?:\w+ )?real-time\b")
+# Where it stands in the last sentence, it is the conclusion, whatever came before.
+_CONCLUSION = re.compile(
+    r"\b(?:it is|it's) (?:not possible|impossible) to (?:\w+ )?"
+    r"(?:calculate|determine|answer|compute|provide)\b"
+    r"|\b(?:cannot|can't) be (?:\w+ )?(?:answered|determined|calculated)\b"
+    r"|\b(?:i|we) (?:cannot|can't|am unable to|are unable to) (?:\w+ )?"
+    r"(?:calculate|determine|answer|compute|provide)\b"
+)
+
+# What turns such a sentence into a remark within an answer.
+# "While the documents do not say ..., they ...": the main clause is the answer.
+_CONCESSION = re.compile(r"\b(?:while|although|though|even if|despite|whereas)\b")
+# "No answer is present in the other contexts": something else has it.
+_ELSEWHERE = re.compile(r"\b(?:other|others|remaining|rest of the|second|third)\b")
+# "However, it does mention ...", "If we assume ...": the answer comes after all. An offer or an advice
+# ("However, you can calculate it") is not an answer.
+_AFTER_ALL = re.compile(
+    r"\b(?:however|but|nevertheless|nonetheless|that said|instead|as for)\b,?\s+"
+    r"(?!you (?:can|could|may|might|should)|i can|if (?:you|more|further|additional)|please"
+    r"|for (?:the most|more)|without|to |in general|generally|typically)"
+    r"|\bif we (?:assume|use|were|take)\b|\bassuming\b"
+    r"|\bwe can (?:\w+ )?(?:infer|calculate|estimate|compute|deduce)"
+    r"|\bit can be (?:inferred|estimated|deduced)"
+    r"|\b(?:therefore|thus|so|hence),? the (?:\w+ ){0,6}is\b(?! not)"
+)
+_YES = re.compile(r"\W*yes\b")
+_FIGURE = re.compile(r"[$€£] ?\d|\d(?:[.,]\d|%)|\[\d")
+_SENTENCE_END = re.compile(r"[.!?](?= )|$")
 
 _PHRASES = {
-    "English": (
-        rf"\b(?:insufficient|inadequate|not (?:\w+ )?(?:enough|sufficient)|n't (?:\w+ )?(?:enough"
-        rf"|sufficient)"
-        rf"|lack(?:s|ing)? (?:of )?(?:the |sufficient |specific "
-        rf"|necessary )?)\s*(?:\w+ ){{0,2}}{_MATTER}\b",
-        rf"\b(?:i|we) (?:do|did|would){_NOT} (?:\w+ )?(?:know|recall|find)\b",
-        rf"\b(?:i|we) (?:do|did){_NOT} (?:\w+ )?have\b[^.!?\n]{{0,60}}?\b(?:{_MATTER}|access"
-        rf"|abilit(?:y|ies))\b",
-        r"\b(?:i|we) have no (?:\w+ ){0,2}(?:information|idea|data|knowledge|access|record)\b",
-        rf"\b(?:i|we|the assistant)(?: am| are|'m|'re)? (?:sorry,? )?(?:but )?(?:i "
-        rf"|we )?(?:also )?(?:cannot|can not|can't"
-        rf"|could not|couldn't|unable to|not able to|was unable to|were unable to)(?: \w+)? {_TELL}\b",
-        rf"(?:^|[.!?,;:]\s*)(?:cannot|can't|unable to|could not|not able to)(?: \w+)? {_TELL}\b",
-        rf"\bit(?: is|'s| was| would be) (?:not possible|impossible|unclear|not clear|difficult)"
-        rf"(?: for me)? to (?:\w+ )?{_TELL}\b",
-        r"\b(?:cannot|can't|could not|couldn't) be (?:\w+ )?(?:answered|determined|calculated"
-        r"|ascertained|inferred)\b",
-        rf"\b{_SOURCE}\b[^.,!?\n]{{0,60}}?\b(?:do|does|did){_NOT} (?:\w+ ){{0,2}}?{_HOLD}\b",
-        rf"\bnone of the (?:\w+ )?{_SOURCE}\b[^.!?\n]{{0,30}}?{_HOLD}",
-        rf"\bnothing in the (?:\w+ )?{_SOURCE}\b",
-        rf"\b{_MATTER}\b[^.!?\n]{{0,90}}?\b(?:is|are|was|were){_NOT} (?:\w+ ){{0,2}}?"
-        r"(?:mentioned|provided|specified|stated|given|available|included|disclosed|addressed|found"
-        r"|present)\b",
-        r"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?(?:mentioned|provided|specified|stated|given"
-        r"|available|included"
-        rf"|disclosed|addressed|discussed|found) (?:in|by|within|from) (?:the |this |these "
-        rf"|any )(?:\w+ )?{_SOURCE}\b",
-        r"\bno (?:\w+ ){0,2}?(?:information|mention|data|details?|answer)\b (?:(?:is|are|was"
-        r"|were) )?(?:\w+ )?"
-        r"(?:in|about|on|of|for|to|regarding|concerning|available|provided|found|given|mentioned"
-        r"|included)\b",
-        r"\bas an ai\b",
-        r"\bi(?:'m| am) (?:not (?:sure|certain|aware)|unsure)\b",
-        r"\b(?:outside|beyond) (?:of )?(?:my|the) (?:knowledge|scope)\b",
-        rf"\bplease (?:provide|share|supply) (?:\w+ )?(?:the )?(?:necessary|more|additional"
-        rf"|further)(?: \w+)? {_MATTER}\b",
-        r"^\W*(?:i(?:'m| am) (?:very |so |really )?sorry\b(?! to hear)|sorry,|i apologi[sz]e|my apologies)",
-        r"^\W*(?:unanswerable|no answer|n/?a|idk|not (?:mentioned|specified|found|available"
-        r"|provided|stated|given))\W*$",
-    ),
     "German": (
         r"\bwei(?:ß|ss) (?:ich )?(?:\w+ )?nicht\b",
         r"\b(?:kann|können|konnte|lässt sich|lassen sich)\b[^.!?\n]{0,90}?\bnicht (?:\w+ )?"
@@ -223,34 +264,81 @@ def refusal(response: Response) -> RefusalCheck:
     >>> refusal(Response("Nobody knows.", metadata={"declined": False}))
     RefusalCheck(declined=False, tier='flag', because='declined')
     """
-    flagged = _flag(response)
-    if flagged is not None:
-        return flagged
+    flags = _flags(response, FLAGS)
+    if flags:
+        name = max(flags, key=lambda flag: flags[flag])  # one true flag is enough
+        return RefusalCheck(flags[name], "flag", name)
     if not response.text.strip():
         return RefusalCheck(True, "empty")
-    text = " ".join(response.text[: 4 * WINDOW].split())[:WINDOW].lower().replace("’", "'").replace("ʼ", "'")
-    for language, phrases in _compiled().items():
-        if phrases.search(text):
+    return _by_phrases(_ends(response.text))
+
+
+@lru_cache(maxsize=1 << 11)  # of a batch, which several metrics go through one after the other
+def _by_phrases(text: str) -> RefusalCheck:
+    plain = " ".join(text.split()).lower().replace("’", "'").replace("ʼ", "'")
+    if _declines_in_english(plain):
+        return RefusalCheck(True, "phrase", "English")
+    for language, phrases in _other_languages().items():
+        if phrases.search(plain[:WINDOW]):
             return RefusalCheck(True, "phrase", language)
     return RefusalCheck(False, "none")
 
 
-def _flag(response: Response) -> RefusalCheck | None:
-    found = {
+def _ends(text: str) -> str:
+    """Return the text, without its middle where it is long."""
+    return text if len(text) <= 2 * _READ else f"{text[:_READ]} {text[-_READ:]}"
+
+
+def _declines_in_english(text: str) -> bool:
+    """Return whether a text begins with a sentence that declines and does not answer after all."""
+    if _YES.match(text):
+        return False
+    if _NO_ACCESS.search(text, 0, WINDOW) or _CONCLUSION.search(_last_sentence(text)):
+        return True
+    for match in _english().finditer(text, 0, WINDOW):
+        start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "! ", "? ", ": ")) + 1
+        stop = _SENTENCE_END.search(text, match.end())
+        end = stop.end() if stop else len(text)
+        sentence = text[start:end]
+        if _CONCESSION.search(sentence, 0, match.start() - start) or _ELSEWHERE.search(sentence):
+            continue
+        # "It was $11,588 million. The document does not say how much of it is ...": a remark.
+        if match.lastgroup == "not_given" and _FIGURE.search(text, 0, start):
+            continue
+        return not _answers_after_all(text[match.end() : end + WINDOW])
+    return False
+
+
+def _last_sentence(text: str) -> str:
+    start = max(text.rfind(mark, 0, len(text) - 2) for mark in (". ", "! ", "? ")) + 1
+    return text[start:]
+
+
+def _answers_after_all(rest: str) -> bool:
+    """Return whether the text behind a refusal gives an answer that is not a refusal itself."""
+    turn = _AFTER_ALL.search(rest)
+    return turn is not None and not _english().search(rest, turn.start(), turn.end() + 200)
+
+
+def _flags(response: Response, names: Iterable[str]) -> dict[str, bool]:
+    """Return the flags of these names that a system has set in its response."""
+    return {
         name: place[name]
         for place in (response.metadata, response.structured)
         if isinstance(place, dict)
-        for name in FLAGS
+        for name in names
         if isinstance(place.get(name), bool)
     }
-    for name, declined in found.items():
-        if declined:
-            return RefusalCheck(True, "flag", name)
-    return RefusalCheck(False, "flag", next(iter(found))) if found else None
 
 
 @cache
-def _compiled() -> dict[str, re.Pattern[str]]:
+def _english() -> re.Pattern[str]:
+    other = "|".join((*_NO_KNOWLEDGE, *_NOT_POSSIBLE))
+    return re.compile(f"{other}|(?P<not_given>{'|'.join(_NOT_GIVEN)})")
+
+
+@cache
+def _other_languages() -> dict[str, re.Pattern[str]]:
     return {language: re.compile("|".join(phrases)) for language, phrases in _PHRASES.items()}
 
 
@@ -310,11 +398,9 @@ def flags_an_error(response: Response) -> bool:
     >>> flags_an_error(Response("There are no factual errors in the provided documents."))
     False
     """
-    for place in (response.structured, response.metadata):
-        for name in ERROR_FLAGS if isinstance(place, dict) else ():
-            flag = place.get(name) if place else None
-            if isinstance(flag, bool):
-                return flag
+    flags = _flags(response, ERROR_FLAGS)
+    if flags:
+        return any(flags.values())
     text = " ".join(response.text.lower().replace("’", "'").split())
     return any(
         not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) for m in _phrases().finditer(text)

@@ -122,7 +122,7 @@ def test_claims(name: str, answer: str, expected: float) -> None:
         ("citation_correctness", answered("The Annet [1].", texts=("",)), "the cited documents have no text"),
         ("citation_relevance", answered("The Annet."), "the answer cites nothing"),
         ("citation_completeness", answered("It is."), "the answer makes no claims"),
-        ("citation_hallucination_rate", answered("The Annet.", texts=()), "no document has a text"),
+        ("citation_hallucination_rate", answered("The Annet.", texts=("",)), "the documents have no text"),
         ("trec_support_precision", answered("The Annet."), "the answer cites nothing"),
         (
             "alce_citation_recall",

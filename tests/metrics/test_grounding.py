@@ -27,7 +27,14 @@ from auepora_eval.text.sentences import sentences
 from tests.builders import a_sample
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-ALL = ["grounding_overlap", "grounding_bigrams", "number_support", "name_support", "best_sentence_overlap"]
+ALL = [
+    "grounding_overlap",
+    "grounding_bigrams",
+    "number_support",
+    "name_support",
+    "best_sentence_overlap",
+    "lexical_consistency",
+]
 
 PIER = "The Annet moors at the north pier. It was built in 1911 for 1,500 pounds by Ansel Brae."
 GULLS = "Three gulls sat on the lamp of Saint Agnes."
@@ -60,6 +67,9 @@ def answered(text: str, *documents: str) -> SystemOutputs:
         pytest.param("best_sentence_overlap", "The Annet moors at the pier.", 1.0, id="one sentence"),
         pytest.param("best_sentence_overlap", "Annet built lamp.", 1 / 3, id="of three sentences"),
         pytest.param("best_sentence_overlap", "Gulls sat. The Annet sank.", 0.75, id="mean of 1 and 1/2"),
+        pytest.param("lexical_consistency", "The Annet moors at the pier.", 1.0, id="agrees"),
+        pytest.param("lexical_consistency", "The Annet does not moor at the pier.", 0.5, id="negated"),
+        pytest.param("lexical_consistency", "It was built for 700 pounds.", 2 / 3 * 0.3, id="another sum"),
     ],
 )
 def test_the_share_that_is_found(name: str, answer: str, expected: float) -> None:
@@ -74,7 +84,6 @@ def test_the_share_that_is_found(name: str, answer: str, expected: float) -> Non
             pytest.param(name, answered("  ", PIER), "the answer is empty", id=f"{name}: empty")
             for name in ALL
         ),
-        *(pytest.param(name, answered("x"), "no document was retrieved", id=f"{name}: none") for name in ALL),
         *(
             pytest.param(
                 name, answered("x", "", " "), "the retrieved documents have no text", id=f"{name}: no text"
@@ -193,11 +202,12 @@ def test_an_answer_that_is_its_document_is_fully_grounded(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "answers", "correlation"),
     [
-        ("grounding_overlap", 300, 0.71),
-        ("grounding_bigrams", 300, 0.69),
-        ("number_support", 132, 0.52),
-        ("name_support", 226, 0.48),
-        ("best_sentence_overlap", 300, 0.67),
+        ("grounding_overlap", 309, 0.74),
+        ("grounding_bigrams", 309, 0.72),
+        ("number_support", 135, 0.56),
+        ("name_support", 232, 0.52),
+        ("best_sentence_overlap", 309, 0.70),
+        ("lexical_consistency", 309, 0.68),
     ],
 )
 def test_agreement_with_people_on_mtrag(name: str, answers: int, correlation: float) -> None:
@@ -235,13 +245,14 @@ def test_how_well_one_person_agrees_with_the_others() -> None:
 @pytest.mark.parametrize(
     ("name", "part", "claims", "auroc"),
     [
-        ("grounding_overlap", "", 1198, 0.71),
+        ("grounding_overlap", "", 1194, 0.71),
         ("grounding_overlap", "LFQA", 110, 0.93),
-        ("grounding_overlap", "ExpertQA", 470, 0.58),
-        ("grounding_bigrams", "", 1196, 0.72),
-        ("number_support", "", 204, 0.71),
-        ("name_support", "", 546, 0.64),
-        ("best_sentence_overlap", "", 1198, 0.72),
+        ("grounding_overlap", "ExpertQA", 466, 0.57),
+        ("grounding_bigrams", "", 1192, 0.72),
+        ("number_support", "", 203, 0.715),
+        ("name_support", "", 544, 0.64),
+        ("best_sentence_overlap", "", 1194, 0.72),
+        ("lexical_consistency", "", 1194, 0.73),
     ],
 )
 def test_agreement_with_people_on_attributionbench(name: str, part: str, claims: int, auroc: float) -> None:

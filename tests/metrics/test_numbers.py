@@ -90,6 +90,9 @@ def test_quantities_are_read_with_sign_and_scale() -> None:
         Quantity(-6, 1e3),
         Quantity(0.5, 0.01),
     ]
+    assert quantities("235, 000 or $1, 577, not 12, 345") == [
+        Quantity(number, 1) for number in (235_000, 1577, 12, 345)
+    ]
     assert whole_quantity("($1,234.5)") == Quantity(-1234.5, 1)
     assert whole_quantity("5 boats") is None
     assert quantities("9" * 400) == []

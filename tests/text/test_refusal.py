@@ -34,6 +34,12 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
         ("It is impossible to determine the weight.", "English"),
         ("This cannot be determined.", "English"),
         ("N/A", "English"),
+        ("To calculate the margin you would need the net income of both years.", "English"),
+        ("The annual report is not in the provided context.", "English"),
+        ("As an AI, I don't have real-time data. However, margins depend on many things.", "English"),
+        ("The text does not state the ratio. However, you can calculate it from the report.", "English"),
+        ("The text does not state the ratio. However, it is not possible to infer it.", "English"),
+        ("In 2020 it was $271 million. Without 2018, it's not possible to calculate a mean.", "English"),
         ("Das weiß ich nicht.", "German"),
         ("Die Frage kann anhand der Dokumente nicht beantwortet werden.", "German"),
         ("Dazu liegen keine Informationen vor.", "German"),
@@ -77,6 +83,15 @@ def test_a_refusal_is_known_by_its_phrase(text: str, language: str) -> None:
         "There is no evidence that the lamp was moved.",
         "The staff cannot give legal advice.",
         "I'm sorry to hear that. Press the red button.",
+        "Yes, answer is present in [1]. No answer is present in the other contexts.",
+        "No information is in the second passage. The first names the north pier.",
+        "While the documents do not say when, they name the north pier.",
+        "You can order the report online, though it does not include your score.",
+        "The text does not give a rate. However, it does mention 5 boats per month.",
+        "The margin cannot be determined from this alone. If we assume that all costs count, it is 5%.",
+        "It was $11,588 million. The document does not specify how much of it went to shareholders.",
+        "If the code expired, you would need to contact the person who sent it.",
+        "We did not find a lower prevalence among women who exercised.",
         "Er weilt nicht mehr unter uns: Er starb 1911.",
         "Elle est née en 1911.",
         "东京塔高333米。",
@@ -148,8 +163,10 @@ needs_financebench = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("files", "precision", "recall"),
     [
-        pytest.param(("closedBook", "oracle", "oracle_reverse"), 0.906, 0.988, id="looked at"),
-        pytest.param(("sharedStore", "singleStore"), 0.978, 0.984, id="not looked at"),
+        pytest.param(("sharedStore",), 0.991, 0.964, id="not developed on"),
+        pytest.param(
+            ("closedBook", "oracle", "oracle_reverse", "singleStore"), 0.978, 0.962, id="developed on"
+        ),
     ],
 )
 def test_agreement_with_people_on_financebench(
@@ -185,7 +202,7 @@ def test_no_false_alarm_on_rgb() -> None:
 
 
 @pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
-@pytest.mark.parametrize(("kind", "declined", "total"), [("ANSWERABLE", 2, 135), ("UNANSWERABLE", 6, 7)])
+@pytest.mark.parametrize(("kind", "declined", "total"), [("ANSWERABLE", 0, 135), ("UNANSWERABLE", 6, 7)])
 def test_human_written_answers_of_mtrag(kind: str, declined: int, total: int) -> None:
     told = json.loads((DATA / "mtrag" / "reference_subset_with_human_evaluations.json").read_text("utf-8"))
     kinds = {task["task_id"]: task["Answerability"] for task in told["tasks"]}

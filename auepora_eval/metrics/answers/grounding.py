@@ -2,13 +2,16 @@
 
 These are overlaps, not checks of truth: none of them sees a negation or two things that changed places
 ("the boat rammed the pier", "the pier rammed the boat"). The documents are those that the system
-retrieved, all of them; refusals are scored like any text. Citation marks such as [2], and the numbers and
+retrieved, all of them. An answer without any is not supported: it scores 0. An answer that declines
+(text/refusal.py) is skipped, with or without documents. Citation marks such as [2], and the numbers and
 bullets of lists, are not counted.
 
 How well each agrees with people is measured on two sets (tests/metrics/test_grounding.py): Spearman's
-correlation with the mean faithfulness that about three people gave to the 300 answers of two models that had
-documents (MTRAG; one rater against the mean of the others: 0.58), and AUROC for separating 599 claims that
+correlation with the mean faithfulness that about three people gave to the 309 answers of two models that do
+not decline (MTRAG; one rater against the mean of the others: 0.58), and AUROC for separating 599 claims that
 people found attributable to their evidence from 599 that they did not (AttributionBench, dev; 0.5 is chance).
+Which of them sees which failure, by changing one thing in answers that are faithful: docs/metrics.md, printed
+by benchmarks/grounding.py.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...text.content_words import content_words, names, numbers, without_marks
+from ...text.refusal import refusal
 from ...text.sentences import sentences
 from ...text.tokens import words
 
@@ -30,17 +34,19 @@ class GroundingMetric(SampleMetric):
     """A metric of the answer's text and the texts that were retrieved for it."""
 
     target = TargetCategory.GENERATION_FAITHFULNESS
+    reads_documents = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        answer = output.response.text
-        if not answer.strip():
+        if not output.response.text.strip():
             return skip("the answer is empty")
-        if not output.retrieved:
-            return skip("no document was retrieved")
+        if refusal(output.response).declined:
+            return skip("the answer declines")
         documents = [hit.doc.text for hit in output.retrieved if hit.doc.text.strip()]
-        if not documents:
+        # Documents whose texts nobody recorded cannot be checked. Without any document, nothing is supported:
+        # skipping such answers would reward a system that retrieves nothing for its inventions.
+        if output.retrieved and not documents:
             return skip("the retrieved documents have no text")
-        return self.support(without_marks(answer), documents)
+        return self.support(without_marks(output.response.text), documents)
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
         """Return the share of the answer that the documents support."""
@@ -57,9 +63,11 @@ class GroundingOverlap(GroundingMetric):
     Content words of the answer that occur in any document / content words of the answer, repeats counted.
     Function words are left out: they are found anywhere.
 
-    Agreement with people: Spearman 0.71 on MTRAG, AUROC 0.71 on AttributionBench dev (0.93 on its LFQA part,
-    0.58 on ExpertQA). Reported elsewhere (metrics dossier, not re-measured here): AUROC 0.88 on
-    AttributionBench's out-of-domain set, 0.58 on QAGS CNN/DM. Negation and swapped relations are not seen.
+    Agreement with people: Spearman 0.74 on MTRAG, AUROC 0.71 on AttributionBench dev (0.93 on its LFQA part,
+    0.57 on ExpertQA). It sees answers that are made up as a whole. Where one thing is wrong in an answer that
+    is otherwise right, it is no better than chance: AUROC 0.50 for a negation and for two names that changed
+    places, 0.53 for another number in a paraphrase. Use lexical_consistency, grounding_bigrams and
+    number_support there.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -73,8 +81,9 @@ class GroundingBigrams(GroundingMetric):
     Bigrams of the answer found in any document / bigrams of the answer, function words and repeats
     counted. Stricter than grounding_overlap: it rewards quoting and punishes paraphrase.
 
-    Agreement with people: Spearman 0.69 on MTRAG, AUROC 0.72 on AttributionBench dev. Negation and swapped
-    relations are seen only where they change neighbours.
+    Agreement with people: Spearman 0.72 on MTRAG, AUROC 0.72 on AttributionBench dev. A negation and names
+    that changed places are seen where the answer is close to the wording of the documents (AUROC 0.68 and
+    0.75 on CLAP NQ), hardly where it is a paraphrase (0.51 and 0.56 on MTRAG).
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -89,8 +98,9 @@ class NumberSupport(GroundingMetric):
     Numbers in digits found in any document / numbers of the answer; "1,000" and "1000.0" are one number, 12%
     and 12 too. Answers without numbers are skipped. A sum that the answer worked out itself is not found.
 
-    Agreement with people, where an answer has numbers: Spearman 0.52 on MTRAG (132 answers), AUROC 0.71 on
-    AttributionBench dev (204 claims). A right number in a wrong relation, or negated, is not seen.
+    Agreement with people, where an answer has numbers: Spearman 0.56 on MTRAG (135 answers), AUROC 0.71 on
+    AttributionBench dev (203 claims). A wrong number is seen (AUROC 0.96 on CLAP NQ, 0.83 on MTRAG), a right
+    one in a wrong relation, or negated, is not.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -106,8 +116,9 @@ class NameSupport(GroundingMetric):
     of a sentence counts only if something else shows that it is a name. In German every noun counts as one;
     scripts without capitals have none, and such answers are skipped.
 
-    Agreement with people, where an answer has names: Spearman 0.48 on MTRAG (226 answers), AUROC 0.64 on
-    AttributionBench dev (546 claims). Names that changed places, and negation, are not seen.
+    Agreement with people, where an answer has names: Spearman 0.52 on MTRAG (232 answers), AUROC 0.64 on
+    AttributionBench dev (544 claims). A wrong name is seen (AUROC 0.94 on CLAP NQ, 0.85 on MTRAG), names that
+    changed places, and negation, are not.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -121,7 +132,7 @@ class BestSentenceOverlap(GroundingMetric):
     For each sentence of the answer the largest share of its content words that one document sentence has;
     the mean over the sentences that have content words. A sentence pieced together from several loses.
 
-    Agreement with people: Spearman 0.67 on MTRAG, AUROC 0.72 on AttributionBench dev. Negation and swapped
+    Agreement with people: Spearman 0.70 on MTRAG, AUROC 0.72 on AttributionBench dev. Negation and swapped
     relations are not seen.
     """
 

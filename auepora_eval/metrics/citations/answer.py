@@ -16,10 +16,19 @@ from typing import Any, ClassVar
 
 from ...core.metrics_base import BatchMetric, skip
 from ...core.scores import Batch, Rows, Scores
-from ...core.types import Document, EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
+from ...core.types import (
+    Document,
+    EvaluationSample,
+    MetricResult,
+    Response,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
 from ...errors import ScoringError
 from ...models.entailment import Support, checked_support, support_function
 from ...text.content_words import content_words, without_marks
+from ...text.refusal import refusal
 from ...text.sentences import sentence_spans
 from .sources import OUT_OF_RANGE, Citation, Found, Place, Sources, citations_of, marks
 from .spans import TOLERANCE, Match, assigned, overlapping
@@ -46,14 +55,15 @@ class CitedAnswer:
 
     def __init__(
         self,
-        text: str,
+        response: Response,
         listed: Any,
         sources: Sources,
         gold: Any = None,
         *,
         split: ClaimSplitter | None = None,
     ) -> None:
-        self.text = text
+        self.text = response.text
+        self._response = response
         self.sources = sources
         self._listed = listed
         self._gold = gold
@@ -114,7 +124,9 @@ class CitedAnswer:
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """The sentences that say something; with a splitter, what it finds."""
+        """The sentences that say something; with a splitter, what it finds. A refusal makes no claims."""
+        if refusal(self._response).declined and not self.cited:
+            return []
         claims = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
         if len(claims) > MOST_CLAIMS:
             raise ScoringError(f"the answer has more than {MOST_CLAIMS} claims")
@@ -206,7 +218,7 @@ def answer_of(sample: EvaluationSample, output: SystemOutputs) -> CitedAnswer:
     ranked = [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
     more: list[Document] = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
     listed = output.response.metadata.get("citations")
-    return CitedAnswer(output.response.text, listed, Sources(more, ranked), sample.metadata.get("citations"))
+    return CitedAnswer(output.response, listed, Sources(more, ranked), sample.metadata.get("citations"))
 
 
 def _of_the_list(marked: Sequence[Citation], listed: Sequence[Citation]) -> list[Citation]:

@@ -89,19 +89,23 @@ class CitationFactualConsistency(SupportMetric):
     """Share of the claims that agree with what they cite, or, citing nothing, with any of the documents.
 
     Claims with a support of at least 0.8 by the texts they cite, taken together / claims, over all answers.
+    Without any document, and with citations that lead nowhere, a claim is not supported.
     """
 
     threshold: float = CONSISTENT
+    reads_documents = True
     counted_as = ("consistent_claims", "total_claims")
 
     def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
         if not answer.claims:
             return skip(_NO_CLAIMS)
-        if not answer.answer.sources.texts:
-            return skip("no document has a text")
+        if answer.answer.sources.are_without_texts:
+            return skip("the documents have no text")
         right = 0
         for claim, otherwise in zip(answer.claims, answer.best_of_sources, strict=True):
-            cites = any(answer.found[number].text for number in answer.citations_at(claim))
+            found = [answer.found[number] for number in answer.citations_at(claim)]
+            # A citation that leads nowhere supports nothing; one whose text is unknown says nothing.
+            cites = any(one.text or one.trouble for one in found)
             right += (answer.support_by_citations(claim) if cites else otherwise) >= self.threshold
         return share(right, len(answer.claims), _NO_CLAIMS)
 
@@ -111,18 +115,19 @@ class CitationHallucinationRate(SupportMetric):
     """Share of the claims that no document supports, cited or not.
 
     Claims whose best support by a single document is below 0.7 / claims, over all answers. The documents are
-    those retrieved, and the relevant and candidate ones. By words alone this is about wording, not truth:
-    publish the agreement of the support function with people beside it.
+    those retrieved, and the relevant and candidate ones; without any, no claim is supported. By words alone
+    this is about wording, not truth: publish the agreement of the support function with people beside it.
     """
 
     counted_as = ("hallucinated_claims", "total_claims")
+    reads_documents = True
     higher_is_better = False
 
     def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
         if not answer.claims:
             return skip(_NO_CLAIMS)
-        if not answer.answer.sources.texts:
-            return skip("no document has a text")
+        if answer.answer.sources.are_without_texts:
+            return skip("the documents have no text")
         unsupported = sum(best < self.threshold for best in answer.best_of_sources)
         return share(unsupported, len(answer.claims), _NO_CLAIMS)
 

@@ -6,9 +6,9 @@
 The same as metrics, for runs: `citation_accuracy`, `citation_span_accuracy`, `citation_correctness`, ...
 
 A part that cannot be measured is None, not 0: without gold citations there is no span accuracy, without the
-texts of what is cited no quality and no consistency, without documents no hallucination rate. The weights are
-then divided by the sum of those that remain. A citation that leads nowhere supports nothing: that is 0, not
-unknown. So is an answer that claims something and cites nothing.
+texts of what is cited no quality and no consistency, without the texts of the documents no hallucination
+rate. The weights are then divided by the sum of those that remain. A citation that leads nowhere supports
+nothing: that is 0, not unknown. So is an answer that claims something and cites nothing, or has no documents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from ...core.types import Document
+from ...core.types import Document, Response
 from ...errors import DataError
 from ...models.entailment import SUPPORTS, Support, support_function
 from ...text.content_words import content_words, numbers, without_marks
@@ -127,7 +127,8 @@ class CitationEvaluator:
         weighted mean of the other parts (NaN where there are none).
         """
         sources = Sources((), _documents(source_documents))
-        cited = CitedAnswer(answer, citations, sources, _gold(ground_truth), split=self.config.claims)
+        gold = _gold(ground_truth)
+        cited = CitedAnswer(Response(answer), citations, sources, gold, split=self.config.claims)
         parts = assessed(JudgedAnswer(cited, self._support), self.config)
         overall, used = self.config.weights.of(parts.scores)
         return {
@@ -201,7 +202,7 @@ def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Asse
         "span": "no gold citations with spans" if not span["gold_spans"] else "the citations have no spans",
         "quality": unknown,
         "consistency": unknown,
-        "hallucination": "no claims" if not answer.claims else "no document has a text",
+        "hallucination": "no claims" if not answer.claims else "the documents have no text",
     }
     missing = {name: reasons[name] for name, score in scores._asdict().items() if score is None}
     return Assessed(sections, scores, missing)
@@ -265,7 +266,7 @@ def _judged(answer: JudgedAnswer) -> list[float]:
 
 
 def _hallucination_section(answer: JudgedAnswer, valid: float) -> Section:
-    measured = bool(answer.claims and answer.answer.sources.texts)
+    measured = bool(answer.claims) and not answer.answer.sources.are_without_texts
     pairs = zip(answer.claims, answer.best_of_sources, strict=True) if measured else ()
     unsupported = [claim.text for claim, best in pairs if best < valid]
     return {

@@ -136,6 +136,11 @@ class Sources:
         """Return the texts of all documents that have one, each once."""
         return [text for text in dict.fromkeys(doc.text for doc in self._documents) if text.strip()]
 
+    @property
+    def are_without_texts(self) -> bool:
+        """Whether there are documents but no text of any: nothing can be checked against them."""
+        return bool(self._documents) and not self.texts
+
     @cached_property
     def _by_source(self) -> dict[str, list[Document]]:
         """Return the documents of each source: one, or the chunks that it was cut into."""

@@ -27,8 +27,8 @@ class QueryTermCoverage(SampleMetric):
     """Share of the query's content words that occur somewhere in the first k texts.
 
     Distinct content words of the query found in the texts, both stemmed / distinct content words of the
-    query. Needs no gold. It sees words, not meaning: a synonym is a miss, and a text about something else
-    in the same words is a hit.
+    query; 0 if nothing was retrieved. Needs no gold. It sees words, not meaning: a synonym is a miss, and a
+    text about something else in the same words is a hit.
     """
 
     k: int
@@ -55,8 +55,8 @@ class QueryTermCoverage(SampleMetric):
 class QueryDocSimilarity(EmbeddingMetric, BatchMetric):
     """How near the first k texts are to the query in an embedding space: the mean cosine of their vectors.
 
-    Σ cos(e(query), e(text)) / number of texts, from -1 to 1. Needs no gold. Values of different models are
-    not comparable, and a retriever that ranks by the same model is flattered.
+    Σ cos(e(query), e(text)) / number of texts, from -1 to 1; -1 if nothing was retrieved. Needs no gold.
+    Values of different models are not comparable, and a retriever that ranks by the same model is flattered.
     """
 
     k: int
@@ -86,6 +86,8 @@ class QueryDocSimilarity(EmbeddingMetric, BatchMetric):
                 yield self._similarity(vector_of[sample.query], [vector_of[text] for text in found])
 
     def _similarity(self, query: Vector, texts: Sequence[Vector]) -> SampleScore:
+        if not texts:
+            return SampleScore(self.bounds[0])
         # A vector of zeros (no known token) has no cosine.
         if not query.any() or not all(vector.any() for vector in texts):
             return skip(f"{self.model} has no vector for the query or a text")
@@ -94,10 +96,8 @@ class QueryDocSimilarity(EmbeddingMetric, BatchMetric):
 
 
 def first_texts(output: SystemOutputs, k: int) -> list[str] | SampleScore:
-    """Return the texts of the first k documents, or why the sample is skipped."""
+    """Return the texts of the first k documents, which may be none, or why the sample is skipped."""
     first = sorted(output.retrieved, key=lambda hit: hit.rank)[:k]
-    if not first:
-        return skip("nothing was retrieved")
     if not all(hit.doc.text.strip() and not hit.doc.metadata.get("text_missing") for hit in first):
         return skip(f"a document among the first {k} has no text")
     return [hit.doc.text for hit in first]

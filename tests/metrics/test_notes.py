@@ -1,0 +1,82 @@
+"""Values that are likely not what they seem: noted in Python, on the command line and in stored results."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+import auepora_eval as ae
+from auepora_eval.cli.main import main
+from auepora_eval.core.scoring import SuspectValueWarning
+from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from tests.builders import a_sample
+
+SAMPLES = [a_sample(str(n), relevant={f"doc-{n}": 1}, reference="an answer") for n in range(3)]
+
+
+def retrieving(ids: list[str], scores: list[float]) -> SystemOutputs:
+    hits = [
+        RetrievedDocument(Document(doc_id, "text"), score, rank)
+        for rank, (doc_id, score) in enumerate(zip(ids, scores, strict=True), start=1)
+    ]
+    return SystemOutputs(hits, Response("an answer"))
+
+
+def test_ids_that_never_match_are_noted_with_an_example_of_each_side() -> None:
+    with pytest.warns(SuspectValueWarning, match=r"equals a relevant one in 3 samples.*'0.txt'.*'doc-2'"):
+        run = ae.evaluate(
+            lambda sample: retrieving(["0.txt"], [1.0]), SAMPLES, metrics="recall@5,mrr,token_precision"
+        )
+    assert run["recall@5"].value == 0.0
+    assert "'0.txt'" in run["recall@5"].notes[0]
+    assert not run["token_precision"].notes
+    assert "Check that both sides name documents" in str(run)
+
+
+def test_one_match_is_enough() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = ae.evaluate(lambda sample: retrieving(["doc-1"], [1.0]), SAMPLES, metrics="recall@5")
+    assert run["recall@5"].value == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("scores", "is_noted"),
+    [([0.9, 0.5], False), ([0.5, 0.5], False), ([0.2, 0.9], True), ([float("nan"), 0.5], False)],
+)
+def test_scores_that_contradict_the_ranks_are_counted(scores: list[float], is_noted: bool) -> None:
+    def system(sample: EvaluationSample) -> SystemOutputs:
+        return retrieving([f"doc-{sample.sample_id}", "x"], scores if sample.sample_id != "0" else [0.9, 0.1])
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SuspectValueWarning)
+        run = ae.evaluate(system, SAMPLES, metrics="mrr")
+    assert run["mrr"].value == 1.0  # the rank counts
+    assert bool(caught) == bool(run["mrr"].notes) == is_noted
+    if is_noted:
+        assert run["mrr"].notes == [str(caught[0].message)]
+        assert (
+            run["mrr"]
+            .notes[0]
+            .startswith(
+                "In 2 of 3 lists of documents the scores contradict the order "
+                "(sample '1': rank 1 has 0.2 and rank 2 has 0.9). The rank counts, not the score"
+            )
+        )
+
+
+def test_notes_are_printed_stored_and_shown_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("questions.jsonl").write_text('{"sample_id": "1", "query": "q", "relevant_docs": ["a"]}\n')
+    record = {"sample_id": "1", "retrieved": ["A"], "response": {"text": "x"}}
+    Path("answers.jsonl").write_text(json.dumps(record) + "\n")
+    arguments = ["--dataset", "questions.jsonl", "--outputs", "answers.jsonl", "--metrics", "recall@5"]
+    main(["score", *arguments, "--out", "results", "--id", "mine"])
+    assert "note: No retrieved document id equals a relevant one in 1 sample" in capsys.readouterr().err
+    main(["show", "mine", "--out", "results"])
+    assert "No retrieved document id equals a relevant one" in capsys.readouterr().out

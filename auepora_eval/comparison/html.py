@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
@@ -60,7 +61,9 @@ def report_html(
         _provenance(runs),
     ]
     page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
-    return page.replace("{{title}}", html_text(title)).replace("{{body}}", "\n".join(filter(None, parts)))
+    filled = {"title": html_text(title), "body": "\n".join(filter(None, parts))}
+    # Both at once: a system may be called {{body}}.
+    return re.sub(r"\{\{(title|body)\}\}", lambda match: filled[match[1]], page)
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:

@@ -62,9 +62,9 @@ def report_html(
         _provenance(runs),
     ]
     page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
-    # Not by two replacements: a name that contains {{body}} would get the whole body.
-    before, between, after = re.split(r"\{\{(?:title|body)\}\}", page)
-    return "".join([before, html_text(title), between, "\n".join(filter(None, parts)), after])
+    filled = {"title": html_text(title), "body": "\n".join(filter(None, parts))}
+    # Both at once: a system may be called {{body}}.
+    return re.sub(r"\{\{(title|body)\}\}", lambda match: filled[match[1]], page)
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:

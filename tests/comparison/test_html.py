@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.html import report_html
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import pair_table, ranking_in_words, ranking_table
@@ -68,6 +69,13 @@ def test_what_cannot_be_seen_is_not_in_the_page() -> None:
     assert "a[31mred" in page
     assert "bevil" in page
     assert "می\u200cخواهم" in page  # a joiner is a letter of Persian
+
+
+def test_a_system_may_be_called_as_a_part_of_the_page() -> None:
+    first, second, _ = three(("{{body}}", "{{title}}", "new"))
+    page = report_html([first, second], compare_runs(first, second))
+    assert page.count("<h1>") == 1
+    assert "<title>{{title}} against {{body}}</title>" in page
 
 
 def test_runs_that_do_not_differ_have_no_pairs() -> None:

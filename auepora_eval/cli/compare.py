@@ -256,7 +256,7 @@ def _margins(args: Namespace) -> float | dict[str, float] | None:
 _SLICES_SHOWN = 15
 _PAIRS_SHOWN = 60
 _WIDE = 120  # columns; on a narrower screen the table of sizes is two
-_ROOM_FOR_P = 100  # columns; on a narrower screen the table goes without p, the verdict says it
+_ROOM_FOR_P = 100  # columns; a narrower table goes without p and change: verdict and values show these
 _NAME = 8  # letters of a system in a heading, on a narrow screen
 
 
@@ -280,7 +280,7 @@ def say_comparison(comparison: Comparison) -> None:
     width = echo.screen_width()
     names = shortened([a, b], _NAME * (1 + (width >= _ROOM_FOR_P) + (width >= _WIDE)))
     table = comparison_table(comparison, names)
-    _show(table if width >= _ROOM_FOR_P else table.only((0, 1, 2, 3, 4, 6)))
+    _show(table if width >= _ROOM_FOR_P else table.only((0, 1, 2, 4, 6)))
     for text in interval_notes(comparison):
         echo.say_words(calm(text))
     for text in comparison.notes:

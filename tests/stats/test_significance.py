@@ -29,7 +29,10 @@ def test_few_pairs_are_enumerated(units: int, p_value: float) -> None:
 
 def test_only_pairs_that_differ_are_enumerated() -> None:
     gains = np.concatenate([np.zeros(500), np.full(10, -0.5)])
-    assert sign_flip_test(gains) == (2 / 2**10, pytest.approx(-5 / 510), "sign flip, exact, 10 units", 0)
+    test = sign_flip_test(gains)
+    assert test.p_value == 2 / 2**10
+    assert test.statistic == pytest.approx(-5 / 510)
+    assert test.method == "sign flip, exact, 10 units"
 
 
 def test_for_0_and_1_it_is_the_exact_mcnemar_test() -> None:

@@ -1,12 +1,11 @@
-"""Compare bootstrap and sign-flip tests of many metrics with scipy, and time a whole comparison of two runs.
+"""Compare sign-flip tests of many metrics with scipy, and time intervals and a whole comparison of two runs.
 
     python benchmarks/significance.py            # 10,000 samples, 20 metrics, 10,000 resamples
-    python benchmarks/significance.py --full     # scipy does all of it too (about five minutes)
+    python benchmarks/significance.py --full     # scipy does all of it too (some minutes)
 
 CPU time in one process. scipy does one metric at a time and needs the same time for each. So by default it
-gets one metric for the bootstrap, and one metric with a tenth of the resamples for the test, and its time is
-multiplied. Bars: the bootstrap 6 times as fast for continuous scores and 50 times for 0/1 scores, the test
-100 times, a comparison within 5 seconds, all within 500 MB.
+gets one metric with a tenth of the resamples, and its time is multiplied. Bars: the test 100 times as fast,
+all intervals of a comparison within 0.5 seconds, a comparison within 5 seconds, all within 500 MB.
 """
 
 from __future__ import annotations
@@ -15,26 +14,23 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import bootstrap, permutation_test
+from scipy.stats import permutation_test
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, MetricResult, TargetCategory
-from auepora_eval.stats.intervals import bca_mean_intervals
-from auepora_eval.stats.significance import sign_flip_tests
+from auepora_eval.stats.intervals import mean_change_interval, mean_interval
+from auepora_eval.stats.significance import sign_flip_test
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-Method = Literal["percentile", "BCa"]
-METHODS: tuple[Method, ...] = ("percentile", "BCa")
-BARS = {"continuous": 6.0, "0/1": 50.0, "test": 100.0, "comparison": 5.0, "memory": 500.0}
+BARS = {"test": 100.0, "intervals": 0.5, "comparison": 5.0, "memory": 500.0}
 
 
 def main() -> int:
@@ -45,31 +41,19 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="let scipy do all of it")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
-    smooth = rng.beta(2, 3, (args.samples, args.metrics))
-    binary = (smooth > 0.4).astype(np.float64)
-    shifted = rng.normal(0.002, 0.1, (args.samples, args.metrics))
-    coins = binary - rng.integers(0, 2, binary.shape)
+    before = rng.beta(2, 3, (args.samples, args.metrics))
+    gains = rng.normal(0.002, 0.1, (args.samples, args.metrics))
+    after = np.clip(before + gains, 0, 1)
     print(f"{args.samples:,} samples x {args.metrics} metrics x {args.resamples:,} resamples; CPU seconds")
-    held = []
-    for label, columns, bar in (("continuous", smooth, "continuous"), ("0/1", binary, "0/1")):
-        ours = cpu(partial(our_bootstrap, columns, args.resamples))
-        theirs = {
-            method: scipy_bootstrap(columns, args.resamples, method, full=args.full) for method in METHODS
-        }
-        for method, seconds in theirs.items():
-            print(f"bootstrap, {label}: scipy {method} {seconds:.2f}, ours (BCa) {ours:.3f}", end="")
-            print(f", {seconds / ours:.1f} times as fast")
-        held.append(told(theirs["percentile"] / ours >= BARS[bar], f"{BARS[bar]:g} times, {label}"))
-    theirs_test = scipy_test(shifted, args.resamples, full=args.full)
-    for label, columns in (("continuous", shifted), ("of three values", coins)):
-        ours = cpu(partial(sign_flip_tests, columns, resamples=args.resamples))
-        print(
-            f"sign flips, {label}: scipy {theirs_test:.1f}, ours {ours:.3f}, {theirs_test / ours:.0f} times"
-        )
-        held.append(told(theirs_test / ours >= BARS["test"], f"{BARS['test']:g} times, {label}"))
-    runs = [a_run("a", smooth), a_run("b", np.clip(smooth + shifted, 0, 1))]
+    theirs = scipy_test(gains, args.resamples, full=args.full)
+    ours = cpu(lambda: [sign_flip_test(one, resamples=args.resamples) for one in gains.T])
+    print(f"sign flips: scipy {theirs:.1f}, ours {ours:.3f}, {theirs / ours:.0f} times as fast")
+    held = [told(theirs / ours >= BARS["test"], f"{BARS['test']:g} times")]
+    spent = cpu(lambda: intervals(before, after))
+    print(f"intervals of values and changes: {spent:.3f}")
+    held.append(told(spent < BARS["intervals"], f"{BARS['intervals']:g} s"))
     start = time.perf_counter()
-    compare_runs(*runs, resamples=args.resamples)
+    compare_runs(a_run("a", before), a_run("b", after), resamples=args.resamples)
     wall = time.perf_counter() - start
     print(f"comparison of two runs: {wall:.2f} s by the clock")
     held.append(told(wall < BARS["comparison"], f"{BARS['comparison']:g} s"))
@@ -79,26 +63,11 @@ def main() -> int:
     return int(not all(held))
 
 
-def our_bootstrap(columns: Array, draws: int) -> None:
-    bca_mean_intervals(columns, resamples=draws, draws_up_to=len(columns))
-
-
-def scipy_bootstrap(columns: Array, draws: int, method: Method, *, full: bool) -> float:
-    chosen = columns if full else columns[:, :1]
-    batch = max(1, 4_000_000 // len(columns))
-
-    def work() -> None:
-        for values in chosen.T:
-            bootstrap(
-                (values,),
-                np.mean,
-                n_resamples=draws,
-                batch=batch,
-                method=method,
-                rng=np.random.default_rng(0),
-            )
-
-    return cpu(work) * float(columns.shape[1] // chosen.shape[1])
+def intervals(before: Array, after: Array) -> None:
+    for one, other in zip(before.T, after.T, strict=True):
+        for values in (one, other):
+            mean_interval(values, bounds=(0.0, 1.0))
+        mean_change_interval(other - one)
 
 
 def scipy_test(columns: Array, draws: int, *, full: bool) -> float:

@@ -26,7 +26,7 @@ ALL_PATTERNS_UP_TO = 14  # units that differ; mirror images give the same result
 DRAWS_UP_TO = 20_000  # units that differ; above, the sum of the flips is normal
 _LARGEST_SHARE = 1 / 200  # of the sum of squares that one unit may have where a sum is called normal
 _MOST_CELLS = 10**9  # of all patterns together: more are not drawn, which takes about a second
-Patterns = NDArray[np.uint8]  # which units are chosen: (patterns, units / 8), a bit per unit
+Patterns = NDArray[np.uint8]  # which units are chosen, a bit per unit: (units / 8, patterns)
 LEVEL = 0.05  # of the 95% interval, which must agree with the test
 
 
@@ -76,7 +76,7 @@ def sign_flip_test(
             (np.abs(total - 2 * _sums_of_chosen(units[:, np.newaxis], flips)[:, 0]) >= threshold).sum()
         )
 
-    p_value, drawn = _share_of_patterns(extreme, len(units), len(units), resamples, levels, seed)
+    p_value, drawn = _share_of_patterns(extreme, len(units), 1, resamples, levels, seed)
     return PairedTest(p_value, observed, _method("sign flip", len(units), drawn, seed), drawn)
 
 
@@ -123,8 +123,8 @@ def paired_swap_test(
         place = np.searchsorted(differing, unit_of[inside])
 
         def difference(swaps: Patterns) -> Array:
-            mask = np.zeros((len(swaps), len(rows_a), 1), dtype=bool)
-            mask[:, inside, 0] = np.unpackbits(swaps, axis=1, count=count)[:, place]
+            mask = np.zeros((swaps.shape[1], len(rows_a), 1), dtype=bool)
+            mask[:, inside, 0] = np.unpackbits(swaps, axis=0, count=count)[place].T
             return aggregate(np.where(mask, rows_a, rows_b)) - aggregate(np.where(mask, rows_b, rows_a))
 
     threshold = abs(observed) * (1 - 1e-10) - 1e-12
@@ -133,7 +133,7 @@ def paired_swap_test(
         with np.errstate(divide="ignore", invalid="ignore"):
             return int((np.abs(difference(swaps)) >= threshold).sum())
 
-    cells = count if of_sums else 2 * rows_a.size
+    cells = 4 * rows_a.shape[1] if of_sums else 2 * rows_a.size
     p_value, drawn = _share_of_patterns(extreme, count, cells, resamples, levels, seed)
     return PairedTest(p_value, observed, _method("swap", count, drawn, seed), drawn)
 
@@ -148,34 +148,35 @@ def _share_of_patterns(
 ) -> tuple[float, int]:
     """Return the share of patterns that are extreme, and how many were drawn: 0 if all were tried.
 
-    `extreme` counts them in a block of patterns, `cells` is how many numbers one pattern takes.
+    `extreme` counts them in a block of patterns, and holds `cells` numbers for each pattern.
     """
-    at_once = max(1, CELLS_AT_ONCE // cells)
+    at_once = max(1, CELLS_AT_ONCE // max(cells, units // 64))  # a number has 64 bits
     if units <= ALL_PATTERNS_UP_TO:
         # The last unit is never chosen: the mirror image of a pattern gives the same result.
-        bits = (np.arange(2 ** (units - 1))[:, np.newaxis] >> np.arange(units)) & 1
-        patterns = np.packbits(bits.astype(np.uint8), axis=1)
-        blocks = (patterns[start : start + at_once] for start in range(0, len(patterns), at_once))
-        return sum(map(extreme, blocks)) / len(patterns), 0
+        count = 2 ** (units - 1)
+        bits = (np.arange(count) >> np.arange(units)[:, np.newaxis]) & 1
+        patterns = np.packbits(bits.astype(np.uint8), axis=0)
+        blocks = (patterns[:, start : start + at_once] for start in range(0, count, at_once))
+        return sum(map(extreme, blocks)) / count, 0
     rng, found, drawn, wanted = np.random.default_rng(seed), 0, 0, resamples
     p_value = 1.0
     while drawn < wanted:
         count = min(at_once, wanted - drawn)
-        found += extreme(rng.integers(0, 256, size=(count, -(-units // 8)), dtype=np.uint8))
+        found += extreme(rng.integers(0, 256, size=(-(-units // 8), count), dtype=np.uint8))
         drawn += count
         # The observed pattern is one of them: without the +1 a test could report p = 0, which no finite
         # number of resamples can show (Phipson & Smyth 2010).
         p_value = (found + 1) / (drawn + 1)
         if drawn == wanted and any(_is_near(p_value, level, drawn) for level in levels):
-            wanted = min(4 * wanted, max(wanted, _MOST_CELLS // cells))
+            wanted = min(4 * wanted, max(wanted, _MOST_CELLS // max(cells, units)))
     return p_value, drawn
 
 
 def _sums_of_chosen(units: Array, patterns: Patterns) -> Array:
     """Return the sum of the units that each pattern chooses: (patterns, columns)."""
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).astype(np.float64)
-    total = np.zeros((len(patterns), units.shape[1]))
-    for place, byte in enumerate(patterns.T):
+    total = np.zeros((patterns.shape[1], units.shape[1]))
+    for place, byte in enumerate(patterns):
         # All 256 sums of eight units are looked up, which is faster than a product with single bits.
         eight = units[8 * place : 8 * place + 8]
         total += (bits[:, : len(eight)] @ eight)[byte]

@@ -57,8 +57,8 @@ def test_nothing_is_cut_at_any_width(
     ]
     assert main([*words, "--id", "x", "--full"]) == 0
     out = capsys.readouterr().out
-    for text in ("exact_match", "mean_latency[end_to_end]", "1.0000", "50/50", "Failed", "[0.929, 1.000]"):
-        assert text in out
+    for text in ("exact_match", "mean_latency[end_to_end]", "1.0000", "50/50", "Failed", "[0.9421, 1.0000]"):
+        assert text in " ".join(out.split())  # on a narrow screen a cell may be wrapped
     table = out[out.index("\n") : out.index("Next:")]
     assert all(len(line.rstrip()) <= width for line in table.splitlines())
 

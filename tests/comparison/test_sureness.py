@@ -61,7 +61,8 @@ def test_one_large_cluster_is_worth_no_more_than_one() -> None:
 def test_all_samples_lost_alike_is_a_loss_with_an_interval() -> None:
     verdict = margin_verdict([RIGHT] * 30, [WRONG] * 30, "exact_match", 0.1)
     assert verdict.outcome == "fail"
-    assert verdict.change_interval == (-1.0, pytest.approx(-0.81, abs=0.01))
+    assert verdict.change_interval is not None
+    assert verdict.change_interval == pytest.approx((-1.0, -0.81), abs=0.01)
     assert "-1 [-1, -0.8" in verdict.why
 
 

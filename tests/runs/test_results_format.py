@@ -42,7 +42,9 @@ def document(tmp_path: Path) -> dict[str, Any]:
         price_input=0.01,
         price_output=0.02,
     )
-    samples = [a_sample(str(n), relevant="a", reference="at the pier", cluster="c") for n in range(3)]
+    samples = [
+        a_sample(str(n), relevant="a", reference="at the pier", cluster=f"c{n // 2}") for n in range(3)
+    ]
     storage = EvaluationResultsStorage(tmp_path)
     path = storage.save_run(evaluator.run(a_dataset(*samples), evaluation_id="run"))
     found: dict[str, Any] = json.loads(path.read_text())
@@ -82,7 +84,7 @@ def test_every_part_of_the_format_is_there(document: dict[str, Any]) -> None:
         assert len(metadata[name]) == 64
     row = document["query_results"][0]
     assert row["citations"][0]["page_number"] == 3
-    assert row["cluster"] == "c"
+    assert row["cluster"] == "c0"
     assert set(row["individual_metrics"]) == set(document["configuration"]["metrics"])
 
 

@@ -62,7 +62,8 @@ def test_a_change_of_shares_is_that_of_bonett_and_price() -> None:
     """26 wins and 4 losses of 48: they print .44 and, with n in the variance, an error of .0945."""
     gains = np.repeat([1.0, -1.0, 0.0], [26, 4, 18])
     middle, error, freedom = plus_two(mean_units(gains), -1.0, 1.0)
-    assert (float(middle), freedom) == (pytest.approx(0.44), 47)
+    assert float(middle) == pytest.approx(0.44)
+    assert freedom == 47
     assert float(error) * math.sqrt(49 / 50) == pytest.approx(0.0945, abs=5e-5)
 
 

@@ -134,8 +134,8 @@ def _system(run: EvaluationRun) -> Results:
     return {"system_version": version, "system_name": run.system_name}
 
 
-# Figures under the names that seed 003 gives them, so that its tools find them, and the metrics that have them:
-# a count is in the details of its metric under the same name, the others are its value.
+# Figures under the names that seed 003 gives them, so that its tools find them, and the metrics that have
+# them: a count is in the details of its metric under the same name, the others are its value.
 _SEED_FIGURES: dict[str, dict[str, dict[str, str]]] = {
     "citation_metrics": {
         "span_accuracy": {
@@ -167,10 +167,14 @@ def _seed_figures(results: Sequence[MetricResult]) -> Iterator[tuple[str, str, R
         for name, fields in entries.items():
             measured = {field: by_name[metric] for field, metric in fields.items() if metric in by_name}
             if measured:
-                values = (
-                    (field, result.details.get(field, result.value)) for field, result in measured.items()
+                yield (
+                    section,
+                    name,
+                    {
+                        field: number_or_null(result.details.get(field, result.value))
+                        for field, result in measured.items()
+                    },
                 )
-                yield section, name, {field: number_or_null(value) for field, value in values}
 
 
 def summary(tally: Tally) -> Results:

@@ -51,18 +51,17 @@ def open_samples(name: str, format_name: str | None) -> EvaluationDataset:
 
 def evaluated_dataset(settings: RunSettings) -> EvaluationDataset:
     """Return the dataset of a run: one split, if its type is named, with the gold of a ground truth file."""
-    from pathlib import Path
-
-    from ..io.builds.splits import load_split_of
-    from ..people.annotators import gold_dataset, read_annotators
-
     name = settings.dataset or ""
     if settings.dataset_type is None:
         dataset = open_samples(name, settings.format)
     else:
-        dataset = load_split_of(Path(name), settings.dataset_type)
+        from ..io.builds.splits import load_split_of
+
+        dataset = load_split_of(name, settings.dataset_type)
     if settings.ground_truth is None:
         return dataset
+    from ..people.annotators import gold_dataset, read_annotators
+
     return gold_dataset(dataset, read_annotators([settings.ground_truth], least=1))
 
 

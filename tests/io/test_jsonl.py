@@ -177,9 +177,21 @@ def test_a_very_long_id_is_kept_and_its_repetition_is_told_briefly(tmp_path: Pat
     assert len(str(caught.value)) < 300
 
 
-def test_a_repeated_key_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"data.jsonl:1: \$: the key 'sample_id' occurs twice"):
-        loaded(tmp_path, b'{"sample_id":"1","sample_id":"2","query":"q"}')
+@pytest.mark.parametrize(
+    "fields",
+    [
+        '"query":"p"',
+        '"labels":{"level":1,"level":2}',
+        '"relevant_docs":[{"doc_id":"a","metadata":{"relevance":0,"relevance":2}}]',
+        '"metadata" : {"a":{"b" :1,"b"\t: 2}}',
+        '"reference_answer":"it says \\"query\\": so","metadata":{"x":1,"x":2}',
+    ],
+)
+def test_a_repeated_key_is_an_error(tmp_path: Path, fields: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(f'{{"sample_id":"0","query":"q"}}\n{{"sample_id":"1","query":"q",{fields}}}\n')
+    with pytest.raises(DataError, match=r"d.jsonl:2: .* occurs twice"):
+        load_jsonl_dataset(path)
 
 
 def test_a_text_may_say_a_key_again(tmp_path: Path) -> None:

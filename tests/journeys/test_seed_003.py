@@ -136,7 +136,7 @@ def test_the_other_classes(here: Path) -> None:
 
 GUIDE = "Key features include task tracking and team collaboration. Reports are weekly."
 SYSTEM = """
-from auepora_eval import Response, SystemOutputs
+from auepora_eval import Response
 
 def cites(query):
     citation = {"file_name": "guide.txt", "start_char": 0, "end_char": 57}

@@ -52,8 +52,9 @@ def load_split(path: str | Path) -> InMemoryDataset:
     return InMemoryDataset(stem(path), samples, info=_info(path, *described) if described else {})
 
 
-def load_split_of(path: Path, task_type: str) -> InMemoryDataset:
+def load_split_of(path: str | Path, task_type: str) -> InMemoryDataset:
     """Load the split of a type: from its own file, from a manifest or its folder, or from raw tasks."""
+    path = Path(path)
     if path.is_dir():
         path /= MANIFEST_NAME
     if kind_of_file(path) == "manifest":

@@ -168,10 +168,14 @@ def _seed_figures(results: Sequence[MetricResult]) -> Iterator[tuple[str, str, R
         for name, fields in entries.items():
             measured = {field: by_name[metric] for field, metric in fields.items() if metric in by_name}
             if measured:
-                values = (
-                    (field, result.details.get(field, result.value)) for field, result in measured.items()
+                yield (
+                    section,
+                    name,
+                    {
+                        field: number_or_null(result.details.get(field, result.value))
+                        for field, result in measured.items()
+                    },
                 )
-                yield section, name, {field: number_or_null(value) for field, value in values}
 
 
 def summary(tally: Tally) -> Results:

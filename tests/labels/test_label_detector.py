@@ -285,6 +285,14 @@ def test_a_profile_may_have_scenarios_of_its_own(tmp_path: Path) -> None:
     assert decision.fhri == 0.5  # N alone: neither a figure nor a direction
 
 
+def test_a_profile_may_leave_contradictions_out(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("contradiction: null\n")
+    samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
+    second = decided(samples, profile=load_profile(path), contradiction=lambda premise, hypothesis: 1.0)[1]
+    assert (second.label, second.contradiction_score) == ("hallucination", None)
+
+
 SCORES = [
     pytest.param("multi_ticker", ScoredSample(0.71, False), "accurate", id="above its threshold of .70"),
     pytest.param("multi_ticker", ScoredSample(0.70, False), "hallucination", id="at it"),

@@ -10,7 +10,7 @@ import wordllama
 
 from auepora_eval.core.types import Document
 from auepora_eval.demo import systems
-from auepora_eval.demo.systems import DECLINED, ExtractiveAnswerer
+from auepora_eval.demo.answers import DECLINED, ExtractiveAnswerer
 from auepora_eval.demo.world import demo_corpus, demo_dataset
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.models import embeddings

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.rag_interface import Generator
 from ..core.types import Document, Response
 from ..text.tokens import words
-from .spelling import Spelling
+from .spelling import FUNCTION_WORDS, Spelling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 DECLINED = "The documents do not say."
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
-_STOP = frozenset(
-    """a an and any are as at be been by can did do does for from had has have how i if in into is it its many
-    me much my of on or our than that the their there these they this to us was we were what when where which
-    who whom whose why will with would you your""".split()
-)
 
 
 def sentences(text: str) -> list[str]:
@@ -40,7 +35,7 @@ def titled(document: Document, text: str | None = None) -> str:
 
 def content_terms(text: str) -> set[str]:
     """Return the stems of the words that carry meaning."""
-    return {term for term in words(text, stemmed=True) if term not in _STOP}
+    return {term for term in words(text, stemmed=True) if term not in FUNCTION_WORDS}
 
 
 class TermWeights:
@@ -139,7 +134,8 @@ def _first_new(shape: re.Pattern[str], sentence: str, query: str) -> str:
 
 # The better answerer: it looks for an answer of the type that the question asks for.
 
-_FIGURE = rf"{_NUMBER}(?: (?:hundred|thousand|million))?"
+# The lookbehind keeps the search linear: it starts at most once in a run of digits.
+_FIGURE = rf"(?<![\d,.]){_NUMBER}(?: (?:hundred|thousand|million))?"
 _UNITS = {
     "money": r"crowns?",
     "length": r"(?:kilo|centi|milli)?metres?|nautical miles|miles",
@@ -169,20 +165,17 @@ _NAME = re.compile(
     r"(?<!\bin )(?<!\bat )(?<!\bon )(?<!\bto )(?<!\bfrom )(?<!\bnear )"
     r"\b[A-Z][a-z'-]+(?: (?:of |the )?[A-Z][a-z'-]+)+\b"
 )
-_REASON = re.compile(r"\b(?:because|owing to|due to|caused by)\b.*")
+_REASON = re.compile(r"\b(?:because|owing to|due to|caused by)\b")
 _QUESTION_WORD = re.compile(r"\b(?:what|which|who|whom|whose|when|where|why|how)\b.*")
 # How a question goes on from its question word, and the pattern of the answers; the first that fits counts.
 _TYPES = (
     (r"what time|which hour", _CLOCK),
     (r"(?:which|what) year", re.compile(rf"\b{_YEAR}\b")),
     (r"when|(?:which|what) (?:date|day|month)", _DATE),
-    (
-        r"how much (?:is|was|are|were|does|did|do|will|would|must) .*(?:cost|pa(?:y|id)|charge)",
-        _amount("money"),
-    ),
+    (r"how much (?:is|was|does|did|do|will|would|must) .*(?:cost|pay|paid|charge)", _amount("money")),
     (r"how much", _amount()),
     (r"(?:what|which) (?:price|fee|fine|fare|penalty|salary|rent)", _amount("money")),
-    (r"what .*\b(?:costs?|pay|paid|charged?|owe)\b", _amount("money")),
+    (r"what .*\b(?:costs?|pay|paid|charged?|owe)", _amount("money")),
     (r"how (?:long|old|soon|often)", _amount("time", "length")),
     (r"how (?:far|tall|high|deep|wide|thick|big|large|near|accurate)", _amount("length")),
     (r"how heavy|what .*\bweigh", _amount("weight")),
@@ -240,7 +233,7 @@ class _Question:
 
 
 class _Evidence(NamedTuple):
-    """The sentence that supports an answer best, in its document, and the answers of the type in it."""
+    """A sentence of a document, how well it supports an answer, and the answers of the type in it."""
 
     support: float
     document: Document
@@ -250,6 +243,7 @@ class _Evidence(NamedTuple):
 
     @property
     def sentence(self) -> str:
+        """Return the sentence."""
         return self.sentences[self.place]
 
 

@@ -9,13 +9,19 @@ from rapidfuzz.distance import OSA
 
 from ..text.tokens import stemmed_word, words
 
+FUNCTION_WORDS = frozenset(
+    """a an and any are as at be been by can did do does for from had has have how i if in into is it its many
+    me much my of on or our than that the their there these they this to us was we were what when where which
+    who whom whose why will with would you your""".split()
+)
 _SHORTEST = 4  # letters: shorter words have too many neighbours
 
 
 class Spelling:
     """Replaces a word that the corpus lacks by the most frequent one with a letter more, less or swapped.
 
-    Another letter in the place of one is not corrected: `soil` would become `sail`.
+    Another letter in the place of one is not corrected: `soil` would become `sail`. Nor are function words:
+    `many` would become `may`.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -30,7 +36,7 @@ class Spelling:
         return " ".join(map(self._corrected_word, words(query)))
 
     def _corrected_word(self, word: str) -> str:
-        is_known = stemmed_word(word) in self._stems
+        is_known = stemmed_word(word) in self._stems or word in FUNCTION_WORDS
         if is_known or len(word) < _SHORTEST or not word.isalpha():
             return word
         return next((other for other in self._by_initial[word[0]] if _is_slip(word, other)), word)

@@ -32,7 +32,7 @@ _WORD = re.compile(r"\S+")
 _EDGE = "\"'“”‘’.,;:!?()[]"
 # Where the main clause ends: a mark, but not the comma within a date or a number.
 _BREAK = re.compile(r" ?(?:,(?! ?(?:1\d|20)\d\d\b)(?=\s)|[;:—]|(?<!\d)–|(?<!\d) – |\(| - |--)| \. ")
-_LIST_GOES_ON = re.compile(r" ?\S+(?: \S+){0,3}?(?: ?,| and | or )")
+_LIST_GOES_ON = re.compile(r" ?\S{1,90}(?: \S{1,90}){0,3}?(?: ?,| and | or )")
 _LONGEST_SUBJECT = 9  # words: in a longer one the verb is probably misread
 
 

@@ -27,10 +27,10 @@ from .english import DETERMINERS, PERSON_NOUNS, PERSON_TITLES, is_plural
 
 _MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*\s*")
 # `= = Title = =`, as in WikiText.
-_WIKI_HEADING = re.compile(r"\s*((?:= ?){1,6})\s*([^=].*?)\s*((?:= ?){1,6})\s*")
+_WIKI_HEADING = re.compile(r"\s{0,40}((?:= ?){1,6})\s*([^=].*?)\s*((?:= ?){1,6})\s*")
 _UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,2}[.)])\s+(\S.*)")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_ITEM = re.compile(r"\s{0,40}(?:[-*+•]|\(?\d{1,2}[.)])\s+(\S.*)")
+_FENCE = re.compile(r"\s{0,40}(?:```|~~~)")
 # Characters of a sentence.
 _LONGEST = 1_500
 _LONG_WORD = re.compile(r"\S{90}")
@@ -157,7 +157,7 @@ def _kind(line: str, below: str) -> tuple[str, int]:
 
 _TIDY = (
     (re.compile(r" @([-,.])@ "), r"\1"),
-    (re.compile(r"\s+([,.;:?!%)\]])"), r"\1"),
+    (re.compile(r" ([,.;:?!%)\]])"), r"\1"),
     (re.compile(r"(?<=\d) ?: (?=\d\d\b)"), ":"),
     (re.compile(r"(?<=\d) – (?=\d)"), "–"),
     (re.compile(r"([(\[$])\s+"), r"\1"),
@@ -321,7 +321,9 @@ class PassageSearch:
 # Vocabulary: which words of the corpus are names, and which names are people.
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-NAME = re.compile(r"[A-Z][\w'’-]+(?: (?:[A-Z]\.? )?(?:(?:de|van|von|der|la|of the|of) )?[A-Z][\w'’-]+)+")
+NAME = re.compile(
+    r"(?<![\w'’-])[A-Z][\w'’-]+(?: (?:[A-Z]\.? )?(?:(?:de|van|von|der|la|of the|of) )?[A-Z][\w'’-]+)+"
+)
 PERSON = re.compile(r"(?:(?:[A-Z][a-z]+\.? )?)[A-Z][a-zà-ÿ'’-]+(?: [A-Z]\.?)?(?: [A-Z][a-zà-ÿ'’-]+){1,2}")
 # What follows a name shows whether it is a person: `is an engineer`, `was born`.
 _COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]+ ?){1,6})")

@@ -201,7 +201,7 @@ _NUMBERED = re.compile(
     r"(?:Figs?|Figure|Tables?|No|Nos|Section|Note|Notes|Chapter|Eq|Vol|Step|Item|page|pages|p|pp|version|type|class|grade|phase"
     r"|stage|level|post|room|channel|form|article|part|item|group|these|those|other|first|last|next|past"
     r"|previous|all|@-@|@,@|@.@)\.? $"
-    r"|(?-i:[A-Z]{2,} $)|\d%? (?:and|to|or|–|-) $",
+    r"|(?-i:[A-Z]{2,9} $)|\d%? (?:and|to|or|–|-) $",
     re.IGNORECASE,
 )
 _AFTER = re.compile(r"(?:$|(?:in|on|at|for|per|from|to|under|during|after|before|by|with|when|if|as of) )")
@@ -398,17 +398,19 @@ def _after_be(clause: Clause, amount: Amount, after: str) -> _Form | None:
 # Why.
 
 _REASON_ENDS = re.compile(r" ?[;:(—]| \. | ?, (?:and|but|so|which|while|although)\b")
-_LIST = re.compile(r" ?, .* ?, (?:and|or)\b")
-_BECAUSE = re.compile(r"[ ,]*\b(because(?: of)?|due to|owing to|in order to) (?=[a-z])")
+_LIST = re.compile(r", [^,]*, (?:and|or)\b")
+_BECAUSE = re.compile(r"\b(because(?: of)?|due to|owing to|in order to) (?=[a-z])")
 
 
 def about_reasons(reading: Reading, clause: Clause) -> Iterator[Candidate]:
     """`... because the meter had stuck`: why?"""
     behind = reading.text[clause.at :].rstrip(" .")
     match = _BECAUSE.search(behind)
-    if match is None or match.start() == 0 or match.start() > len(clause.main) + 2:
+    if match is None:
         return
-    pre, explanation = behind[: match.start()].rstrip(" ,"), behind[match.start(1) :]
+    pre, explanation = behind[: match.start()].rstrip(" ,"), behind[match.start() :]
+    if not pre or len(pre) > len(clause.main):
+        return
     reason = _REASON_ENDS.split(explanation)[0].rstrip(" ,")
     if not 4 <= len(reason.split()) <= 30 or _LIST.search(explanation):
         return

@@ -25,6 +25,7 @@ from .samples import (
     check_label_values,
     check_labels,
     check_near_duplicates,
+    check_prompts,
     check_query_uniqueness,
 )
 from .view import SEVERITIES, DatasetView, QualityIssue, view_of
@@ -53,6 +54,7 @@ class DataQualityChecker:
         further: tuple[ViewCheck, ...] = (
             check_form,
             check_empty_queries,
+            check_prompts,
             check_documents,
             check_answer_in_question,
             partial(check_reference_support, min_support=min_support),

@@ -12,7 +12,7 @@ from ..text.document_names import DocumentName, DocumentNames, base_name, stem_o
 from .view import DatasetView, QualityIssue
 
 # Dots that stand for text which an excerpt leaves out.
-_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
+_ELLIPSIS = re.compile(r"\.{3,}|…")
 
 
 class CitedFiles:

@@ -38,6 +38,21 @@ def check_empty_queries(view: DatasetView) -> Iterator[QualityIssue]:
             yield view.issue("error", "empty_queries", what, place=place, fix=fix)
 
 
+def check_prompts(view: DatasetView) -> Iterator[QualityIssue]:
+    """Records of a split with an empty prompt, or without contexts although they have an answer."""
+    for place, sample in enumerate(view.samples):
+        split = sample.metadata.get("split")
+        if not isinstance(split, Mapping):
+            continue
+        prompt, contexts = split.get("rag_prompt"), split.get("contexts")
+        if isinstance(prompt, str) and not prompt.strip():
+            fix = "Add it: a model that is run on the prompt is asked nothing."
+            yield view.issue("warning", "prompts", "the rag_prompt is empty.", place=place, fix=fix)
+        if contexts == [] and sample.labels.get("answerable") is not False:
+            fix = "Add the passages that the answer comes from, or label it answerable: false."
+            yield view.issue("warning", "prompts", "there are no contexts.", place=place, fix=fix)
+
+
 def check_near_duplicates(view: DatasetView) -> Iterator[QualityIssue]:
     """Questions that are asked twice: in the same content words, whatever their order and endings.
 

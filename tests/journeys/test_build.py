@@ -185,7 +185,16 @@ def test_smaller_build_of_a_version_is_noted(project: Path, capsys: pytest.Captu
     }
     assert main(["dataset", "check", manifest, "--previous", manifest]) == 0
     capsys.readouterr()
-    assert main(["dataset", "sample", str(DATA / "qa_pairs.jsonl"), "--suspicious", "--n", "1"]) == 0
+    split = str(DATA / "qa_pairs.jsonl")
+    assert main(["dataset", "check", split]) == 0
+    assert "the rag_prompt is empty" not in capsys.readouterr().out
+    text = Path(split).read_text(encoding="utf-8")
+    Path("empty.jsonl").write_text(
+        re.sub(r'"rag_prompt":"[^"]*"', '"rag_prompt":" "', text), encoding="utf-8"
+    )
+    assert main(["dataset", "check", "empty.jsonl", "--fail-on", "warning"]) == 1
+    assert "the rag_prompt is empty. Add it" in capsys.readouterr().out
+    assert main(["dataset", "sample", split, "--suspicious", "--n", "1"]) == 0
     assert "How many boats?" in capsys.readouterr().out
 
 

@@ -111,6 +111,23 @@ def test_empty_queries(query: str) -> None:
     assert issues_of(a_dataset(a_sample(query="东京?")), "empty_queries") == []
 
 
+@pytest.mark.parametrize(
+    ("split", "labels", "messages"),
+    [
+        pytest.param({"rag_prompt": "Answer.", "contexts": ["a"]}, {}, [], id="complete"),
+        pytest.param(
+            {"rag_prompt": " ", "contexts": ["a"]}, {}, ["the rag_prompt is empty."], id="no prompt"
+        ),
+        pytest.param({"rag_prompt": "Answer.", "contexts": []}, {}, ["there are no contexts."], id="none"),
+        pytest.param({"rag_prompt": "Answer.", "contexts": []}, {"answerable": False}, [], id="unanswerable"),
+        pytest.param(None, {}, [], id="not a split"),
+    ],
+)
+def test_prompts(split: Any, labels: dict[str, Any], messages: list[str]) -> None:
+    sample = EvaluationSample("q1", "Why?", labels=labels, metadata={"split": split} if split else {})
+    assert [issue.message for issue in issues_of(a_dataset(sample), "prompts")] == messages
+
+
 def labelled(*labels: dict[str, Any]) -> EvaluationDataset:
     return a_dataset(
         *(EvaluationSample(f"q{n}", f"question {n}?", labels=each) for n, each in enumerate(labels))

@@ -152,6 +152,7 @@ def _project_manifest(config: str | None) -> str:
 def _check_manifest(path: Path, args: Namespace) -> tuple[bool, dict[str, object]]:
     """Check a manifest and its splits, and print the findings; return whether it fails, and the report."""
     from ...io.builds.splits import manifest_errors
+    from ...quality.coverage import drops_in_words
 
     errors = manifest_errors(path)
     drops, not_compared = _losses(path, args)
@@ -160,7 +161,7 @@ def _check_manifest(path: Path, args: Namespace) -> tuple[bool, dict[str, object
         verdict = f"{len(errors)} errors, {len(drops)} drops" if is_bad else "as it should be"
         echo.say(f"{echo.one_line(path, 200)}: {verdict}")
         _say_listed(errors)
-        _say_listed([str(drop) for drop in drops])
+        _say_listed(drops_in_words(drops))
         if not_compared:
             listed = echo.one_line(", ".join(not_compared), 200)
             echo.note(f"note: not compared, since these have too many values to count: {listed}")
@@ -191,9 +192,10 @@ def _say_what_to_read(path: Path) -> None:
     """Print the commands that show a few records of each split: no check replaces reading some."""
     from ...io.builds.manifest import read_manifest
 
-    echo.say("\nRead a few records of each split, with the support of their references:")
+    echo.say("\nCheck the content of each split, and read a few of its records:")
     for split in read_manifest(path).splits.values():
-        echo.say(f"  auepora dataset sample {shlex.quote(str(split))} --suspicious")
+        name = shlex.quote(str(split))
+        echo.say(f"  auepora dataset check {name}\n  auepora dataset sample {name} --suspicious")
 
 
 def _say_listed(texts: Sequence[str]) -> None:

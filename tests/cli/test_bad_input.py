@@ -411,6 +411,17 @@ def test_limit_above_the_dataset_size() -> None:
     assert main([*words, "--limit", str(10**30)]) == 0
 
 
+@pytest.mark.parametrize(
+    "words", [[""], ["help", ""], ["compare", "", "x"], ["compare", "x", "", "y"], ["gate", ""]], ids=" ".join
+)
+@pytest.mark.usefixtures("work")
+def test_empty_names(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("auepora")
+    assert printed.err.count("\n") == 1
+
+
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scroe"]) == 2
     shown = capsys.readouterr()

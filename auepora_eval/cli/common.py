@@ -245,7 +245,7 @@ def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[Evalua
 
 def named_ids(name: str) -> list[str]:
     """Return the id of one run, or of several that are joined by commas."""
-    return [part.strip() for part in name.split(",") if part.strip()]
+    return [part.strip() for part in name.split(",") if part.strip()] or [name]
 
 
 def check_no_repeats(names: Iterable[str]) -> None:

@@ -87,11 +87,11 @@ def _tables(heads: Sequence[Mapping[str, Any]], unfinished: Sequence[Unfinished]
     from ..core.table import Table
 
     names = ("evaluation_id", "timestamp", "system_version", "dataset_id", "total_queries", "failed_queries")
-    runs = [_cells(head, *names) for head in heads if head.get("evaluation_type") not in _OTHERS]
+    runs = [_cells(head, *names) for head in heads if str(head.get("evaluation_type")) not in _OTHERS]
     others = [
         [_OTHERS[head["evaluation_type"]], *_cells(head, "evaluation_id", "timestamp", "dataset_id")]
         for head in heads
-        if head.get("evaluation_type") in _OTHERS
+        if str(head.get("evaluation_type")) in _OTHERS
     ]
     started = [
         [one.evaluation_id, one.begun_at, one.progress, one.obstacle or one.line] for one in unfinished

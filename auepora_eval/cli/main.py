@@ -126,7 +126,7 @@ def _split(words: list[str]) -> tuple[str, list[str]]:
 def _unknown_command(name: str) -> int:
     # `auepora build` is meant to be `auepora dataset build`.
     by_last_word = {command.split()[-1]: command for command in COMMANDS}
-    word = name.rsplit(maxsplit=1)[-1]
+    word = name.rpartition(" ")[2]
     near = [by_last_word[last] for last in nearest_names(word, tuple(by_last_word))]
     otherwise = f"Did you mean {near[0]}?" if near else "List the commands with: auepora --help"
     hint = did_you_mean(name, COMMANDS, otherwise)

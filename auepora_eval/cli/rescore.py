@@ -33,6 +33,7 @@ def run(args: Namespace) -> int:
     from ..core.plan import EvaluationPlan
     from ..core.scoring import score_outputs
     from ..early_stop.rule import sequence_results
+    from ..errors import DataError
     from ..metrics.parse import parse_metrics
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -45,6 +46,12 @@ def run(args: Namespace) -> int:
     fresh = sequence_results(plan.metrics, fresh, old.stopping)
     names = {result.name for result in fresh}
     kept = [] if args.only else [result for result in old.results if result.name not in names]
+    for result in kept:
+        if len(result.scores) != len(old.samples):
+            what = f"{result.name} has scores for {len(result.scores)} of {len(old.samples)} samples."
+            raise DataError(
+                args.run_id, what, fix="Check it with auepora verify, or leave it out with --only."
+            )
     new_id = args.id or storage.free_id(f"{old.evaluation_id}-rescored")
     configuration = {**old.configuration, "rescored_from": old.evaluation_id}
     finished = replace(old, evaluation_id=new_id, results=kept + fresh, configuration=configuration)

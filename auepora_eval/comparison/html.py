@@ -205,12 +205,14 @@ def _answer(sample: EvaluationSample, output: SystemOutputs | None) -> str:
 
 
 def _provenance(runs: Sequence[EvaluationRun]) -> str:
-    lines = [
-        f"{run.evaluation_id}: {run.started_at}, {run.seconds:.1f} s, data {run.dataset_fingerprint[:12]}, "
-        f"seed {run.seed}, auepora-eval {run.environment.get('packages', {}).get('auepora-eval', '?')}, "
-        f"Python {run.environment.get('python', '?')}"
-        for run in runs
-    ]
+    lines = []
+    for run in runs:
+        packages = run.environment.get("packages")
+        version = packages.get("auepora-eval", "?") if isinstance(packages, dict) else "?"
+        about = f"{run.evaluation_id}: {run.started_at}, {run.seconds:.1f} s"
+        data = f"data {run.dataset_fingerprint[:12]}, seed {run.seed}"
+        python = run.environment.get("python", "?")
+        lines.append(f"{about}, {data}, auepora-eval {version}, Python {python}")
     return "<p class='small'>" + "<br>".join(map(html_text, lines)) + "</p>"
 
 

@@ -338,6 +338,52 @@ def test_a_damaged_results_file(content: str, capsys: pytest.CaptureFixture[str]
     assert "Traceback" not in capsys.readouterr().err
 
 
+ODD_VALUES = [
+    (("_metadata", "evaluation_type"), {}),
+    (("metadata", "evaluation_environment", "packages"), [None, None]),
+    (("performance_metrics", "resource_usage"), -1),
+    (("query_results", 0, "individual_metrics"), {}),
+    (("query_results", 0, "individual_metrics", "recall@1"), 1e308),
+    (("retrieval_metrics", "recall@1", "details", "confidence_interval"), ["low", None, 3]),
+]
+
+
+@pytest.mark.parametrize(("place", "value"), ODD_VALUES, ids=[str(place[-1]) for place, _ in ODD_VALUES])
+def test_odd_values_in_a_results_file(
+    work: Path, capsys: pytest.CaptureFixture[str], place: tuple[str | int, ...], value: object
+) -> None:
+    """Somebody edited the file: the value is not used, or one line says what is wrong with it."""
+    score = ["score", "--dataset", "good.jsonl", "--outputs", "predictions.jsonl", "--out", "out"]
+    for name in ("odd", "good"):
+        assert main([*score, "--metrics", "recall@1", "--id", name]) == 0
+    path = work / "out" / "odd.results.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    part = document
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    path.write_text(json.dumps(document), encoding="utf-8")
+    capsys.readouterr()
+    for words in (
+        ["show", "odd"],
+        ["show", "odd", "--worst", "recall@1"],
+        ["list"],
+        ["list", "--trend", "recall@1"],
+        ["compare", "good", "odd"],
+        ["gate", "odd", "--min", "recall@1=0.5"],
+        ["gate", "odd", "--baseline", "good"],
+        ["power", "odd"],
+        ["report", "odd", "good", "--html", "page.html", "--force"],
+        ["rescore", "odd", "--metrics", "mrr", "--id", "again", "--force"],
+        ["verify", "odd"],
+    ):
+        code = main([*words, "--out", "out"])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err, words
+        if code == 2:
+            assert len([line for line in printed.err.splitlines() if line.startswith("auepora: ")]) == 1
+
+
 @pytest.mark.parametrize(
     "flags",
     [
@@ -361,6 +407,17 @@ def test_flags_out_of_range(refused: Refuse, capsys: pytest.CaptureFixture[str],
 def test_limit_above_the_dataset_size() -> None:
     words = ["run", "--dataset", "good.jsonl", "--system", "bad_input_system.py:answer", "--out", "out"]
     assert main([*words, "--limit", str(10**30)]) == 0
+
+
+@pytest.mark.parametrize(
+    "words", [[""], ["help", ""], ["compare", "", "x"], ["compare", "x", "", "y"], ["gate", ""]], ids=" ".join
+)
+@pytest.mark.usefixtures("work")
+def test_empty_names(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("auepora")
+    assert printed.err.count("\n") == 1
 
 
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:

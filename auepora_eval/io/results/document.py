@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -228,7 +228,7 @@ def plan_sha256(results: Mapping[str, Any]) -> str:
             name: entry["details"].get("signature")
             for section in SECTIONS
             for name, entry in results.get(section, {}).items()
-            if "details" in entry
+            if isinstance(entry, Mapping) and "details" in entry
         },
     }
     return Fingerprint().add([plan]).hexdigest()
@@ -493,12 +493,16 @@ class _Error(msgspec.Struct):
     message: str = ""
 
 
+# Larger scores are none of ours: the sum of their squares would not be a number.
+_Score = Annotated[float, msgspec.Meta(ge=-1e150, le=1e150)]
+
+
 class _Row(msgspec.Struct):
     query_id: str
     cluster: str | None = None
     latency_ms: float | None = None
     error: _Error | None = None
-    individual_metrics: dict[str, float | None] = {}
+    individual_metrics: dict[str, _Score | None] = {}
     not_measured: dict[str, _Note] = {}
     statistics: dict[str, list[float]] = {}
 

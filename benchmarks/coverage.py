@@ -148,7 +148,7 @@ def oracle_width(sd: float, units: int) -> float:
 
 
 def print_table(title: str, headings: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
-    print(f"\n### {title}\n")
+    print(f"\n#### {title}\n")
     for cells in (list(map(str, headings)), ["---"] * len(headings), *rows):
         print("| " + " | ".join(cells) + " |")
 

@@ -391,6 +391,8 @@ def result_cells(result: MetricResult) -> tuple[str, ...]:
 
 def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
     """Return the table of results, grouped by target; metrics where lower is better have an arrow."""
+    from ..stats.intervals import TOO_NARROW
+
     # The last column, the range with failures scored, is empty unless something failed.
     width = len(RESULT_HEADINGS) - (not any(result.coverage.failed for result in results))
     rows: list[Sequence[str]] = []
@@ -404,6 +406,9 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
         if result.not_measured:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
+    if narrow := [result.name for result in results if TOO_NARROW in result.interval_method]:
+        about = "Fewer than 50 samples: if a label is rare, intervals are too narrow"
+        notes.append(f"{about} ({', '.join(narrow)})")
     return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
 
 

@@ -11,7 +11,7 @@ def test_intervals_hold_the_truth_as_often_as_they_promise(capsys: pytest.Captur
     assert coverage.main(["--quick"]) == 0
     out = capsys.readouterr().out
     for title in ("Values", "Changes", "Share of significant tests", "Clusters", "Other aggregates"):
-        assert f"### {title}" in out
+        assert f"#### {title}" in out
 
 
 def test_a_rule_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,7 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
 
 
 def _say(report: LabelReport, total: int) -> None:
+    from ...core.types import results_table
     from ...text.label_terms import LABELS
 
     table = report.table
@@ -154,6 +155,8 @@ def _say(report: LabelReport, total: int) -> None:
     bounds = ["If failed"] if failed else []
     rows = [[name, *_row(result, bool(failed))] for name, result in table.overall.items()]
     echo.say_table(("Overall", "Value", "95% interval", *bounds), rows, numeric=range(1, 4))
+    for note in results_table(list(table.overall.values())).notes:
+        echo.say_words(f"{note}.")
     rows = [
         [
             label,

@@ -268,8 +268,12 @@ def spread_of(pairing: Pairing) -> Spread | None:
     if not differs.any():
         return Spread(0.0, 1.0) if is_share else None
     sd = float(units.numbers.std(ddof=1)) if len(units.numbers) > 1 else 0.0
-    size = float(np.sqrt((units.numbers[differs] ** 2).mean()))
-    return Spread(sd, 1.0 if is_share and pairing.used()[2] is None else size)
+    size = 1.0
+    if not is_share or pairing.used()[2] is not None:
+        size = float(np.sqrt((units.numbers[differs] ** 2).mean()))
+    # Less the variance that the observed change brought along: the spread is that of an unchanged system.
+    unchanged = sd**2 - abs(float(units.value)) * Spread(sd, size).slope
+    return Spread(math.sqrt(max(0.0, unchanged)), size)
 
 
 def tested_all(pairings: Sequence[Pairing], *, seed: int, resamples: int) -> list[Tested]:

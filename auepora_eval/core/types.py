@@ -403,6 +403,8 @@ def result_cells(result: MetricResult) -> tuple[str, ...]:
 
 def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
     """Return the table of results, grouped by target; metrics where lower is better have an arrow."""
+    from ..stats.intervals import TOO_NARROW
+
     # The last column, the range with failures scored, is empty unless something failed.
     width = len(RESULT_HEADINGS) - (not any(result.coverage.failed for result in results))
     rows: list[Sequence[str]] = []
@@ -417,6 +419,9 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
     notes += dict.fromkeys(note for result in results for note in result.notes)
+    if narrow := [result.name for result in results if TOO_NARROW in result.interval_method]:
+        about = "Fewer than 50 samples: if a label is rare, intervals are too narrow"
+        notes.append(f"{about} ({', '.join(narrow)})")
     for result in results:
         # Most metrics are shares. One that is not, such as BLEU, says so.
         low, high = result.bounds or (None, None)

@@ -28,7 +28,7 @@ from ..errors import DataError
 from ..io.datasets.ground_truth import Annotation
 from ..stats.agreement import Statistic, agreement, numbered
 from ..stats.correlation import KINDS, Correlation, Kind, correlation
-from ..stats.intervals import Interval, mean_interval
+from ..stats.intervals import TOO_NARROW, Interval, mean_interval
 from .annotators import OVERALL, RATINGS, SCORES, Annotators, Judged, marks_of, span_agreement
 
 RECALIBRATE_BELOW = 0.80  # for spans: annotators who agree less do not follow the same guideline
@@ -148,6 +148,8 @@ class AgreementReport:
             )
         if self.other_answers:
             yield f"{self.other_answers} queries have an answer that only one person judged."
+        if any(figure.interval and TOO_NARROW in figure.interval.method for figure in self.figures):
+            yield "Fewer than 50 items: if a rating is rare, intervals of kappa and alpha are too narrow."
         if not any(figure.about == SPANS for figure in self.figures):
             yield "No query has spans by two people."
 

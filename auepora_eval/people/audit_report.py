@@ -18,6 +18,7 @@ from ..reporting.drawing import (
     style_axes,
     with_fixed_layout,
 )
+from ..stats.intervals import TOO_NARROW
 from .agreement import STATISTICS
 from .judge_audit import (
     Agreement,
@@ -79,6 +80,8 @@ def _agreement(report: AuditReport) -> Table:
 
 
 def _agreement_notes(report: AuditReport, estimates: list[Estimate]) -> Iterator[str]:
+    if any(TOO_NARROW in each.interval_method for each in estimates):
+        yield "Fewer than 50 claims: if a label is rare, the interval of kappa is too narrow."
     if report.scored < report.claims:
         yield f"{report.claims - report.scored} claims could not be scored; they are left out."
     if report.people_evenly_split:

@@ -60,7 +60,8 @@ def agreement(
     units = weighted_units(partial(_STATISTICS[statistic], ratings), len(ratings), clusters)
     # Alpha can be below -1 where raters avoid each other's ratings.
     bounds = (min(-1.0, float(units.value)), 1.0)
-    return Agreement(float(units.value), value_interval(units, bounds), len(ratings))
+    interval = value_interval(units, bounds)
+    return Agreement(float(units.value), interval and interval.of_labels(len(ratings)), len(ratings))
 
 
 def numbered(

@@ -130,7 +130,8 @@ def table_interval(
     def of_rows(rows: Array) -> Array:
         return np.asarray(statistic(rows.sum(axis=-2).reshape(*rows.shape[:-2], size, size)))
 
-    return value_interval(aggregate_units(cells, of_rows, clusters=clusters, of_sums=True), bounds)
+    interval = value_interval(aggregate_units(cells, of_rows, clusters=clusters, of_sums=True), bounds)
+    return interval and interval.of_labels(len(cells))
 
 
 def _mean_of_supported(values: Array, counts: ClassCounts) -> Array:

@@ -29,6 +29,8 @@ from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
 MANY = 20  # units that differ from the most common score: these show how far scores reach
 ENOUGH = 6  # units that differ: fewer cannot be significant by their signs alone, 2 / 2**5 > 0.05
+FEW_LABELS = 50  # samples: below, intervals of kappa and macro-F1 are too narrow if a label is rare
+TOO_NARROW = "may be too narrow below 50 samples"
 _ALIKE = 1e-9  # pseudo-values of equal scores differ by the rounding of sums
 _LEFT_OUT = 1_000  # of more units, groups are left out: n² rows would be too many
 
@@ -46,6 +48,10 @@ class Interval(NamedTuple):
     def within(self, lowest: float, highest: float) -> Interval:
         """Return the part of it where the value can be."""
         return self._replace(low=max(self.low, lowest), high=min(self.high, highest))
+
+    def of_labels(self, samples: int) -> Interval:
+        """Return the interval of a statistic of labels; its method says where a rare label is a problem."""
+        return self if samples >= FEW_LABELS else self._replace(method=f"{self.method}, {TOO_NARROW}")
 
 
 class Units(NamedTuple):

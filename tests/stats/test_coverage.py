@@ -1,0 +1,22 @@
+"""The published simulation of intervals, tests and margins, in its quick form."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import coverage
+
+
+def test_intervals_hold_the_truth_as_often_as_they_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    assert coverage.main(["--quick"]) == 0
+    out = capsys.readouterr().out
+    for title in ("Values", "Changes", "Share of significant tests", "Clusters", "Other aggregates"):
+        assert f"#### {title}" in out
+
+
+def test_a_rule_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imaginary units beside the scores, not at the ends of the scale: too narrow for rare events."""
+    monkeypatch.setattr(coverage, "value_ends", lambda units, bounds: (units.value, units.value))
+    study = coverage.Study(200, 200, 0, (5, 20))
+    coverage.values(study)
+    assert any("0/1, rate 0.02, n = 20" in one for one in study.below)

@@ -232,7 +232,7 @@ class Text(NamedTuple):
 def plain_text(content: bytes, where: str) -> Text:
     """Return the text of a .txt or .md file. Form feeds separate pages. A single # heading is the title."""
     text = _decoded(content, where)
-    highest = re.findall(r"^# +(\S.*?)[ #]*$", text, re.MULTILINE)
+    highest = re.findall(r"^# +(\S.*?)[ #]{0,20}$", text, re.MULTILINE)
     title = highest[0] if len(highest) == 1 else ""  # two of them are two topics
     pages = (0, *(match.end() for match in re.finditer("\f", text))) if "\f" in text else ()
     return Text(text, title, pages)

@@ -25,9 +25,10 @@ from .english import DETERMINERS, GIVEN_NAMES, PERSON_NOUNS, PERSON_TITLES, is_p
 # Structure: headings, list items and sentences, each with its offsets.
 
 
-_MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*\s*")
+# What may follow a title is bounded: a line of nothing but spaces must not take the square of its length.
+_MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s{0,20}#{0,20}\s{0,20}")
 # `= = Title = =`, as in WikiText.
-_WIKI_HEADING = re.compile(r"\s*((?:= ?){1,6})\s*([^=].*?)\s*((?:= ?){1,6})\s*")
+_WIKI_HEADING = re.compile(r"\s*((?:= ?){1,6})\s{0,20}([^=].*?)\s{0,20}((?:= ?){1,6})\s{0,20}")
 _UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\(?\d{1,2}[.)])\s+(\S.*)")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -157,7 +158,7 @@ def _kind(line: str, below: str) -> tuple[str, int]:
 
 _TIDY = (
     (re.compile(r" @([-,.])@ "), r"\1"),
-    (re.compile(r"\s+([,.;:?!%)\]])"), r"\1"),
+    (re.compile(r"(?<!\s)\s++([,.;:?!%)\]])"), r"\1"),
     (re.compile(r"(?<=\d) ?: (?=\d\d\b)"), ":"),
     (re.compile(r"(?<=\d) – (?=\d)"), "–"),
     (re.compile(r"([(\[$])\s+"), r"\1"),
@@ -324,10 +325,12 @@ class PassageSearch:
 # Vocabulary: which words of the corpus are names, and which names are people.
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-NAME = re.compile(r"[A-Z][\w'’-]+(?: (?:[A-Z]\.? )?(?:(?:de|van|von|der|la|of the|of) )?[A-Z][\w'’-]+)+")
+# No word of a name has more than 60 letters; without a limit, a long run of capitals takes minutes.
+_NAME_WORD = r"[A-Z][\w'’-]{1,60}+"
+NAME = re.compile(rf"{_NAME_WORD}(?: (?:[A-Z]\.? )?(?:(?:de|van|von|der|la|of the|of) )?{_NAME_WORD})+")
 PERSON = re.compile(r"(?:(?:[A-Z][a-z]+\.? )?)[A-Z][a-zà-ÿ'’-]+(?: [A-Z]\.?)?(?: [A-Z][a-zà-ÿ'’-]+){1,2}")
 # What follows a name shows whether it is a person: `is an engineer`, `was born`.
-_COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]+ ?){1,6})")
+_COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]++ ?){1,6})")
 _LIVES = re.compile(r" ,? ?(?:was born|married|joined|retired|died in|wrote|graduated|resigned)\b")
 _NO_PEOPLE = frozenset("Station Street River Island County College Award Series".split())
 # RT, PAM: unambiguous within one text, ambiguous in a corpus.

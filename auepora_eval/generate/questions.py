@@ -233,7 +233,7 @@ _NUMBERED = re.compile(
     r"(?:Figs?|Figure|Tables?|No|Nos|Section|Note|Notes|Chapter|Eq|Vol|Step|Item|page|pages|p|pp|version|type|class|grade|phase"
     r"|stage|level|post|room|channel|form|article|part|item|group|these|those|other|first|last|next|past"
     r"|previous|all|@-@|@,@|@.@)\.? $"
-    r"|(?-i:[A-Z]{2,} $)|\d%? (?:and|to|or|–|-) $",
+    r"|(?-i:[A-Z]{2} $)|\d%? (?:and|to|or|–|-) $",
     re.IGNORECASE,
 )
 _CHANGE = re.compile(
@@ -442,8 +442,14 @@ def _after_be(clause: Clause, amount: Amount, after: str) -> _Form | None:
 # Why.
 
 _REASON_ENDS = re.compile(r" ?[;:(—]| \. | ?, (?:and|but|so|which|while|although)\b")
-_LIST = re.compile(r" ?, .* ?, (?:and|or)\b")
-_BECAUSE = re.compile(r"[ ,]*\b(because(?: of)?|due to|owing to|in order to) (?=[a-z])")
+_LAST_OF_A_LIST = re.compile(r", (?:and|or)\b")
+_BECAUSE = re.compile(r"(?<![ ,])[ ,]*+\b(because(?: of)?|due to|owing to|in order to) (?=[a-z])")
+
+
+def _has_list(text: str) -> bool:
+    """Return whether a text has a list: "a, b, and c"."""
+    first = text.find(", ")
+    return first >= 0 and _LAST_OF_A_LIST.search(text, first + 2) is not None
 
 
 def about_reasons(reading: Reading, clause: Clause) -> Iterator[Candidate]:
@@ -454,7 +460,7 @@ def about_reasons(reading: Reading, clause: Clause) -> Iterator[Candidate]:
         return
     pre, explanation = behind[: match.start()].rstrip(" ,"), behind[match.start(1) :]
     reason = _REASON_ENDS.split(explanation)[0].rstrip(" ,")
-    if not 4 <= len(reason.split()) <= 30 or _LIST.search(explanation):
+    if not 4 <= len(reason.split()) <= 30 or _has_list(explanation):
         return
     if RELATIVE & set(pre.lower().split()) or re.search(r",|\bto [a-z]+", pre):
         return

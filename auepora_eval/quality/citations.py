@@ -12,7 +12,8 @@ from ..text.document_names import DocumentName, DocumentNames, base_name, stem_o
 from .view import DatasetView, QualityIssue
 
 # Dots that stand for text which an excerpt leaves out.
-_ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
+# A run of spaces is looked at from its start only: otherwise it takes the square of its length.
+_ELLIPSIS = re.compile(r"(?:(?<!\s)\s++)?(?:\.{3,}|…)\s*+")
 
 
 class CitedFiles:

@@ -80,6 +80,9 @@ _NAME = re.compile(r"(?P<base>\w+)(?:@(?P<number>[^\[\]@]+))?(?:\[(?P<options>.*
 _RANGE = re.compile(r"([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])")
 
 
+_MOST_BRACKETS = 10
+
+
 class WrittenName(NamedTuple):
     """A name as somebody wrote it, cut into its three parts."""
 
@@ -90,9 +93,14 @@ class WrittenName(NamedTuple):
 
 def split_name(name: str) -> WrittenName:
     """Cut a name into base, number and options; UnknownNameError where it has another form."""
+    # Each pair of brackets is a metric within a metric: the parser calls itself for it.
+    if name.count("[") > _MOST_BRACKETS:
+        raise UnknownNameError(f"{name:.40}... has more than {_MOST_BRACKETS} brackets: nest fewer metrics.")
     match = _NAME.fullmatch(name.strip())
     if match is None:
-        raise UnknownNameError(f"{name!r} is not a metric name: write base@number[option], such as recall@5")
+        raise UnknownNameError(
+            f"{name!r:.99} is not a metric name: write base@number[option], as in recall@5"
+        )
     return WrittenName(match["base"], match["number"] or None, match["options"])
 
 

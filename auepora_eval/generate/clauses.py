@@ -136,13 +136,19 @@ def _is_subject(tokens: list[str], small: list[str]) -> bool:
     return not (tokens[0].islower() or tokens[0].istitle()) or not small[0].endswith(("ing", "ed", "ly"))
 
 
+# "between", "either" or "both" whose "and" or "or" does not follow; the last of several is enough to look at.
+_OPEN_PAIR = re.compile(
+    r"(?>.*\bbetween )(?!.* and )|(?>.*\beither )(?!.* or )|(?>.*\bboth )(?!.* and )", re.DOTALL
+)
+
+
 def _main_part(rest: str) -> tuple[str, bool]:
     """The rest of the clause, up to a mark or to a second verb behind `and`; whether a list was cut there."""
     rest = rest.rstrip().rstrip(".!?").rstrip()
     match = _BREAK.search(rest)
     part = rest[: match.start()] if match else rest
     is_cut = match is not None and bool(_LIST_GOES_ON.match(rest, match.end()) or _goes_on(rest, match))
-    if re.search(r"\bbetween (?!.* and )|\beither (?!.* or )|\bboth (?!.* and )", part):
+    if _OPEN_PAIR.match(part):
         return "", False  # the mark stood within the phrase
     for joined in re.finditer(r" (?:and|but|or|so|yet) (\S+)(?: (\S+))?", part):
         after = {joined[1].lower(), (joined[2] or "").lower()}

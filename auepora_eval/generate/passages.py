@@ -25,9 +25,10 @@ from .english import DETERMINERS, PERSON_NOUNS, PERSON_TITLES, is_plural
 # Structure: headings, list items and sentences, each with its offsets.
 
 
-_MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*\s*")
+# What may follow a title is bounded: a line of nothing but spaces must not take the square of its length.
+_MARKDOWN_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s{0,20}#{0,20}\s{0,20}")
 # `= = Title = =`, as in WikiText.
-_WIKI_HEADING = re.compile(r"\s{0,40}((?:= ?){1,6})\s*([^=].*?)\s*((?:= ?){1,6})\s*")
+_WIKI_HEADING = re.compile(r"\s{0,40}((?:= ?){1,6})\s{0,20}([^=].*?)\s{0,20}((?:= ?){1,6})\s{0,20}")
 _UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
 _ITEM = re.compile(r"\s{0,40}(?:[-*+•]|\(?\d{1,2}[.)])\s+(\S.*)")
 _FENCE = re.compile(r"\s{0,40}(?:```|~~~)")
@@ -326,7 +327,7 @@ NAME = re.compile(
 )
 PERSON = re.compile(r"(?:(?:[A-Z][a-z]+\.? )?)[A-Z][a-zà-ÿ'’-]+(?: [A-Z]\.?)?(?: [A-Z][a-zà-ÿ'’-]+){1,2}")
 # What follows a name shows whether it is a person: `is an engineer`, `was born`.
-_COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]+ ?){1,6})")
+_COPULA = re.compile(r" (?:is|was|has been|became) ((?:[a-z'-]++ ?){1,6})")
 _LIVES = re.compile(r" ,? ?(?:was born|married|joined|retired|died in|wrote|graduated|resigned)\b")
 # RT, PAM: unambiguous within one text, ambiguous in a corpus.
 _INITIALS = re.compile(r"[A-Z]{1,3}s?")

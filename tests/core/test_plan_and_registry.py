@@ -107,3 +107,11 @@ def test_missing_package_is_an_error_before_the_first_call(
         EvaluationPlan(parse_metrics(name)).validate_dataset([a_sample(relevant="a", reference="b")])
     monkeypatch.undo()
     embeddings.embedder.cache_clear()
+
+
+@pytest.mark.parametrize("outer", ["noise_drop", "answered_accuracy", "conditioned_score"])
+def test_a_name_that_is_nested_very_deeply_is_a_one_line_error(outer: str) -> None:
+    name = f"{outer}[" * 400 + "exact_match" + "]" * 400
+    with pytest.raises(UnknownNameError, match="more than 10 brackets") as error:
+        parse_metric(name)
+    assert len(str(error.value)) < 120

@@ -15,10 +15,10 @@ from pathlib import Path
 from ..core.settings import SETTINGS
 from . import echo
 from .common import (
-    check_has_metrics,
     check_has_samples,
-    chosen_metrics,
+    default_plan,
     exit_code,
+    named_plan,
     open_samples,
     progress,
     say_run,
@@ -50,10 +50,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..core.plan import EvaluationPlan, Survey
+    from ..core.plan import Survey
     from ..core.scoring import new_evaluation_id, now
     from ..io.traces.spans import check_spans
-    from ..metrics.parse import parse_metrics
     from ..runs.evaluation import PredictionRecord, predictions_at, score_predictions
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -62,7 +61,7 @@ def run(args: Namespace) -> int:
     sinks = span_sinks(settings)
     executor = scoring_executor(args)
     dataset = open_samples(args.dataset, settings.format)
-    named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
+    named = named_plan(settings.metrics)
     survey = Survey.of(dataset, named)
     check_has_samples(args.dataset, survey.size)
     check_spans(Path(args.outputs))
@@ -70,8 +69,7 @@ def run(args: Namespace) -> int:
     predictions.check_known_samples(survey.ids)
     survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
-    plan = named or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
-    check_has_metrics(plan.metrics)
+    plan = named or default_plan(list(survey.examples.values()), depth)
     plan.validate_counts(survey.counts, survey.size)
     name = args.name or Path(args.outputs).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())

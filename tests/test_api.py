@@ -49,6 +49,30 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# The use of the API that was agreed on, as it was written down.
+AGREED = """
+import auepora_eval as ae
+
+run = ae.evaluate(my_rag, samples, metrics="recall@5,mrr,token_f1", top_k=5)   # list of dicts, samples, ...
+print(run)                                  # the table; _repr_html_ in a notebook
+run["recall@5"].value, run["recall@5"].interval, run["recall@5"].coverage.failed
+run.to_records(); run.save("results/")      # and ae.load_run("results/mine")
+print(ae.compare(run_a, run_b))             # verdict in words, then the table
+ae.compare(run_a, run_b)["recall@5"].test.p
+"""
+
+
+def test_the_agreed_block_runs_as_it_was_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"my_rag": my_rag, "samples": SAMPLES}
+    for name, system in (("run_a", my_rag), ("run_b", worse_rag)):
+        names[name] = ae.evaluate(system, SAMPLES, metrics=METRICS, top_k=5)
+    exec(compile(AGREED, "agreed", "exec", dont_inherit=True), names)  # noqa: S102 - our own text
+    table, verdict = capsys.readouterr().out.split("worse_rag is worse", 1)
+    assert table.startswith("my_rag on samples: 20 samples, top_k 5\nMetric ")
+    assert "Verdict" in verdict
+    assert ae.load_run(f"results/{names['run'].evaluation_id}")["recall@5"].value == 1.0
+
+
 def test_the_first_example(here: Path) -> None:
     run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS, top_k=5, evaluation_id="mine")
     assert str(run).startswith("my_rag on samples: 20 samples, top_k 5\nMetric ")

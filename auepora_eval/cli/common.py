@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.dataset import EvaluationDataset
-    from ..core.metrics_base import Metric
+    from ..core.plan import EvaluationPlan
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
     from ..core.settings import RunSettings
@@ -72,22 +72,26 @@ def check_has_samples(name: str, count: int) -> None:
         raise DataError(name, "there are no samples in it.", fix="Write one JSON object per line.")
 
 
-def check_has_metrics(metrics: Sequence[Metric]) -> None:
+def named_plan(names: str | Sequence[str] | None) -> EvaluationPlan | None:
+    """Return the plan of the named metrics; None if none was asked for, so that the dataset decides."""
+    from ..core.plan import EvaluationPlan
     from ..errors import PlanError
+    from ..metrics.parse import parse_metrics
 
+    if names is None:
+        return None
+    metrics = parse_metrics(names)
     if not metrics:
         raise PlanError("No metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
+    return EvaluationPlan(metrics)
 
 
-def chosen_metrics(
-    names: str | Sequence[str] | None, samples: Sequence[EvaluationSample], top_k: int
-) -> list[Metric]:
-    """Return the named metrics, or those that the dataset supports."""
-    from ..metrics.parse import default_metrics, parse_metrics
+def default_plan(samples: Sequence[EvaluationSample], top_k: int) -> EvaluationPlan:
+    """Return the plan of the metrics that a dataset supports, by its example samples."""
+    from ..core.plan import EvaluationPlan
+    from ..metrics.parse import default_metrics
 
-    metrics = parse_metrics(names) if names is not None else default_metrics(samples, top_k=top_k)
-    check_has_metrics(metrics)
-    return metrics
+    return EvaluationPlan(default_metrics(samples, top_k=top_k))
 
 
 def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:

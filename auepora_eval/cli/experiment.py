@@ -129,7 +129,7 @@ def _run_variant(
     name = run_id(experiment, variant)
     size = len(samples_of(experiment, variant, dataset))
     check_has_samples(f"{dataset.name}, variant {variant.variant_id}", size)
-    there = (storage.state(name).answered or 0) if args.resume else 0
+    answered = (storage.state(name).answered or 0) if args.resume else 0
     with ExitStack() as stack:
         stop = source.stop if isinstance(source, AueporaEvaluator) else _nothing
         signalled = stack.enter_context(finishing_first(stop))
@@ -140,7 +140,7 @@ def _run_variant(
         if cache is not None:
             stack.enter_context(cache)
         try:
-            with progress(size - there, variant.variant_id) as advance, redirect_stdout(sys.stderr):
+            with progress(size - answered, variant.variant_id) as advance, redirect_stdout(sys.stderr):
                 called = run_variant(
                     experiment,
                     variant,

@@ -30,7 +30,7 @@ EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 # Each command is one module of this folder: its docstring is the help, the first line of it the summary.
 # A command of two words (`dataset info`) is a module of a subfolder.
 GROUPS = {
-    "Run": ("demo", "run", "score", "rescore", "show", "metrics"),
+    "Start": ("demo", "run", "score", "rescore", "show", "metrics"),
     "Decide": ("compare", "report", "gate", "power", "experiment"),
     "Data": (
         "dataset generate",
@@ -43,7 +43,7 @@ GROUPS = {
         "dataset convert",
         "import-traces",
     ),
-    "Human labels": ("agree", "judge-audit", "labels score", "labels sweep"),
+    "People": ("agree", "judge-audit", "labels score", "labels sweep"),
     "History": ("list", "verify", "bench-record"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)

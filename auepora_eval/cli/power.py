@@ -102,15 +102,15 @@ def _report(args: Namespace) -> PowerReport:
 
     if len(args.runs) > 2:
         raise PlanError("power looks at one run, or at two. Repeats of one system are joined by a comma.")
-    asked = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
-    asked |= {"correlation": args.correlation, "per_question": args.per_question}
+    options = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
+    options |= {"correlation": args.correlation, "per_question": args.per_question}
     if args.runs:
         _check_numbers(args)
         storage = EvaluationResultsStorage(args.out)
         groups = [load_named_runs(storage, name) for name in args.runs]
-        return power_from_runs(*groups, metrics=_metrics(args), **asked)
+        return power_from_runs(*groups, metrics=_metrics(args), **options)
     if args.effect is None and args.n is None:
-        raise PlanError("what is asked? Give the --effect to be noticed or --n samples, or name a run.")
+        raise PlanError("Nothing to estimate: give --effect (the change to detect), --n (samples), or a run.")
     name = ", ".join(args.metric) if args.metric else "the score"
     return power_from_numbers(
         sd=args.sd,
@@ -119,7 +119,7 @@ def _report(args: Namespace) -> PowerReport:
         name=name,
         cluster_size=args.cluster_size or 1,
         cluster_correlation=args.cluster_correlation or 0.0,
-        **asked,
+        **options,
     )
 
 
@@ -139,7 +139,7 @@ def _metrics(args: Namespace) -> list[str] | None:
     if not args.metric:
         return None
     names = []
-    for text in (part.strip() for given in args.metric for part in given.split(",")):
+    for text in (part.strip() for names_text in args.metric for part in names_text.split(",")):
         try:
             names.append(parse_metric(text).name)
         except UnknownNameError:

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any
 from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings
 from . import echo
 from .common import (
-    check_has_metrics,
     check_has_samples,
-    chosen_metrics,
+    default_plan,
     evaluated_dataset,
     exit_code,
+    named_plan,
     out_flag,
     progress,
     say_run,
@@ -117,16 +117,13 @@ def run(args: Namespace) -> int:
 
 def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
     """Return the plan, and what the dataset has."""
-    from ..core.plan import EvaluationPlan, Survey
-    from ..metrics.parse import parse_metrics
+    from ..core.plan import Survey
 
-    named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
+    named = named_plan(settings.metrics)
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)
     examples = as_measured(settings.system or "", survey.examples)
-    plan = named or EvaluationPlan(chosen_metrics(None, examples, settings.top_k))
-    check_has_metrics(plan.metrics)
-    return plan, survey
+    return named or default_plan(examples, settings.top_k), survey
 
 
 class _Command:
@@ -325,24 +322,24 @@ def _is_complete(storage: EvaluationResultsStorage, settings: RunSettings) -> bo
     return storage.state(settings.id or "").is_complete(retry_failed=settings.retry_failed)
 
 
-def _resumed(args: Namespace, given: RunSettings) -> dict[str, Any]:
+def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
     """Return the settings in the header of the run to resume."""
     from ..errors import PlanError
     from ..runs.journal.journal import read_header
     from ..runs.store.storage import EvaluationResultsStorage
 
-    storage = EvaluationResultsStorage(given.out)
-    name = args.id = args.resume or given.id
+    storage = EvaluationResultsStorage(settings.out)
+    name = args.id = args.resume or settings.id
     if not name:
         raise PlanError(f"--resume needs a run id: --resume ID. {_unfinished(storage)}".rstrip())
     state = storage.state(name)
-    if not _names_the_run(args) and state.is_complete(retry_failed=given.retry_failed):
+    if not _names_the_run(args) and state.is_complete(retry_failed=settings.retry_failed):
         return {"id": name, "dataset": "-", "system": "-"}  # only the stored results are read
     if not state.has_header:
         _check_resumable(storage, state)
     header = read_header(state.folder)
     configuration = _mapping(header.get("configuration"))
-    _check_made_by_run(name, configuration, given.out)
+    _check_made_by_run(name, configuration, settings.out)
     stored = {key: configuration.get(key) for key, one in SETTINGS.items() if one.stored}
     stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
     stored["metrics"] = list(_mapping(header.get("metrics"))) or None

@@ -15,11 +15,11 @@ from pathlib import Path
 from ..core.settings import SETTINGS, RunSettings
 from . import echo
 from .common import (
-    check_has_metrics,
     check_has_samples,
-    chosen_metrics,
+    default_plan,
     evaluated_dataset,
     exit_code,
+    named_plan,
     progress,
     say_run,
     say_stored,
@@ -47,9 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..core.plan import EvaluationPlan, Survey
+    from ..core.plan import Survey
     from ..core.scoring import new_evaluation_id, now
-    from ..metrics.parse import parse_metrics
     from ..runs.evaluation import PredictionRecord, predictions_at, score_predictions
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -57,7 +56,7 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
     dataset = evaluated_dataset(settings)
-    named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
+    named = named_plan(settings.metrics)
     survey = Survey.of(dataset, named)
     check_has_samples(args.dataset, survey.size)
     predictions = predictions_at(args.outputs)
@@ -65,8 +64,7 @@ def run(args: Namespace) -> int:
     survey.check_unique(dataset.name)
     survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
-    plan = named or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
-    check_has_metrics(plan.metrics)
+    plan = named or default_plan(list(survey.examples.values()), depth)
     plan.validate_counts(survey.counts, survey.size)
     name = args.name or Path(args.outputs).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())

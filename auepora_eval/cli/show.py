@@ -102,15 +102,15 @@ def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
 
     rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
     summary = results.get("summary")
-    told = {k: v for k, v in summary.items() if _number(v)} if isinstance(summary, dict) else {}
-    if not rows and not told:
+    counts = {k: v for k, v in summary.items() if _number(v)} if isinstance(summary, dict) else {}
+    if not rows and not counts:
         what = "not a results file: it has neither a summary nor metrics."
         raise DataError(where, what, fix="Is it the right file?")
     names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
     echo.say(f"run {', '.join(echo.one_line(results[name], 80) for name in names if name in results)}")
-    if told:
+    if counts:
         echo.say_table(
-            ("Summary", ""), [(name, _number(value)) for name, value in told.items()], numeric=(1,)
+            ("Summary", ""), [(name, _number(value)) for name, value in counts.items()], numeric=(1,)
         )
     if rows:
         echo.say_table(("Metric", "Value", "95% interval"), rows, numeric=(1,))
@@ -225,18 +225,18 @@ def _say_recording(results: Mapping[str, Any], name: str) -> None:
     _say_head("benchmark", results)
     echo.show(measurement_table(measurements_of_results(results, name)))
     worse = results.get("regressions")
-    found = [one for one in worse if isinstance(one, dict)] if isinstance(worse, list) else []
-    for one in found:
+    regressions = [one for one in worse if isinstance(one, dict)] if isinstance(worse, list) else []
+    for one in regressions:
         words = f"{echo.one_line(one.get('severity'), 20)}: {echo.one_line(one.get('message'), 500)}"
         echo.say_words(words)
-    if not found:
+    if not regressions:
         echo.say("Nothing had become worse.")
 
 
 def _say_head(kind: str, results: Mapping[str, Any]) -> None:
     names = ("evaluation_id", "timestamp", "dataset_id")
-    told = ", ".join(echo.one_line(results[name], 80) for name in names if results.get(name) is not None)
+    about = ", ".join(echo.one_line(results[name], 80) for name in names if results.get(name) is not None)
     title = results.get("name")
-    echo.say(f"{kind} {told}")
+    echo.say(f"{kind} {about}")
     if kind == "experiment" and title:
         echo.say(echo.one_line(title, 300))

@@ -28,19 +28,23 @@ def run(args: Namespace) -> int:
     from ..runs.store.storage import EvaluationResultsStorage
     from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
 
-    found = verify_run(EvaluationResultsStorage(args.out), args.run_id)
+    verification = verify_run(EvaluationResultsStorage(args.out), args.run_id)
     # 3, not 0: a run that could not be checked must not pass in a CI job.
-    code = 1 if not found.ok else 0 if found.whole else 3
+    code = 1 if not verification.ok else 0 if verification.whole else 3
     if args.json:
-        checks = [asdict(check) for check in found.checks]
-        head = {"evaluation_id": found.evaluation_id, "ok": found.ok, "whole": found.whole}
+        checks = [asdict(check) for check in verification.checks]
+        head = {
+            "evaluation_id": verification.evaluation_id,
+            "ok": verification.ok,
+            "whole": verification.whole,
+        }
         echo.say_json({**head, "checks": checks})
         return code
-    wrong, unchecked = found.having(DOES_NOT_FIT), found.having(UNCHECKED)
+    wrong, unchecked = verification.having(DOES_NOT_FIT), verification.having(UNCHECKED)
     for check in (*wrong, *unchecked):
         echo.say(f"{check.status}: {echo.one_line(f'{check.what}: {check.found}', 500)}")
-    passed = len(found.having(FITS))
+    passed = len(verification.having(FITS))
     counts = f"{passed} checks pass, {len(wrong)} fail, {len(unchecked)} cannot be made"
     verdict = {0: "ok", 1: "NOT OK", 3: "COULD NOT BE CHECKED"}[code]
-    echo.say(f"{echo.one_line(found.evaluation_id)}: {verdict} ({counts})")
+    echo.say(f"{echo.one_line(verification.evaluation_id)}: {verdict} ({counts})")
     return code

@@ -393,15 +393,15 @@ def _better_than_control(
     """Name the variants that meet the guardrails and are significantly better than the control."""
     control, least = experiment.variants[0].variant_id, minimum_lead(experiment)
     broken = {check.variant for check in rails if not check.holds}
-    found = []
+    better = []
     for name in (one.variant_id for one in experiment.variants[1:] if one.variant_id not in broken):
         test = _between(tests, control, name)
         if test is not None and test.better == name and abs(test.comparison.effect.change) >= least:
-            found.append(f"{name} ({_told(test, name)})")
-    if not found:
+            better.append(f"{name} ({_told(test, name)})")
+    if not better:
         return ""
-    verb = "is" if len(found) == 1 else "are each"
-    return f" But {' and '.join(found)} {verb} better than {control}, the control."
+    verb = "is" if len(better) == 1 else "are each"
+    return f" But {' and '.join(better)} {verb} better than {control}, the control."
 
 
 def needed_text(needed: int | None) -> str:

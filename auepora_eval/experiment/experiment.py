@@ -236,8 +236,8 @@ def analyse_experiment(
         # A sample without a prediction was lost on the way; it is not a failed answer.
         units = {name: side.units - _lost(side, tallies[name]) for name, side in sides[primary].items()}
         ratio = ratio_check(units, experiment.shares)
-    found = decide(experiment, runs, tests, primary, sides, ratio)
-    return Outcome(experiment, runs, primary, tests, sides, tallies, ratio, found)
+    decision = decide(experiment, runs, tests, primary, sides, ratio)
+    return Outcome(experiment, runs, primary, tests, sides, tallies, ratio, decision)
 
 
 def _lost(side: RunScores, tally: Tally) -> int:

@@ -46,10 +46,10 @@ def save_experiment(outcome: Outcome, storage: EvaluationResultsStorage, *, forc
 
 def experiment_results(outcome: Outcome) -> dict[str, Any]:
     """The document: fields of a results file first, then those of an experiment."""
-    experiment, found = outcome.experiment, outcome.verdict
+    experiment, decision = outcome.experiment, outcome.verdict
     tallies = outcome.tallies
     first = next(iter(outcome.runs.values()))
-    asked = {parse_metric(name).name for name in experiment.secondary_metrics}
+    secondary = {parse_metric(name).name for name in experiment.secondary_metrics}
     others = [result.name for result in first.results if result.name != outcome.primary]
     of_primary = [test for test in outcome.tests if test.metric == outcome.primary]
     total, failed = (sum(getattr(tally, key) for tally in tallies.values()) for key in ("total", "failed"))
@@ -64,19 +64,21 @@ def experiment_results(outcome: Outcome) -> dict[str, Any]:
         "name": experiment.name,
         "description": experiment.description,
         "status": "completed",
-        "winner": found.winner,
-        "reason": found.reason,
+        "winner": decision.winner,
+        "reason": decision.reason,
         "confidence_level": 1 - experiment.alpha,
         "total_samples": sum(len(side.rows) for side in outcome.sides.values()),
         "variant_samples": {name: len(side.rows) for name, side in outcome.sides.items()},
-        "missing_samples": found.missing_samples,
+        "missing_samples": decision.missing_samples,
         "primary_metric_results": _metric(outcome, outcome.primary),
-        "secondary_metric_results": {name: _metric(outcome, name) for name in others if name in asked},
-        "guard_rail_metric_results": {name: _metric(outcome, name) for name in others if name not in asked},
+        "secondary_metric_results": {name: _metric(outcome, name) for name in others if name in secondary},
+        "guard_rail_metric_results": {
+            name: _metric(outcome, name) for name in others if name not in secondary
+        },
         "statistical_tests": _tests(of_primary),
         "guard_rails": [
             {"variant": one.variant, **asdict(one.rail), "holds": one.holds, "reason": one.reason}
-            for one in found.rails
+            for one in decision.rails
         ],
         "sample_ratio": None
         if outcome.ratio is None

@@ -20,7 +20,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_the_overview_has_groups_and_six_first_commands(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, "--help")
     assert [line.rstrip(":") for line in out.splitlines() if line.rstrip(":") in GROUPS] == list(GROUPS)
-    first = out[out.index("Getting started:") : out.index("Run:")].split("\n")[1:]
+    first = out[out.index("Getting started:") : out.index("\nStart:")].split("\n")[1:]
     assert len([line for line in first if line.strip()]) == 6
     assert all(f"\n  {name} " in out for name in COMMANDS)
 

@@ -28,7 +28,7 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.settings import BUDGETS, SETTINGS, RunSettings
+from ..core.settings import BUDGETS, SETTINGS, RunSettings, as_names
 from . import echo
 from .common import (
     check_has_metrics,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ..core.calls.policy import CallPolicy
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan, Survey
+    from ..core.rag_interface import RAGSystemProtocol
     from ..core.runner import AueporaEvaluator
     from ..core.types import EvaluationRun
     from ..runs.evaluation import OutputCache, StoredRecord
@@ -99,8 +100,9 @@ def run(args: Namespace) -> int:
     dataset = open_samples(settings.dataset or "", settings.format)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
+    system = named_system(settings)  # first: its file may define metrics of the plan
     plan, survey = _planned(settings, dataset)
-    evaluator = _evaluator(settings, plan)
+    evaluator = _evaluator(settings, system, plan)
     # Chosen before the run starts: the message of an interrupted run has to name it.
     settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
     record = storage.record(
@@ -125,9 +127,14 @@ def run(args: Namespace) -> int:
 
 def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
     """Return the plan, and what the dataset has."""
+    from ..core.metrics_base import import_metrics, metric_file
     from ..core.plan import EvaluationPlan, Survey
     from ..metrics.parse import parse_metrics
 
+    for file in settings.metric_files or ():
+        import_metrics(Path(file))
+    files = (metric_file(name) for name in as_names(settings.metrics))
+    settings.metric_files = sorted({str(file) for file in files if file} | {*(settings.metric_files or ())})
     named = None if settings.metrics is None else EvaluationPlan(parse_metrics(settings.metrics))
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)
@@ -137,11 +144,11 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
     return plan, survey
 
 
-def _evaluator(settings: RunSettings, plan: EvaluationPlan) -> AueporaEvaluator:
+def _evaluator(settings: RunSettings, system: RAGSystemProtocol, plan: EvaluationPlan) -> AueporaEvaluator:
     from ..core.runner import AueporaEvaluator
 
     return AueporaEvaluator(
-        named_system(settings),
+        system,
         plan,
         top_k=settings.top_k,
         executor=call_executor(settings),

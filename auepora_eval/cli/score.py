@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
     depth = min(predictions.longest or 5, 10)
     plan = named or EvaluationPlan(chosen_metrics(None, list(survey.examples.values()), depth))
     check_has_metrics(plan.metrics)
-    plan.validate_counts(survey.counts, survey.size)
+    plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
     name = args.name or Path(args.outputs).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
     with progress(min(survey.size, settings.limit or survey.size), name) as advance:

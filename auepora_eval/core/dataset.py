@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..errors import ArgumentError, DataError, did_you_mean, wrong_type
+from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
 from .types import Document, EvaluationSample
 
 
@@ -166,9 +165,7 @@ def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:
     for key in thing:
         if key not in _SAMPLE_KEYS:
             hint = did_you_mean(key, _SAMPLE_KEYS, "Put what you want kept under 'metadata'.")
-            message = f"{argument}: the field {key!r:.80} is not read. {hint}"
-            # Four levels up is the caller of the public API, whose dict it is.
-            warnings.warn(message, UnknownFieldWarning, stacklevel=4)
+            warn_user(f"{argument}: the field {key!r:.80} is not read. {hint}", UnknownFieldWarning)
     return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
 
 

@@ -15,7 +15,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import FrozenInstanceError, dataclass, field, fields
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -45,7 +46,7 @@ from .types import (
     SampleScore,
     SystemOutputs,
     Target,
-    target_of,
+    as_target,
 )
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class _MetricDecorator(Protocol):
 def metric(
     template: str,
     *,
-    target: Target | str | None = None,
+    target: Target | Enum | str | None = None,
     requires: Sequence[str] | None = None,
     higher_is_better: bool | None = None,
     bounds: tuple[float, float] | None = None,
@@ -288,7 +289,7 @@ def metric(
     'brevity@12'
     """
     attributes: dict[str, Any] = {
-        "target": target_of(target) if isinstance(target, str) else target,
+        "target": None if target is None else as_target(target),
         "requires": None if requires is None else tuple(requires),
         "higher_is_better": higher_is_better,
         "bounds": bounds,
@@ -374,7 +375,9 @@ def parse_metric(name: str) -> SampleMetric:
     'recall@5'
     """
     made = metric_class(name)
-    arguments = arguments_of(name, _written(name), fields(made))  # type: ignore[arg-type]  # a dataclass
+    # A class that was registered without `metric` need not be a dataclass. It has no parameters in its name.
+    parameters = fields(made) if is_dataclass(made) else ()
+    arguments = arguments_of(name, _written(name), parameters)
     try:
         return made(**arguments)
     except ValueError as error:
@@ -383,9 +386,8 @@ def parse_metric(name: str) -> SampleMetric:
 
 def metric_class(name: str) -> type[SampleMetric]:
     """Return the class of the metric of that name; UnknownNameError with the nearest names."""
-    file, in_file, _ = name.strip().partition(".py:")
-    if in_file:
-        _import_file(Path(f"{file}.py"))
+    if (file := metric_file(name)) is not None:
+        import_metrics(file)
     return METRICS.get(_written(name).base)
 
 
@@ -407,7 +409,13 @@ def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
     return [parse_metric(name) for name in names if name.strip()]
 
 
-def _import_file(path: Path) -> ModuleType:
+def metric_file(name: str) -> Path | None:
+    """Return the file that a name such as my_metrics.py:brevity@12 takes its metric from."""
+    file, in_file, _ = name.strip().partition(".py:")
+    return Path(f"{file}.py") if in_file else None
+
+
+def import_metrics(path: Path) -> ModuleType:
     """Import a user's file, which registers its metrics; UnknownNameError where it cannot be done."""
     if not path.is_file():
         raise UnknownNameError(f"there is no file {str(path)!r} to take metrics from.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
@@ -11,7 +10,7 @@ from time import perf_counter
 from types import NoneType
 from typing import Any, Protocol
 
-from ..errors import RunStoppedError, TooManyFailuresError, check_type, wrong_type
+from ..errors import RunStoppedError, TooManyFailuresError, check_type, warn_user, wrong_type
 from .calls.executor import Executor, SerialExecutor, SystemCall, executor_name, failed_output
 from .calls.policy import CallPolicy, Limits, Spent
 from .calls.resources import ResourceMonitor, checked_prices
@@ -270,10 +269,9 @@ class AueporaEvaluator:
         """Warn of metrics that use more documents than the system is asked for."""
         beyond = [m.name for m in self.plan.metrics if (getattr(m, "k", None) or 0) > self.top_k]
         if beyond:
-            warnings.warn(
+            warn_user(
                 f"{', '.join(beyond)}: the system is asked for only {self.top_k} documents (top_k), "
-                "so the ranks below count as misses. Raise top_k to measure them.",
-                stacklevel=4,
+                "so the ranks below count as misses. Raise top_k to measure them."
             )
 
 
@@ -325,7 +323,8 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
     """Call the system for each sample without an output, score all outputs, and record the run."""
     clock = perf_counter()
     # Before the first call: a plan that does not fit the dataset must not cost a four-hour run.
-    evaluator.plan.validate_counts(record.survey.counts, record.survey.size)
+    survey = record.survey
+    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
     evaluator.warn_of_cutoffs_beyond_top_k()
     with record:
         calls = 0

@@ -25,6 +25,7 @@ from .types import (
     MetricResult,
     SystemOutputs,
     TargetCategory,
+    as_target,
     is_time,
     names_documents,
 )
@@ -68,7 +69,7 @@ def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> Evalua
 
     One is enough: a system must not gain by leaving an empty list out.
     """
-    if not any(metric.target in _RETRIEVAL for metric in plan.metrics):
+    if not any(as_target(metric.target) in _RETRIEVAL for metric in plan.metrics):
         return plan
     is_answered = False
     for output in outputs:
@@ -81,7 +82,7 @@ def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> Evalua
     return EvaluationPlan(
         [
             metric.unmeasured("no output names documents")
-            if isinstance(metric, SampleMetric) and metric.target in _RETRIEVAL
+            if isinstance(metric, SampleMetric) and as_target(metric.target) in _RETRIEVAL
             else metric
             for metric in plan.metrics
         ]

@@ -9,7 +9,7 @@ import pytest
 from auepora_eval.core.dataset import canonical_json, dataset_fingerprint
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.registry import Registry
-from auepora_eval.core.types import QUESTIONS, TargetCategory
+from auepora_eval.core.targets import QUESTIONS, TargetCategory
 from auepora_eval.errors import MissingDependencyError, PlanError, UnknownNameError
 from auepora_eval.metrics.parse import default_metrics, parse_metric, parse_metrics
 from auepora_eval.models import embeddings

@@ -236,6 +236,10 @@ def canonical_json(thing: Any) -> bytes:
     """Return JSON with sorted keys and no spaces; NaN becomes null."""
     try:
         return msgspec.json.encode(thing, enc_hook=plain, order="deterministic")
+    except TypeError as error:  # a key that is not text, or a set of mixed types
+        where = f"sample {thing.sample_id!r:.80}" if isinstance(thing, EvaluationSample) else "the record"
+        fix = "Use text as keys, and lists instead of sets."
+        raise DataError(where, f"cannot be written as JSON: {error}.", fix=fix) from error
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 form; escaped, it still has one spelling.
         document = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else thing

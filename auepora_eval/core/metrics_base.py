@@ -80,7 +80,7 @@ class SampleMetric(Metric):
     unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
-    asks_a_model: ClassVar[bool] = False  # scored by the driver: workers cannot share a rate limit
+    asks_a_model: ClassVar[bool] = False  # each score is a call: made by the executor, and journaled
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
@@ -144,18 +144,24 @@ class SampleMetric(Metric):
         """
         unscorable = self.unscorable(batch)
         return Scores.of(
-            SampleScore(None) if place in unscorable else self._guarded(sample, output)
+            SampleScore(None) if place in unscorable else self.guarded_score(sample, output)
             for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
         )
 
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
         return self.summarise(self.score_batch(Batch(samples, outputs)))
 
-    def score_batch(self, batch: Batch) -> Scores:
-        """Return a score for each sample, in order: a value, or the reason why there is none."""
-        scores = (
-            self.score_all(batch) if not self.not_measured else Scores.of([SampleScore(None)] * len(batch))
-        )
+    def score_batch(self, batch: Batch, asked: Mapping[str, SampleScore] | None = None) -> Scores:
+        """Return a score for each sample, in order: a value, or the reason why there is none.
+
+        `asked` has the scores of samples that a model was asked for already.
+        """
+        if self.not_measured:
+            scores = Scores.of([SampleScore(None)] * len(batch))
+        elif asked is not None:
+            scores = Scores.of(asked.get(name, SampleScore(None)) for name in batch.sample_ids())
+        else:
+            scores = self.score_all(batch)
         scores.sample_ids = batch.sample_ids()
         scores.clusters = batch.clusters()
         if self.not_measured:
@@ -204,7 +210,8 @@ class SampleMetric(Metric):
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
 
-    def _guarded(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+    def guarded_score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        """Score one sample; a ScoringError is a failed score."""
         try:
             score = self.score(sample, output)
         except ScoringError as error:
@@ -274,13 +281,15 @@ def metric(
     higher_is_better: bool | None = None,
     bounds: tuple[float, float] | None = None,
     unit: str | None = None,
+    asks_a_model: bool | None = None,
     ranges: Mapping[str, str] | None = None,
 ) -> _MetricDecorator:
     """Make a class or a function a metric, named by a template of its fields, and register it.
 
     The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
     least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
-    its keyword-only parameters are the fields:
+    its keyword-only parameters are the fields. With `asks_a_model` the executor makes the calls, as it does
+    those of the system, and the journal keeps the scores:
 
     >>> @metric("brevity@{words}", target="generation_relevance")
     ... def brevity(sample, output, *, words: int = 10) -> float:
@@ -294,6 +303,7 @@ def metric(
         "higher_is_better": higher_is_better,
         "bounds": bounds,
         "unit": unit,
+        "asks_a_model": asks_a_model,
     }
     names = NameTemplate.parse(template)
 

@@ -285,7 +285,7 @@ class MetricResult:
     """
 
     name: str
-    target: Target
+    target: Target  # a name or a member of another Enum is accepted, and becomes a target
     value: float
     details: dict[str, Any] = field(default_factory=dict)
     scores: Sequence[SampleScore] = field(default_factory=list, repr=False)

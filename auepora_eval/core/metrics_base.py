@@ -38,7 +38,7 @@ from .registry import (
     split_name,
     split_outside_brackets,
 )
-from .scores import Batch, Note, Scores, equally_wide, shared_or_none
+from .scores import Batch, Note, Scores, as_columns, equally_wide, shared_or_none
 from .types import (
     NOT_ESTIMABLE,
     EvaluationSample,
@@ -242,6 +242,33 @@ class BatchMetric(SampleMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
         return self.score_batch(Batch([sample], [output]))[0]
+
+
+class StoredMetric(SampleMetric):
+    """A metric whose class is not known here, by what is stored with its result: a mean of the scores."""
+
+    def __init__(self, result: MetricResult) -> None:
+        self.name, self.target = result.name, result.target
+        low, high = result.bounds or (None, None)
+        limits = (-math.inf if low is None else low, math.inf if high is None else high)
+        # Of this object: other stored metrics have other bounds and directions.
+        vars(self).update(bounds=limits, unit=result.unit, higher_is_better=result.higher_is_better)
+        self._signature = {name: value for name, value in result.signature.items() if name != "metric"}
+
+    @classmethod
+    def of(cls, result: MetricResult) -> StoredMetric | None:
+        """Return the metric of a result; None if its value is not the mean of its scores."""
+        scores = as_columns(result.scores)
+        if not scores.coverage().scored or scores.parts is not None:
+            return None
+        is_mean = math.isclose(float(scores.rows().mean()), result.value, rel_tol=1e-9, abs_tol=1e-12)
+        return cls(result) if is_mean else None
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        raise ScoringError(f"the metric {self.name!r} is not known here")
+
+    def signature(self) -> Mapping[str, object]:
+        return self._signature
 
 
 def scale_text(bounds: Sequence[float | None], unit: str) -> str:

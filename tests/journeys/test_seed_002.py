@@ -180,6 +180,9 @@ def test_metrics_of_a_file_and_of_the_file_of_the_system(here: Path) -> None:
     assert stored["configuration"]["metrics"] == ["brevity@3", "capped@7", "plain"]
     assert "nothing to resume" in auepora(here, "run", "--resume", "a", "--out", "runs")
     assert "capped@7" in auepora(here, "show", "a", "--out", "runs")
+    # Neither command imports the file: the stored scores are enough.
+    assert "plain" in auepora(here, "compare", "a", "b", "--out", "runs").split("Metric")[1]
+    assert "plain" in auepora(here, "power", "a", "b", "--out", "runs")
 
 
 def test_a_run_with_metrics_of_a_file_can_be_resumed(here: Path) -> None:

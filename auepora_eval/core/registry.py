@@ -75,7 +75,7 @@ def _source(thing: Any) -> tuple[str, str]:
     """Return where a thing is defined. A cell or a file that is run again replaces its own definitions."""
     module = getattr(thing, "__module__", "")
     file = getattr(sys.modules.get(module), "__file__", None)
-    return file or module, getattr(thing, "__qualname__", "")
+    return file or module, getattr(thing, "__qualname__", str(id(thing)))
 
 
 # The names of metrics: written from a metric's fields by a template, and read back into arguments.

@@ -19,6 +19,8 @@ Each is also the builtin that a caller would expect, so `except ValueError` keep
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
@@ -124,6 +126,14 @@ def nearest_names(name: str, options: tuple[str, ...], count: int = 1, cutoff: f
     if not options:
         return []
     return difflib.get_close_matches(name, [option[:_MAX_NAME] for option in options], count, cutoff)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that called this library, which is what the user can change."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("auepora_eval"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def wrong_type(argument: str, accepted: str, value: object) -> ArgumentError:

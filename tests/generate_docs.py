@@ -17,7 +17,7 @@ from pathlib import Path
 
 import auepora_eval
 from auepora_eval.cli.main import GROUPS, command_parser, load_command, main
-from auepora_eval.core.types import QUESTIONS, TargetCategory
+from auepora_eval.core.targets import QUESTIONS, TargetCategory
 
 DOCS = Path(__file__).parents[1] / "docs"
 PACKAGE = DOCS.parent / "auepora_eval"

@@ -121,7 +121,7 @@ def _lines(text: str) -> set[str]:
 
 def _run_python(block: Block, here: Path, names: dict[str, Any]) -> None:
     if block.file is None:
-        exec(compile(block.body, "docs", "exec"), names)  # noqa: S102 - our own documentation
+        exec(compile(block.body, "docs", "exec", dont_inherit=True), names)  # noqa: S102 - our own documentation
     else:
         runpy.run_path(str(here / block.file), run_name="__main__")
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from ..errors import (
@@ -136,7 +137,13 @@ def _unknown_command(name: str) -> int:
 
 def load_command(name: str) -> Command:
     """Import the module of a command."""
-    return cast(Command, import_module(f".{name.replace('-', '_').replace(' ', '.')}", __package__))
+    module = import_module(f".{name.replace('-', '_').replace(' ', '.')}", __package__)
+    if module.__doc__ is None:  # python -OO leaves out docstrings, and this one is the help text
+        import ast
+
+        source = Path(str(module.__file__)).read_text(encoding="utf-8")
+        module.__doc__ = ast.get_docstring(ast.parse(source))
+    return cast(Command, module)
 
 
 def _guarded(command: Command, args: Namespace) -> int:

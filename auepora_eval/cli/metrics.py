@@ -90,7 +90,7 @@ def _described(metric: type[SampleMetric]) -> dict[str, Any]:
 
 def _say_all(metrics: list[type[SampleMetric]]) -> None:
     """Print one line per metric, under its target."""
-    from ..core.types import QUESTIONS
+    from ..core.targets import QUESTIONS
 
     by_target: dict[str, list[type[SampleMetric]]] = {}
     questions = {target.name: question for target, question in QUESTIONS.items()}

@@ -28,7 +28,7 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings
+from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
 from . import echo
 from .common import (
     check_has_samples,
@@ -91,8 +91,9 @@ def run(args: Namespace) -> int:
     dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
+    system = named_system(settings)  # first: its file may define metrics of the plan
     plan, survey = _planned(settings, dataset)
-    evaluator = evaluator_of(settings, named_system(settings), plan, settings.as_stored())
+    evaluator = evaluator_of(settings, system, plan, settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.
     settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
     record = storage.record(
@@ -117,8 +118,13 @@ def run(args: Namespace) -> int:
 
 def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
     """Return the plan, and what the dataset has."""
+    from ..core.metrics_base import import_metrics, metric_file
     from ..core.plan import Survey
 
+    for file in settings.metric_files or ():
+        import_metrics(Path(file))
+    files = (metric_file(name) for name in as_names(settings.metrics))
+    settings.metric_files = sorted({str(file) for file in files if file} | {*(settings.metric_files or ())})
     named = named_plan(settings.metrics)
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)

@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
     survey.forget_ids()
     depth = min(predictions.longest or 5, 10)
     plan = named or default_plan(list(survey.examples.values()), depth)
-    plan.validate_counts(survey.counts, survey.size)
+    plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
     name = args.name or Path(args.outputs).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
     with progress(min(survey.size, settings.limit or survey.size), name) as advance:

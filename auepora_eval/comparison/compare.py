@@ -258,6 +258,12 @@ def compare_runs(
     )
 
 
+_UNKNOWN = (
+    "its metric is not registered, and its value is not the mean of stored scores. Import the module of the "
+    "metric and compare in Python, or install it as a plug-in"
+)
+
+
 def pairings_of(
     a: EvaluationRun, b: EvaluationRun, mismatches: list[str], *, allow_mismatch: bool
 ) -> tuple[list[Pairing], dict[str, str]]:
@@ -276,9 +282,7 @@ def pairings_of(
         if pairing.scored:
             pairings.append(pairing)
         else:
-            left_out[name] = (
-                "no sample was scored in both" if pairing.metric else "its metric is not registered"
-            )
+            left_out[name] = "no sample was scored in both" if pairing.metric else _UNKNOWN
     return pairings, left_out
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.metrics_base import SampleMetric
+from ..core.metrics_base import SampleMetric, StoredMetric
 from ..core.scores import Scores, alone, as_columns, equally_wide, shared_or_none
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore
 from ..errors import PlanError, UnknownNameError
@@ -266,11 +266,11 @@ class _UsualParts:
 
 
 def metric_of(result: MetricResult) -> SampleMetric | None:
-    """The metric that made a result; None for a metric of the user's that has no registered name."""
+    """Return the metric of a result, by its name or by what is stored of it; None if neither is enough."""
     try:
         return parse_metric(result.name)
     except UnknownNameError:
-        return None
+        return StoredMetric.of(result)
 
 
 def filled_by(

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..errors import ArgumentError, DataError, did_you_mean, wrong_type
+from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
 from .types import Document, EvaluationSample
 
 
@@ -166,9 +165,7 @@ def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:
     for key in thing:
         if key not in _SAMPLE_KEYS:
             hint = did_you_mean(key, _SAMPLE_KEYS, "Put what you want kept under 'metadata'.")
-            message = f"{argument}: the field {key!r:.80} is not read. {hint}"
-            # Four levels up is the caller of the public API, whose dict it is.
-            warnings.warn(message, UnknownFieldWarning, stacklevel=4)
+            warn_user(f"{argument}: the field {key!r:.80} is not read. {hint}", UnknownFieldWarning)
     return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
 
 
@@ -239,6 +236,10 @@ def canonical_json(thing: Any) -> bytes:
     """Return JSON with sorted keys and no spaces; NaN becomes null."""
     try:
         return msgspec.json.encode(thing, enc_hook=plain, order="deterministic")
+    except TypeError as error:  # a key that is not text, or a set of mixed types
+        where = f"sample {thing.sample_id!r:.80}" if isinstance(thing, EvaluationSample) else "the record"
+        fix = "Use text as keys, and lists instead of sets."
+        raise DataError(where, f"cannot be written as JSON: {error}.", fix=fix) from error
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 form; escaped, it still has one spelling.
         document = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else thing

@@ -15,7 +15,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import FrozenInstanceError, dataclass, field, fields
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +38,7 @@ from .registry import (
     split_name,
     split_outside_brackets,
 )
-from .scores import Batch, Note, Scores, equally_wide, shared_or_none
+from .scores import Batch, Note, Scores, as_columns, equally_wide, shared_or_none
 from .types import (
     NOT_ESTIMABLE,
     EvaluationSample,
@@ -45,7 +46,7 @@ from .types import (
     SampleScore,
     SystemOutputs,
     Target,
-    target_of,
+    as_target,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class SampleMetric(Metric):
     unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
-    asks_a_model: ClassVar[bool] = False  # scored by the driver: workers cannot share a rate limit
+    asks_a_model: ClassVar[bool] = False  # each score is a call: made by the executor, and journaled
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
@@ -153,18 +154,24 @@ class SampleMetric(Metric):
         """
         unscorable = self.unscorable(batch)
         return Scores.of(
-            SampleScore(None) if place in unscorable else self._guarded(sample, output)
+            SampleScore(None) if place in unscorable else self.guarded_score(sample, output)
             for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
         )
 
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
         return self.summarise(self.score_batch(Batch(samples, outputs)))
 
-    def score_batch(self, batch: Batch) -> Scores:
-        """Return a score for each sample, in order: a value, or the reason why there is none."""
-        scores = (
-            self.score_all(batch) if not self.not_measured else Scores.of([SampleScore(None)] * len(batch))
-        )
+    def score_batch(self, batch: Batch, asked: Mapping[str, SampleScore] | None = None) -> Scores:
+        """Return a score for each sample, in order: a value, or the reason why there is none.
+
+        `asked` has the scores of samples that a model was asked for already.
+        """
+        if self.not_measured:
+            scores = Scores.of([SampleScore(None)] * len(batch))
+        elif asked is not None:
+            scores = Scores.of(asked.get(name, SampleScore(None)) for name in batch.sample_ids())
+        else:
+            scores = self.score_all(batch)
         scores.sample_ids = batch.sample_ids()
         scores.clusters = batch.clusters()
         if self.not_measured:
@@ -211,7 +218,8 @@ class SampleMetric(Metric):
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
 
-    def _guarded(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+    def guarded_score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        """Score one sample; a ScoringError is a failed score."""
         try:
             score = self.score(sample, output)
         except ScoringError as error:
@@ -242,6 +250,33 @@ class BatchMetric(SampleMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
         return self.score_batch(Batch([sample], [output]))[0]
+
+
+class StoredMetric(SampleMetric):
+    """A metric whose class is not known here, by what is stored with its result: a mean of the scores."""
+
+    def __init__(self, result: MetricResult) -> None:
+        self.name, self.target = result.name, result.target
+        low, high = result.bounds or (None, None)
+        limits = (-math.inf if low is None else low, math.inf if high is None else high)
+        # Of this object: other stored metrics have other bounds and directions.
+        vars(self).update(bounds=limits, unit=result.unit, higher_is_better=result.higher_is_better)
+        self._signature = {name: value for name, value in result.signature.items() if name != "metric"}
+
+    @classmethod
+    def of(cls, result: MetricResult) -> StoredMetric | None:
+        """Return the metric of a result; None if its value is not the mean of its scores."""
+        scores = as_columns(result.scores)
+        if not scores.coverage().scored or scores.parts is not None:
+            return None
+        is_mean = math.isclose(float(scores.rows().mean()), result.value, rel_tol=1e-9, abs_tol=1e-12)
+        return cls(result) if is_mean else None
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        raise ScoringError(f"the metric {self.name!r} is not known here")
+
+    def signature(self) -> Mapping[str, object]:
+        return self._signature
 
 
 def scale_text(bounds: Sequence[float | None], unit: str) -> str:
@@ -276,18 +311,20 @@ class _MetricDecorator(Protocol):
 def metric(
     template: str,
     *,
-    target: Target | str | None = None,
+    target: Target | Enum | str | None = None,
     requires: Sequence[str] | None = None,
     higher_is_better: bool | None = None,
     bounds: tuple[float, float] | None = None,
     unit: str | None = None,
+    asks_a_model: bool | None = None,
     ranges: Mapping[str, str] | None = None,
 ) -> _MetricDecorator:
     """Make a class or a function a metric, named by a template of its fields, and register it.
 
     The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
     least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
-    its keyword-only parameters are the fields:
+    its keyword-only parameters are the fields. With `asks_a_model` the executor makes the calls, as it does
+    those of the system, and the journal keeps the scores:
 
     >>> @metric("brevity@{words}", target="generation_relevance")
     ... def brevity(sample, output, *, words: int = 10) -> float:
@@ -296,11 +333,12 @@ def metric(
     'brevity@12'
     """
     attributes: dict[str, Any] = {
-        "target": target_of(target) if isinstance(target, str) else target,
+        "target": None if target is None else as_target(target),
         "requires": None if requires is None else tuple(requires),
         "higher_is_better": higher_is_better,
         "bounds": bounds,
         "unit": unit,
+        "asks_a_model": asks_a_model,
     }
     names = NameTemplate.parse(template)
 
@@ -382,7 +420,9 @@ def parse_metric(name: str) -> SampleMetric:
     'recall@5'
     """
     made = metric_class(name)
-    arguments = arguments_of(name, _written(name), fields(made))  # type: ignore[arg-type]  # a dataclass
+    # A class that was registered without `metric` need not be a dataclass. It has no parameters in its name.
+    parameters = fields(made) if is_dataclass(made) else ()
+    arguments = arguments_of(name, _written(name), parameters)
     try:
         return made(**arguments)
     except ValueError as error:
@@ -391,9 +431,8 @@ def parse_metric(name: str) -> SampleMetric:
 
 def metric_class(name: str) -> type[SampleMetric]:
     """Return the class of the metric of that name; UnknownNameError with the nearest names."""
-    file, in_file, _ = name.strip().partition(".py:")
-    if in_file:
-        _import_file(Path(f"{file}.py"))
+    if (file := metric_file(name)) is not None:
+        import_metrics(file)
     return METRICS.get(_written(name).base)
 
 
@@ -415,7 +454,13 @@ def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
     return [parse_metric(name) for name in names if name.strip()]
 
 
-def _import_file(path: Path) -> ModuleType:
+def metric_file(name: str) -> Path | None:
+    """Return the file that a name such as my_metrics.py:brevity@12 takes its metric from."""
+    file, in_file, _ = name.strip().partition(".py:")
+    return Path(f"{file}.py") if in_file else None
+
+
+def import_metrics(path: Path) -> ModuleType:
     """Import a user's file, which registers its metrics; UnknownNameError where it cannot be done."""
     if not path.is_file():
         raise UnknownNameError(f"there is no file {str(path)!r} to take metrics from.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..errors import ArgumentError, DataError, PlanError, wrong_type
+from ..errors import ArgumentError, DataError, PlanError, warn_user, wrong_type
 from .dataset import Fingerprint
 from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
-from .scores import has_field
-from .types import TRUE_LABEL, EvaluationSample, Target
+from .scores import has_field, is_unanswerable
+from .types import TRUE_LABEL, EvaluationSample, Target, as_target
 
 MetricForm = str | Metric | Callable[..., Metric]  # the last: a class, which gets its defaults
 MetricForms = MetricForm | Iterable[MetricForm]
@@ -63,17 +62,21 @@ class EvaluationPlan:
         """Return the metrics by target, in the order of the plan."""
         groups: dict[Target, list[Metric]] = {}
         for metric in self.metrics:
-            groups.setdefault(metric.target, []).append(metric)
+            groups.setdefault(as_target(metric.target), []).append(metric)
         return groups
 
     def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
         """Raise PlanError if no sample has a field that a metric needs; warn if only some have it."""
         needed = {name for metric in self.metrics for name in metric.required_fields()}
         counts = {name: sum(has_field(sample, name) for sample in samples) for name in needed}
-        self.validate_counts(counts, len(samples))
+        self.validate_counts(counts, len(samples), sum(map(is_unanswerable, samples)))
 
-    def validate_counts(self, counts: Mapping[str, int], total: int) -> None:
-        """Do the same, by how many of the samples have each field."""
+    def validate_counts(self, counts: Mapping[str, int], total: int, unanswerable: int = 0) -> None:
+        """Do the same, by how many of the samples have each field.
+
+        Samples that are unanswerable on purpose need no reference answer and no documents: if there are as
+        many of them as samples without the field, nothing is missing.
+        """
         self._check_names()
         for metric in self.metrics:
             if isinstance(metric, SampleMetric):
@@ -91,12 +94,11 @@ class EvaluationPlan:
                     f"Dataset missing required field '{field_name}' for metric '{metrics[0]}': none of the "
                     f"{total} samples has it. Add the field, or leave out {', '.join(metrics)}."
                 )
-            if present < total:
-                warnings.warn(
+            if present < total - unanswerable:
+                warn_user(
                     f"{present} of {total} samples have {field_name}: {', '.join(metrics)} "
                     "will score only those.",
                     PartialCoverageWarning,
-                    stacklevel=3,
                 )
 
     def _check_names(self) -> None:
@@ -110,9 +112,10 @@ class EvaluationPlan:
 
 # The fields that decide which standard metrics a dataset supports.
 FIELDS = (
-    *("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata"),
+    *("query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata"),
     f"labels.{TRUE_LABEL}",
 )
+_LABELS = ("true_answer", "fake_answer", "noise_ratio", "variant_of")
 
 
 @dataclass
@@ -123,6 +126,7 @@ class Survey:
     size: int = 0
     repeated: int = 0  # samples with the id of an earlier one
     sha256: str = ""  # the dataset's fingerprint
+    unanswerable: int = 0  # samples that are labelled so
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
 
@@ -130,12 +134,19 @@ class Survey:
     def of(cls, dataset: Iterable[EvaluationSample], plan: EvaluationPlan | None = None) -> Survey:
         """Count the samples that have each field, those of the plan's metrics included."""
         metrics = plan.metrics if plan else []
-        names = {*FIELDS, *(name for metric in metrics for name in metric.required_fields())}
+        names = {
+            *FIELDS,
+            *(f"labels.{label}" for label in _LABELS),
+            *(name for metric in metrics for name in metric.required_fields()),
+        }
         survey, fingerprint = cls(), Fingerprint()
         for sample in dataset:
             survey.size += 1
             survey.repeated += sample.sample_id in survey.ids
             survey.ids.add(sample.sample_id)
+            if is_unanswerable(sample):
+                survey.unanswerable += 1
+                survey.examples.setdefault("unanswerable", sample)
             fingerprint.add([sample])
             for name in names:
                 if has_field(sample, name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from importlib import import_module
@@ -32,7 +33,8 @@ class Registry(Generic[T]):
         def register(thing: T) -> T:
             # A name of the library can be registered by its own module only.
             home = self.modules.get(name, "")
-            if self._things.get(name, thing) is not thing or (home and thing.__module__ != home):
+            is_new = name not in self._things or _source(self._things[name]) == _source(thing)
+            if not is_new or (home and thing.__module__ != home):
                 raise ValueError(f"there is a {self.kind} {name!r} already")
             self._things[name] = thing
             return thing
@@ -67,6 +69,13 @@ class Registry(Generic[T]):
 
         for point in entry_points(group=f"auepora_eval.{self.kind}s"):
             self.add(point.name)(point.load())
+
+
+def _source(thing: Any) -> tuple[str, str]:
+    """Return where a thing is defined. A cell or a file that is run again replaces its own definitions."""
+    module = getattr(thing, "__module__", "")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file or module, getattr(thing, "__qualname__", str(id(thing)))
 
 
 # The names of metrics: written from a metric's fields by a template, and read back into arguments.
@@ -217,7 +226,8 @@ def kind_of(parameter: Field[Any]) -> str:
     """Return the type of a metric's parameter: "int", "float", "bool" or "str"."""
     annotation = parameter.type
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    return text.split(" |")[0]  # "int | None" is an int here
+    # "int | None" is an int here, and so is "typing.Optional[int]".
+    return text.removeprefix("typing.").removeprefix("Optional[").removesuffix("]").split(" |")[0]
 
 
 def arguments_of(name: str, written: WrittenName, parameters: Fields) -> dict[str, object]:
@@ -252,7 +262,7 @@ def _arguments(name: str, written: WrittenName, parameters: Fields) -> Iterator[
 def _value(name: str, parameter: Field[Any], text: str) -> Any:
     readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": _flag, "str": str}
     try:
-        return readers[kind_of(parameter)](text)
+        return readers.get(kind_of(parameter), str)(text)
     except ValueError:
         raise UnknownNameError(
             f"the metric {name!r}: {parameter.name} must be of type {kind_of(parameter)}, not {text!r}"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from numbers import Integral
 from time import perf_counter
 from types import NoneType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ..errors import RunStoppedError, TooManyFailuresError, check_type, wrong_type
+from ..errors import RunStoppedError, TooManyFailuresError, check_type, warn_user, wrong_type
 from .calls.executor import Executor, SerialExecutor, SystemCall, failed_output
 from .calls.policy import CallPolicy, Limits
 from .calls.resources import ResourceMonitor, checked_prices
-from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
+from .dataset import DatasetForms, EvaluationDataset, as_dataset, canonical_json, checked_samples
+from .metrics_base import SampleMetric
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
 from .scores import Batch, Scores
@@ -24,6 +27,8 @@ from .types import (
     EvaluationRun,
     EvaluationSample,
     MetricResult,
+    Response,
+    SampleScore,
     SystemOutputs,
 )
 
@@ -53,6 +58,13 @@ class RunStorage(Protocol):
         evaluation_id: str | None,
         resume: bool,
     ) -> EvaluationRun: ...
+
+
+class ScoreJournal(NamedTuple):
+    """The journal of calls that metrics make, and a look-up of the calls that are in it already."""
+
+    journal: OutputJournal | None = None
+    earlier: Callable[[str], SystemOutputs | None] = lambda sample_id: None
 
 
 class RunRecord(Protocol):
@@ -98,6 +110,10 @@ class RunRecord(Protocol):
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the samples of the run."""
+        ...
+
+    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
+        """Return where the scores of metrics that ask a model are kept, and those of earlier sessions."""
         ...
 
     def finish(self, run: EvaluationRun) -> None:
@@ -266,10 +282,9 @@ class AueporaEvaluator:
         """Warn of metrics that use more documents than the system is asked for."""
         beyond = [m.name for m in self.plan.metrics if (getattr(m, "k", None) or 0) > self.top_k]
         if beyond:
-            warnings.warn(
+            warn_user(
                 f"{', '.join(beyond)}: the system is asked for only {self.top_k} documents (top_k), "
-                "so the ranks below count as misses. Raise top_k to measure them.",
-                stacklevel=4,
+                "so the ranks below count as misses. Raise top_k to measure them."
             )
 
 
@@ -321,7 +336,8 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
     """Call the system for each sample without an output, score all outputs, and record the run."""
     clock = perf_counter()
     # Before the first call: a plan that does not fit the dataset must not cost a four-hour run.
-    evaluator.plan.validate_counts(record.survey.counts, record.survey.size)
+    survey = record.survey
+    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
     evaluator.warn_of_cutoffs_beyond_top_k()
     with record:
         calls = 0
@@ -333,6 +349,7 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         return score_record(
             record,
             evaluator.plan,
+            evaluator=evaluator,
             system_name=name_of(evaluator.system),
             top_k=evaluator.top_k,
             seed=evaluator.seed,
@@ -351,13 +368,15 @@ def score_record(
     seed: int,
     configuration: Mapping[str, object],
     resource_usage: dict[str, Any] | None = None,
+    evaluator: AueporaEvaluator | None = None,
     clock: float | None = None,
 ) -> EvaluationRun:
     """Score the outputs of a record and return the run, which is then complete."""
     clock = perf_counter() if clock is None else clock
     if not record.names_documents:
         plan = measurable(plan, (output for _, output in record.pairs()))
-    results = score_in_chunks(plan, record.pairs(), record.add)
+    asked = None if evaluator is None else asked_scores(evaluator, record, plan)
+    results = score_in_chunks(plan, record.pairs(), record.add, asked=asked)
     run = EvaluationRun(
         evaluation_id=record.evaluation_id,
         system_name=system_name,
@@ -377,6 +396,83 @@ def score_record(
     )
     record.finish(run)
     return run
+
+
+# Metrics that ask a model. Their calls are made as those of a system: in parallel, with timeouts, retries and
+# budgets of their own, and journaled, so that a resumed run does not repeat them.
+
+_PAIR, _SCORES, _SHA256 = "pair", "scores", "output_sha256"
+AskedScores = dict[str, dict[str, SampleScore]]
+
+
+class _AskingMetrics:
+    """The metrics as a system: it gets a sample with its output, and its own output holds the scores."""
+
+    name = "metrics that ask a model"
+
+    def __init__(self, metrics: Sequence[SampleMetric]) -> None:
+        self.metrics = metrics
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+        asked, output = sample.metadata[_PAIR]
+        scores = {}
+        for metric in _applicable(self.metrics, asked, output):
+            score = metric.guarded_score(asked, output)
+            scores[metric.name] = [score.value, score.reason, list(score.parts), score.failed]
+        extra = {_SCORES: scores, _SHA256: _output_sha256(output)}
+        return SystemOutputs([], Response(""), extra=extra)
+
+
+def _applicable(
+    metrics: Sequence[SampleMetric], sample: EvaluationSample, output: SystemOutputs
+) -> list[SampleMetric]:
+    """Return the metrics that can score an output: it did not fail, and the sample has their fields."""
+    batch = Batch([sample], [output])
+    return [metric for metric in metrics if not metric.unscorable(batch)]
+
+
+def asked_scores(evaluator: AueporaEvaluator, record: RunRecord, plan: EvaluationPlan) -> AskedScores:
+    """Return the scores of the metrics that ask a model, by metric and sample."""
+    metrics = [
+        metric
+        for metric in plan.metrics
+        if isinstance(metric, SampleMetric) and metric.asks_a_model
+        if not metric.whole_batch and not metric.not_measured
+    ]
+    scores: AskedScores = {metric.name: {} for metric in metrics}
+    if not metrics:
+        return scores
+    asking = copy(evaluator)  # with the executor, the policy and the stop request of the run
+    asking.system = _AskingMetrics(metrics)
+    asking.on_output, asking.max_failures, asking.spent_before = None, None, {}
+    with record.score_journal() as (journal, earlier):
+
+        def missing() -> Iterator[EvaluationSample]:
+            for sample, output in record.pairs():
+                stored = earlier(sample.sample_id)
+                # A sample that was called again has another output, and needs other scores.
+                if stored is not None and stored.extra.get(_SHA256) == _output_sha256(output):
+                    _add_scores(scores, sample.sample_id, stored)
+                elif _applicable(metrics, sample, output):
+                    yield EvaluationSample(sample.sample_id, "", metadata={_PAIR: (sample, output)})
+
+        for carrier, result in asking.outputs(missing(), journal):
+            _add_scores(scores, carrier.sample_id, result)
+    return scores
+
+
+def _add_scores(scores: AskedScores, sample_id: str, result: SystemOutputs) -> None:
+    if result.error is not None:
+        failed = SampleScore(None, f"{result.error.type}: {result.error.message}", failed=True)
+        for by_sample in scores.values():
+            by_sample[sample_id] = failed
+        return
+    for name, (value, reason, parts, failed) in result.extra[_SCORES].items():
+        scores[name][sample_id] = SampleScore(value, reason, tuple(parts), sample_id, failed)
+
+
+def _output_sha256(output: SystemOutputs) -> str:
+    return hashlib.sha256(canonical_json(output)).hexdigest()
 
 
 class MemoryRecord:
@@ -422,6 +518,9 @@ class MemoryRecord:
 
     def fingerprint(self) -> str:
         return self.survey.sha256
+
+    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
+        return nullcontext(ScoreJournal())
 
     def finish(self, run: EvaluationRun) -> None:
         run.samples = self.samples

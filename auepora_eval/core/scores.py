@@ -216,6 +216,12 @@ def has_field(sample: EvaluationSample, name: str) -> bool:
     return bool(thing) or (thing is not None and not isinstance(thing, list | dict | str))
 
 
+def is_unanswerable(sample: EvaluationSample) -> bool:
+    """Return whether a sample is labelled as a question that the documents do not answer."""
+    labels = sample.labels
+    return labels.get("answerable") is False or labels.get("scenario") == "unanswerable"
+
+
 def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
     notes = {
         place: Note(f"{output.error.type}: {output.error.message}", failed=True)

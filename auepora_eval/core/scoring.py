@@ -24,8 +24,10 @@ from .scores import Batch, Scores, as_columns
 from .types import (
     EvaluationSample,
     MetricResult,
+    SampleScore,
     SystemOutputs,
     TargetCategory,
+    as_target,
     is_time,
     names_documents,
 )
@@ -117,7 +119,7 @@ def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> Evalua
 
 
 def _needs_documents(metric: Metric) -> bool:
-    return metric.target in _RETRIEVAL or getattr(metric, "reads_documents", False)
+    return as_target(metric.target) in _RETRIEVAL or getattr(metric, "reads_documents", False)
 
 
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
@@ -132,11 +134,12 @@ def score_in_chunks(
     on_chunk: OnChunk,
     *,
     size: int = SIZE,
+    asked: Mapping[str, Mapping[str, SampleScore]] | None = None,
 ) -> list[MetricResult]:
     """Compute every metric chunk by chunk: texts are freed after `on_chunk`, scores are kept.
 
     A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
-    samples: then there is one chunk.
+    samples: then there is one chunk. `asked` has scores by metric and sample that a model was asked for.
     """
     needs_all = not all(isinstance(m, SampleMetric) and not m.whole_batch for m in plan.metrics)
     pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
@@ -146,7 +149,7 @@ def score_in_chunks(
         scores: dict[str, Scores] = {}
         for metric in plan.metrics:
             if isinstance(metric, SampleMetric):
-                scores[metric.name] = metric.score_batch(batch)
+                scores[metric.name] = metric.score_batch(batch, (asked or {}).get(metric.name))
                 continue
             result = metric.compute(list(batch.samples), list(batch.outputs))
             foreign[metric.name] = _with_failures(result, batch.outputs)

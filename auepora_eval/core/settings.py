@@ -202,6 +202,8 @@ class RunSettings:
         identifies=True,
         shared=True,
     )
+    # The files of metrics such as my_metrics.py:brevity@12: a resumed run finds its metrics there.
+    metric_files: list[str] | None = _setting(flag=False, in_plan=False, stored=True)
     config: str | None = _setting(
         help="plan file with these flags as keys; flags override it",
         metavar="FILE",

@@ -291,10 +291,13 @@ class MetricResult:
     """
 
     name: str
-    target: Target
+    target: Target  # a name or a member of another Enum is accepted, and becomes a target
     value: float
     details: dict[str, Any] = field(default_factory=dict)
     scores: Sequence[SampleScore] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        self.target = as_target(self.target)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -578,23 +581,19 @@ class Stopping:
             raise ValueError("a run uses no more samples than there are, and a cluster has at least one")
 
 
-# The questions of the ten targets, and the targets that a user names.
-
-QUESTIONS: dict[TargetCategory, str] = {
-    TargetCategory.RETRIEVAL_RELEVANCE: "Do the retrieved documents bear on the query?",
-    TargetCategory.RETRIEVAL_ACCURACY: "Are the right documents ranked above the others?",
-    TargetCategory.GENERATION_RELEVANCE: "Does the answer address the query?",
-    TargetCategory.GENERATION_FAITHFULNESS: "Does the answer stay with the retrieved evidence?",
-    TargetCategory.GENERATION_CORRECTNESS: "Does the answer agree with the reference answer?",
-    TargetCategory.LATENCY: "How long does an answer take?",
-    TargetCategory.DIVERSITY: "How varied are the retrieved documents and the answers?",
-    TargetCategory.NOISE_ROBUSTNESS: "Does quality hold when queries or contexts are noisy?",
-    TargetCategory.NEGATIVE_REJECTION: "Does the system decline when the documents hold no answer?",
-    TargetCategory.COUNTERFACTUAL_ROBUSTNESS: "Does it withstand documents that are wrong?",
-}
+# The targets that a user names, beside the ten.
 
 
 def target_of(name: str) -> Target:
     """Return the target of that name, one of the ten or one that a user named: target_of("tone").name."""
     category = name.strip().upper()
     return TargetCategory[category] if category in TargetCategory.__members__ else NamedTarget(name.strip())
+
+
+def as_target(target: Target | Enum | str) -> Target:
+    """Return a target from one, from its name, or from a member of an Enum of the user's own."""
+    if isinstance(target, TargetCategory | NamedTarget):
+        return target
+    if isinstance(target, Enum | str):
+        return target_of(target.name if isinstance(target, Enum) else target)
+    raise wrong_type("target", "a TargetCategory, a name, or a member of an Enum", target)

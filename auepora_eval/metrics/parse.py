@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.metrics_base import Metric, parse_metric, parse_metrics
-from ..core.scores import has_field
+from ..core.scores import has_field, is_unanswerable
 from ..core.types import TRUE_LABEL, EvaluationSample
 
 __all__ = ["default_metrics", "parse_metric", "parse_metrics"]
@@ -18,13 +18,20 @@ _OF_LABELS = (
 
 
 def default_metrics(samples: Sequence[EvaluationSample], *, top_k: int = 5) -> list[Metric]:
-    """Return the usual metrics for the fields that the samples have: gold documents, reference answers.
+    """Return the usual metrics of every target that the samples support, by the fields that they have.
 
     A system that is run on labelled answers is a detector: it returns a label, and the metrics are of labels.
     """
     if any(has_field(sample, f"labels.{TRUE_LABEL}") for sample in samples):
         return [parse_metric(name) for name in _OF_LABELS]
     names = [f"recall@{top_k}", f"precision@{top_k}", f"hit@{top_k}", "mrr", "map", f"ndcg@{top_k}"]
-    names += ["exact_match", "token_f1", "rougeL_answer", "bleu", "mean_latency", "p95_latency"]
-    metrics = [parse_metric(name) for name in names]
-    return [m for m in metrics if all(any(has_field(s, name) for s in samples) for name in m.requires)]
+    names += ["exact_match", "contains_answer", "token_f1", "rougeL_answer", "bleu"]
+    names += ["query_coverage", "grounding_overlap", f"lexical_diversity@{max(top_k, 2)}"]
+    names += ["noise_accuracy", "flip_rate", "counterfactual_accuracy"]
+    # Whether a question can be answered is a label with two spellings, so it is not in `requires`.
+    if any(is_unanswerable(sample) for sample in samples):
+        names += ["rejection_rate", "over_refusal_rate"]
+    metrics = [parse_metric(name) for name in [*names, "mean_latency", "p95_latency"]]
+    fields = {name for metric in metrics for name in metric.requires}
+    present = {name for name in fields if any(has_field(sample, name) for sample in samples)}
+    return [metric for metric in metrics if present.issuperset(metric.requires)]

@@ -24,9 +24,17 @@ def results_to_dict(results: Sequence[MetricResult] | EvaluationRun) -> dict[str
     return grouped
 
 
-def results_to_markdown(results: Sequence[MetricResult] | EvaluationRun) -> str:
-    """Return a Markdown table: value, 95% interval, and how many samples were scored, skipped and failed."""
-    return Table(RESULT_HEADINGS, [result_cells(result) for result in _results_of(results)]).to_markdown()
+def results_to_markdown(
+    results: Sequence[MetricResult] | EvaluationRun, *, columns: int = len(RESULT_HEADINGS)
+) -> str:
+    """Return a Markdown table: value, 95% interval, and how many samples were scored, skipped and failed.
+
+    `columns` is the number of columns from the left: 3 for target, metric and value.
+    """
+    if not 1 <= columns <= len(RESULT_HEADINGS):
+        raise ValueError(f"columns must be from 1 to {len(RESULT_HEADINGS)}, not {columns}")
+    rows = [result_cells(result)[:columns] for result in _results_of(results)]
+    return Table(RESULT_HEADINGS[:columns], rows).to_markdown()
 
 
 def _results_of(results: object) -> Sequence[MetricResult]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -16,7 +16,7 @@ from ..core.calls.resources import checked_prices
 from ..core.dataset import EvaluationDataset, Fingerprint, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
-from ..core.runner import AueporaEvaluator, OnOutput, score_record
+from ..core.runner import AueporaEvaluator, OnOutput, ScoreJournal, score_record
 from ..core.scores import Batch, Scores
 from ..core.scoring import Tally, now, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
@@ -32,6 +32,7 @@ from .journal.identity import (
     run_facts,
 )
 from .journal.journal import (
+    HEADER,
     JOURNAL,
     Damage,
     Header,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from .store.state import RunWriter
 
 Pair = tuple[EvaluationSample, SystemOutputs]
+SCORES = "scores"  # the folder of the calls that metrics make, within that of the run
 
 
 @dataclass
@@ -259,6 +261,30 @@ class StoredRecord:
         """Return the fingerprint of the samples that the run has."""
         return self.survey.sha256 if self._used is self.dataset else dataset_fingerprint(self._used)
 
+    @contextmanager
+    def score_journal(self) -> Iterator[ScoreJournal]:
+        """Open the journal of the metrics that ask a model, in a folder within that of the run."""
+        folder = self.state.folder / SCORES
+        is_resumed = self.resume and (folder / HEADER).is_file()
+        places = stored_places(folder) if is_resumed else None
+
+        def earlier(sample_id: str) -> SystemOutputs | None:
+            # A failed call is made again.
+            if places is None or not places.is_done(sample_id, retry_failed=True):
+                return None
+            return next(places.outputs([sample_id]))
+
+        if is_resumed:
+            journal = Journal.resume(folder, self._header)
+        else:
+            journal = Journal.create(folder, self._header, force=True)
+        ending = "stopped"
+        try:
+            yield ScoreJournal(journal, earlier)
+            ending = "finished"
+        finally:
+            journal.close(ending)
+
     def finish(self, run: EvaluationRun) -> None:
         """Write the results file."""
         if self._watch is not None:
@@ -362,6 +388,10 @@ class PredictionRecord:
         if self._on_output is not None:
             for sample, output in zip(batch.samples, batch.outputs, strict=True):
                 self._on_output(sample, output)
+
+    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
+        """Return no journal: metrics that ask a model are scored with the others."""
+        return nullcontext(ScoreJournal())
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the samples that were scored."""

@@ -9,7 +9,7 @@ import pytest
 from auepora_eval.core.dataset import canonical_json, dataset_fingerprint
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.registry import Registry
-from auepora_eval.core.types import QUESTIONS, TargetCategory
+from auepora_eval.core.targets import QUESTIONS, TargetCategory
 from auepora_eval.errors import MissingDependencyError, PlanError, UnknownNameError
 from auepora_eval.metrics.parse import default_metrics, parse_metric, parse_metrics
 from auepora_eval.models import embeddings
@@ -39,7 +39,9 @@ def test_partial_coverage_is_a_warning_with_the_count() -> None:
 
 def test_no_samples_need_no_fields() -> None:
     EvaluationPlan(parse_metrics("recall@5")).validate_dataset([])
-    assert default_metrics([a_sample()], top_k=5)[0].target is TargetCategory.LATENCY
+    names = [metric.name for metric in default_metrics([a_sample()], top_k=5)]
+    assert names[:3] == ["query_coverage", "grounding_overlap", "lexical_diversity@5"]
+    assert all("latency" in name for name in names[3:])
 
 
 def test_every_target_has_a_question() -> None:

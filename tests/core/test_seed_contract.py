@@ -194,7 +194,7 @@ def test_fields_come_first_and_in_order(kind: type, fields: list[str]) -> None:
         (RecallAtK.__init__, "(self, k, *, level=None)"),
         (MeanLatency.__init__, "(self, timing_key='end_to_end')"),
         (results_to_dict, "(results)"),
-        (results_to_markdown, "(results)"),
+        (results_to_markdown, "(results, *, columns=8)"),
     ],
 )
 def test_signatures(function: object, parameters: str) -> None:

@@ -263,6 +263,9 @@ def test_a_metric_that_is_gone_cannot_be_judged() -> None:
     assert (only(report, "no_regression", "mrr").outcome, report.exit_code) == ("missing", 3)
     mine = a_run("old", {"recall@5": [0.5] * 9})
     mine.results[0].name = "mine"
+    # The stored scores of a mean are enough; those of another aggregate are not.
+    assert gate_run(mine, {"no_regression": ["mine"]}, baseline=replace(mine)).exit_code == 0
+    mine.results[0].value = 0.9
     verdict = gate_run(mine, {"no_regression": ["mine"]}, baseline=replace(mine)).verdicts[0]
     assert verdict.outcome == "missing"
     assert "its metric is not registered" in verdict.why

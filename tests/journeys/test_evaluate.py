@@ -232,6 +232,9 @@ def test_default_metrics_are_those_that_the_dataset_supports(
     (here / "bare.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
     assert auepora("run", "--dataset", "bare.jsonl", "--system", "my_rag:answer", "--json") == 0
     assert parsed(capsys)["configuration"]["metrics"] == [
+        "query_coverage",
+        "grounding_overlap",
+        "lexical_diversity@5",
         "mean_latency[end_to_end]",
         "latency@0.95[end_to_end]",
     ]

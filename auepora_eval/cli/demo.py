@@ -1,7 +1,8 @@
 """Run two bundled systems, compare them and write a report.
 
-The systems answer 160 questions about a fictional utility company: BM25, and a hybrid of BM25 and embeddings
-(or word pairs if the extra `embeddings` is not installed). No network and no API key are needed.
+The systems answer 160 questions about a fictional utility company: BM25 with a plain answerer, and a hybrid
+of BM25 and embeddings that answers by the type of the question (word pairs instead of embeddings if the extra
+`embeddings` is not installed). No network and no API key are needed.
 
 Examples:
 

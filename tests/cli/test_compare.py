@@ -63,7 +63,7 @@ def test_the_tables(compare: Run) -> None:
         "hybrid compared with bm25, sample by sample",
         "Effect sizes",
         "Won/tied/lost",
-        "no worse",
+        "better",
         "Slices, the worst first (15 of ",
         "scenario=base",
         "have fewer than 20 questions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..core.types import EvaluationSample
+from ..core.types import EvaluationSample, gold_documents
 from .view import DatasetView, QualityIssue
 
 # Words that do not change what is asked; "who", "not", "before", "from" and "to" do.
@@ -83,7 +83,7 @@ def check_declared(view: DatasetView) -> Iterator[QualityIssue]:
         where = f"{view.declared_at}.{name}"
         yield QualityIssue("warning", "declared", message, where=where, fix=_AS_DECLARED)
     for place, sample in enumerate(view.samples):
-        declared, gold = sample.metadata.get("num_relevant_docs"), len(sample.relevant_docs or ())
+        declared, gold = sample.metadata.get("num_relevant_docs"), len(gold_documents(sample))
         if declared is not None and declared != gold:
             yield view.issue(
                 "warning",
@@ -198,7 +198,7 @@ def _answers(sample: EvaluationSample) -> set[str]:
 
 
 def _gold(sample: EvaluationSample) -> set[str]:
-    return {doc.doc_id for doc in sample.relevant_docs or ()}
+    return {doc.doc_id for doc in gold_documents(sample)}
 
 
 _SIMILAR_WORD = 80.0  # rapidfuzz's ratio: "watter" and "water" have 91, "increase" and "decrease" 75

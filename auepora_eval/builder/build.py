@@ -95,7 +95,7 @@ def build_dataset(
     _check_plan(plan)
     before = _earlier_build(plan)
     same_version = before is not None and before.version == plan.version
-    if plan.rejects is not None:
+    if plan.rejects is not None and not same_version:  # those of a rebuild are written again
         check_absent([plan.rejects], force=plan.force)
     build = _Build(plan, on_skipped)
     with written_together(plan.files, force=plan.force or same_version) as together:

@@ -148,7 +148,6 @@ class _Function:
         self._options = _option_names(function)
         self.is_async = inspect.iscoroutinefunction(function)
         parameters = inspect.signature(function).parameters
-        # Of a dataset without prompts, a first parameter `prompt` gets the query: many models call it so.
         self._prompt = parameters.get("rag_prompt") or parameters.get("prompt")
         self._first = first = next(iter(parameters.values()), None)
         # The sample has the reference answer, which must not get into a prompt by accident.
@@ -158,15 +157,23 @@ class _Function:
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
         options: dict[str, Any] = {"top_k": top_k} if "top_k" in self._options else {}
-        prompt = rag_prompt_of(sample)
-        if self._prompt is not None and (prompt or self._prompt.name == "rag_prompt"):
-            if prompt:
-                options[self._prompt.name] = prompt
-            elif self._prompt.default is inspect.Parameter.empty:
-                raise ArgumentError(f"the system asks for {self._prompt.name}, and the sample has no prompt")
-            if self._prompt is self._first:  # a function of the prompt alone
-                return self._function(**options)
+        prompt = self._prompt_of(sample)
+        if prompt and self._prompt is self._first:  # a function of the prompt alone
+            return self._function(prompt, **options)
+        if prompt and self._prompt is not None:
+            options[self._prompt.name] = prompt
         return self._function(sample if self._takes_sample else sample.query, **options)
+
+    def _prompt_of(self, sample: EvaluationSample) -> str:
+        """Return the prompt of the sample's record, if the function takes one; "" if there is none."""
+        if self._prompt is None:
+            return ""
+        prompt = rag_prompt_of(sample)
+        # Of a dataset without prompts, a first parameter `prompt` gets the query: many models call it so.
+        takes_query = self._prompt is self._first and self._prompt.name == "prompt"
+        if not prompt and not takes_query and self._prompt.default is inspect.Parameter.empty:
+            raise ArgumentError(f"the system asks for {self._prompt.name}, and the sample has no prompt")
+        return prompt
 
 
 # Records of a split (`io.builds`) have the prompt that a model is given, and the contexts in it.

@@ -19,8 +19,7 @@ from ..errors import DataError, PlanError
 from .calls.policy import PASSING, CallPolicy
 
 DEFAULT_OUT = "data/evaluation/results"
-# Where `auepora dataset build` writes splits, unless a flag names another folder.
-SPLITS_FOLDER = "evaluation/datasets"
+SPLITS_FOLDER = "evaluation/datasets"  # where `auepora dataset build` writes splits by default
 MIN_COVERAGE = 0.99  # below this share of answered samples, the values do not describe the dataset
 # A remote server may fail for a moment, so its calls are retried. Python code fails for a reason.
 ENDPOINT_RETRIES = 4

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..core.types import EvaluationSample
+from ..core.types import EvaluationSample, gold_documents
 from ..errors import ScoringError
 from .view import DatasetView, QualityIssue
 
@@ -73,7 +73,7 @@ def reference_support(sample: EvaluationSample, fewest_words: int = FEWEST_WORDS
     """
     from ..text.refusal import refusal
 
-    reference, documents = sample.reference_answer, sample.relevant_docs or []
+    reference, documents = sample.reference_answer, gold_documents(sample)
     if reference is None or not reference.text.strip() or not _is_answerable(sample):
         return None
     if not documents or not all(doc.text.strip() for doc in documents):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.types import Document
+from ..core.types import Document, gold_documents
 from ..text.document_names import DocumentName, DocumentNames, base_name, stem_of
 from .view import DatasetView, QualityIssue
 
@@ -49,7 +49,7 @@ def check_ground_truth_consistency(view: DatasetView) -> Iterator[QualityIssue]:
         citations = view.citations(place)
         if not citations:
             continue
-        gold = dict.fromkeys(doc.doc_id for doc in sample.relevant_docs or ())
+        gold = dict.fromkeys(doc.doc_id for doc in gold_documents(sample))
         if view.has_corpus:
             cited = _cited_ids(citations, files, by_name=False)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ..core.types import EvaluationSample
+from ..core.types import EvaluationSample, gold_documents
 from .view import DatasetView, QualityIssue
 
 # Words that do not change what is asked; "who", "not", "before", "from" and "to" do.
@@ -86,7 +86,7 @@ def check_declared(view: DatasetView) -> Iterator[QualityIssue]:
         where = f"{view.declared_at}.{name}"
         yield QualityIssue("warning", "declared", message, where=where, fix=_AS_DECLARED)
     for place, sample in enumerate(view.samples):
-        declared, gold = sample.metadata.get("num_relevant_docs"), len(sample.relevant_docs or ())
+        declared, gold = sample.metadata.get("num_relevant_docs"), len(gold_documents(sample))
         if declared is not None and declared != gold:
             yield view.issue(
                 "warning",

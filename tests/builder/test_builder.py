@@ -175,6 +175,19 @@ def test_a_split_that_was_edited_is_not_called_unchanged(folder: Path) -> None:
         build(folder)
 
 
+def test_rejects_are_written_again_by_a_rebuild(folder: Path) -> None:
+    rejects = folder / "rejects.jsonl"
+    build(folder)
+    for _ in range(2):
+        assert build(folder, rejects=rejects).unchanged
+        assert len(records(rejects)) == 3
+    rejects.write_text("mine\n")
+    with pytest.raises(StorageError, match="exists already"):
+        build(folder / "new", source=folder / "offline_dataset.jsonl", rejects=rejects)
+    assert rejects.read_text() == "mine\n"
+    assert not (folder / "new").exists()
+
+
 def test_no_record_is_lost_among_the_rejects(tmp_path: Path) -> None:
     good = json.dumps(a_raw_task("1")).encode()
     source = tmp_path / "offline_dataset.jsonl"

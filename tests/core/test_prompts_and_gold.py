@@ -10,6 +10,7 @@ import pytest
 from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_outputs, as_system, with_contexts
 from auepora_eval.core.types import Document, EvaluationSample, gold_documents
 from auepora_eval.errors import ArgumentError
+from auepora_eval.quality.answers import reference_support
 from tests.builders import a_failure, an_output
 
 SPLIT = {
@@ -87,3 +88,11 @@ def test_documents_graded_0_are_not_gold() -> None:
     docs = [Document("a", ""), Document("b", "", {"relevance": 0}), Document("c", "", {"relevance": 2})]
     assert [doc.doc_id for doc in gold_documents(EvaluationSample("1", "q", docs))] == ["a", "c"]
     assert gold_documents(WITHOUT) == []
+
+
+def test_a_document_graded_0_supports_no_reference() -> None:
+    docs = [Document("a", "The pier is old."), Document("b", "Three red boats sail.", {"relevance": 0})]
+    sample = EvaluationSample("1", "What sails?", docs, reference_answer="Three red boats")
+    support = reference_support(sample, 1)
+    assert support is not None
+    assert support.share == 0

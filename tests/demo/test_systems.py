@@ -150,7 +150,7 @@ def test_a_question_and_its_variants_are_in_the_same_half() -> None:
 
 
 def test_second_system_is_better_on_questions_that_it_was_not_tuned_on() -> None:
-    """The figures of the issue are of the other half: no question of it was read to write a rule."""
+    """The other half of the questions decides. Their text was not used for the rules, their total was."""
     samples = [sample for sample in demo_dataset() if not is_for_tuning(sample)]
     values = {}
     for system in (systems.bm25(), systems.hybrid()):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Scores, alone, as_columns, equally_wide, shared_or_none
-from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
 from ..stats.arrays import Mask
@@ -266,11 +266,42 @@ class _UsualParts:
 
 
 def metric_of(result: MetricResult) -> SampleMetric | None:
-    """The metric that made a result; None for a metric of the user's that has no registered name."""
+    """The metric that made a result; if its class is not registered, the mean of the stored scores.
+
+    None if it is not registered and its value is not that mean.
+    """
     try:
         return parse_metric(result.name)
     except UnknownNameError:
+        return _stored_mean(result)
+
+
+NEEDS_ITS_CLASS = "its value is not the mean of its scores, so its class is needed: do this in Python, where you register it"
+
+
+class _StoredMean(SampleMetric):
+    """The mean of stored scores, of a metric whose class is not registered."""
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        raise NotImplementedError("its scores are stored")
+
+
+def _stored_mean(result: MetricResult) -> SampleMetric | None:
+    values = as_columns(result.scores).values
+    values = values[np.isfinite(values)]
+    if not len(values) or not math.isclose(result.value, float(values.mean()), rel_tol=1e-9, abs_tol=1e-12):
         return None
+    low, high = result.bounds or (None, None)
+    bounds = (-math.inf if low is None else low, math.inf if high is None else high)
+    stored: dict[str, object] = {
+        "name": result.name,
+        "target": result.target,
+        "bounds": bounds,
+        "unit": result.unit,
+    }
+    stored["higher_is_better"] = result.higher_is_better
+    made: type[_StoredMean] = type("StoredMean", (_StoredMean,), stored)
+    return made()
 
 
 def filled_by(

@@ -15,7 +15,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import FrozenInstanceError, dataclass, field, fields
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -372,7 +372,9 @@ def parse_metric(name: str) -> SampleMetric:
     'recall@5'
     """
     made = metric_class(name)
-    arguments = arguments_of(name, _written(name), fields(made))  # type: ignore[arg-type]  # a dataclass
+    # A registered class need not be a dataclass: then its name has no parameters.
+    parameters = fields(made) if is_dataclass(made) else ()
+    arguments = arguments_of(name, _written(name), parameters)
     try:
         return made(**arguments)
     except ValueError as error:

@@ -276,7 +276,7 @@ def metric_of(result: MetricResult) -> SampleMetric | None:
         return _stored_mean(result)
 
 
-NEEDS_ITS_CLASS = "its value is not the mean of its scores, so its class is needed: do this in Python, where you register it"
+NEEDS_ITS_CLASS = "its value is not the mean of its scores, and its class is not registered: do it in Python"
 
 
 class _StoredMean(SampleMetric):

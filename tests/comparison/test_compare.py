@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.pairing import NEEDS_ITS_CLASS
 from auepora_eval.comparison.tables import comparison_in_words, comparison_to_dict, comparison_to_markdown
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
@@ -133,7 +134,7 @@ def test_what_is_not_compared_is_said() -> None:
     b.results.append(foreign)
     assert compare_runs(a, b).not_compared == {
         "bleu": f"only {a.evaluation_id} has it",
-        "mine": "its metric is not registered",
+        "mine": NEEDS_ITS_CLASS,
     }
 
 

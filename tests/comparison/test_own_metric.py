@@ -65,7 +65,7 @@ def test_a_value_that_is_not_the_mean_says_what_is_needed() -> None:
         run.results = [replace(one, value=one.value + 0.1) for one in run.results]
     compared = compare_runs(*runs)
     assert compared.metrics == []
-    assert "its class is needed" in compared.not_compared["own_bleu"]
+    assert "its class is not registered" in compared.not_compared["own_bleu"]
     assert comparison_in_plain_words(compared) == ["No metric can be compared."]
     with pytest.raises(PlanError, match="own_bleu cannot be planned for: its value is not the mean"):
         power_from_runs(*runs, metrics=["own_bleu"])

@@ -265,7 +265,7 @@ def test_a_metric_that_is_gone_cannot_be_judged() -> None:
     mine.results[0].name = "mine"
     verdict = gate_run(mine, {"no_regression": ["mine"]}, baseline=replace(mine)).verdicts[0]
     assert verdict.outcome == "missing"
-    assert "its metric is not registered" in verdict.why
+    assert "its class is not registered" in verdict.why
     a.seconds = 3.0
     rules = {"margin": {"total_evaluation_time_seconds": 1}}
     assert "Use max_loss" in gate_run(a, rules, baseline=replace(a)).verdicts[0].fix

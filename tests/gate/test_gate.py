@@ -257,12 +257,20 @@ def test_a_baseline_alone_means_no_regression_but_for_times() -> None:
     assert len([note for note in report.notes if "depends on the machine" in note]) == 2
 
 
+@pytest.mark.parametrize("scores", [[1.0, 1.0], [0.9, 0.91]])
+def test_two_samples_never_pass_on_the_bound(scores: list[float]) -> None:
+    """Whatever two samples score, the interval covers the whole scale."""
+    for metric in ("hit@5", "recall@5"):
+        report = gate_run(a_run("new", {metric: scores}), {"min": {metric: 0.05}, "on": "bound"})
+        assert report.outcome == "failed"
+
+
 def test_a_metric_that_is_gone_cannot_be_judged() -> None:
     a = a_run("old", {"recall@5": [0.5] * 9, "mrr": [0.5] * 9})
     report = gate_run(a_run("new", {"recall@5": [0.5] * 9}), baseline=a)
     assert (only(report, "no_regression", "mrr").outcome, report.exit_code) == ("missing", 3)
     mine = a_run("old", {"recall@5": [0.5] * 9})
-    mine.results[0].name = "mine"
+    mine.results[0].name, mine.results[0].value = "mine", 0.7  # which is not the mean of its scores
     verdict = gate_run(mine, {"no_regression": ["mine"]}, baseline=replace(mine)).verdicts[0]
     assert verdict.outcome == "missing"
     assert "its class is not registered" in verdict.why

@@ -23,6 +23,7 @@ from ..stats.power import POWER
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
 from .paired_tests import FEW_TO_COMPARE, RESAMPLES, Tested, corrected, is_of_time, tested_all, times_by_run
 from .pairing import (
+    NEEDS_ITS_CLASS,
     Pairing,
     RunToRun,
     check_same_data,
@@ -258,12 +259,6 @@ def compare_runs(
     )
 
 
-_UNKNOWN = (
-    "its metric is not registered, and its value is not the mean of stored scores. Import the module of the "
-    "metric and compare in Python, or install it as a plug-in"
-)
-
-
 def pairings_of(
     a: EvaluationRun, b: EvaluationRun, mismatches: list[str], *, allow_mismatch: bool
 ) -> tuple[list[Pairing], dict[str, str]]:
@@ -282,7 +277,7 @@ def pairings_of(
         if pairing.scored:
             pairings.append(pairing)
         else:
-            left_out[name] = "no sample was scored in both" if pairing.metric else _UNKNOWN
+            left_out[name] = "no sample was scored in both" if pairing.metric else NEEDS_ITS_CLASS
     return pairings, left_out
 
 

@@ -265,6 +265,12 @@ class _UsualParts:
         return found
 
 
+NEEDS_ITS_CLASS = (
+    "its metric is not registered, and its value is not the mean of stored scores. Import the module of the "
+    "metric and compare in Python, or install it as a plug-in"
+)
+
+
 def metric_of(result: MetricResult) -> SampleMetric | None:
     """Return the metric of a result, by its name or by what is stored of it; None if neither is enough."""
     try:

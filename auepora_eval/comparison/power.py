@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from ..core.display import NOT_MEASURED, TOO_FEW, value_text
@@ -172,12 +172,9 @@ def power_from_runs(
     data_mismatches(everything, allowed=False)
     # A single run is paired with itself: only the spread of one side is used then.
     a, b = pooled(first, second or first)
-    pairings = [
-        one
-        for one in pairings_of(a, b, [], allow_mismatch=False)[0]
-        if metrics is None or one.a.name in metrics
-    ]
-    _check_known(pairings, metrics, everything[0])
+    pairings, left_out = pairings_of(a, b, [], allow_mismatch=False)
+    pairings = [one for one in pairings if metrics is None or one.a.name in metrics]
+    _check_known(pairings, metrics, everything[0], left_out)
     times = [one.a.name for one in pairings if is_of_time(one.known)]
     pairings = [one for one in pairings if one.a.name not in times]
     if times and not pairings:
@@ -193,11 +190,11 @@ def power_from_runs(
     if all(one.same is None and one.other is None for one in found):
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     names = tuple(one.evaluation_id for one in everything)
-    left_out = [f"{', '.join(times)}: {_TIMES}"] if times else []
+    about_times = [f"{', '.join(times)}: {_TIMES}"] if times else []
     # A comparison tests all of these, whether their samples differ or not; times where there are repeats.
     tests = len(found) + (len(times) if second is not None and len(first) > 1 else 0)
     report = PowerReport(alpha, alpha / tests, power, found, effect, names, guess, per_question)
-    report.notes.extend(left_out)
+    report.notes.extend(about_times)
     report.notes.extend(
         f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
         for one in everything
@@ -308,9 +305,16 @@ def _with_less(sd: float, less: float) -> float:
     return math.sqrt(sd**2 - less)
 
 
-def _check_known(pairings: Sequence[Pairing], metrics: Sequence[str] | None, run: EvaluationRun) -> None:
+def _check_known(
+    pairings: Sequence[Pairing],
+    metrics: Sequence[str] | None,
+    run: EvaluationRun,
+    left_out: Mapping[str, str],
+) -> None:
     found = {pairing.a.name for pairing in pairings}
     for name in metrics or ():
+        if name in left_out:
+            raise PlanError(f"{name:.60} cannot be planned for: {left_out[name]}.")
         if name not in found:
             known = ", ".join(result.name for result in run.results)
             raise PlanError(f"{run.evaluation_id} has no scores of {name!r:.60} to go by; it has {known}.")

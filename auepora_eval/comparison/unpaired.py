@@ -32,7 +32,15 @@ from ..stats.intervals import (
 from ..stats.power import Spread, units_needed, units_to_rule_out
 from ..stats.significance import UnpairedTest, cohens_d, welch_freedom, welch_of_errors
 from .compare import Effect, MetricComparison, Power, SignificanceTest
-from .pairing import FilledRows, clusters_of_rows, failed_places, filled_by, metric_of, worse_rows
+from .pairing import (
+    NEEDS_ITS_CLASS,
+    FilledRows,
+    clusters_of_rows,
+    failed_places,
+    filled_by,
+    metric_of,
+    worse_rows,
+)
 
 if TYPE_CHECKING:
     from ..core.scores import Rows
@@ -195,7 +203,7 @@ class _Counted:
         result = run.result(name)
         metric = metric_of(result)
         if metric is None:
-            raise PlanError(f"the metric {name!r:.60} is not registered: it cannot be compared.")
+            raise PlanError(f"{name:.60} cannot be compared: {NEEDS_ITS_CLASS}.")
         self.metric, self.scores = metric, as_columns(result.scores)
         samples = {sample.sample_id: sample for sample in run.samples}
         filled = _filled(

@@ -110,7 +110,10 @@ Grouped = dict[_Topic, list[MetricComparison]]
 def comparison_in_plain_words(comparison: Comparison) -> list[str]:
     """The verdict, a sentence or two a topic: better, worse, no worse, inconclusive, the same."""
     if not comparison.metrics:
-        return ["The runs have no metric in common."]
+        reason = (
+            "No metric can be compared." if comparison.not_compared else "The runs have no metric in common."
+        )
+        return [reason]
     topics: Grouped = {}
     every = (*_TOPICS.values(), *(_topic(metric.target) for metric in comparison.metrics))
     for topic in dict.fromkeys(every):

@@ -257,6 +257,14 @@ def test_a_baseline_alone_means_no_regression_but_for_times() -> None:
     assert len([note for note in report.notes if "depends on the machine" in note]) == 2
 
 
+@pytest.mark.parametrize("scores", [[1.0, 1.0], [0.9, 0.91]])
+def test_two_samples_never_pass_on_the_bound(scores: list[float]) -> None:
+    """Whatever two samples score, the interval covers the whole scale."""
+    for metric in ("hit@5", "recall@5"):
+        report = gate_run(a_run("new", {metric: scores}), {"min": {metric: 0.05}, "on": "bound"})
+        assert report.outcome == "failed"
+
+
 def test_a_metric_that_is_gone_cannot_be_judged() -> None:
     a = a_run("old", {"recall@5": [0.5] * 9, "mrr": [0.5] * 9})
     report = gate_run(a_run("new", {"recall@5": [0.5] * 9}), baseline=a)

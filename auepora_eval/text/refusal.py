@@ -7,10 +7,10 @@ Three tiers, the first that has something to say decides:
 2. the text: empty, or a phrase of refusal within its first 400 characters, in fifteen languages;
 3. neither: it is an answer.
 
-English refusals are recognised by families of phrasing: the speaker does not know, nobody can know, or what
-was given does not have it. Such a sentence is a remark, not a refusal, where it concedes something ("while
-the documents do not say ..."), is about other documents, follows the answer, or is followed by one ("However,
-it does mention ..."). An answer that ends with "it is not possible to calculate ..." declines.
+English refusals are recognised by families of phrasing: the speaker does not know, it cannot be determined,
+or what was given does not have it. Such a sentence is a remark, not a refusal, where it concedes something
+("while the documents do not say ..."), is about other documents, follows the answer, or is followed by one
+("However, it does mention ..."). An answer that ends with "it is not possible to calculate ..." declines.
 
 How far to trust it: `python benchmarks/refusal.py` prints precision and recall against people's labels,
 source by source; docs/metrics.md has the table. What is left are answers that give something else than was
@@ -63,7 +63,7 @@ _NO_KNOWLEDGE = (
     r"^\W*(?:unanswerable|no answer|n/?a|idk"
     r"|not (?:mentioned|specified|found|available|provided|stated|given))\W*$",
 )
-# Nobody can know it, or it would take something that is not there.
+# It cannot be determined, or would take something that is missing.
 _NOT_POSSIBLE = (
     rf"\b(?:i|the assistant)(?: am|'m)? (?:sorry,? )?(?:but )?(?:i )?(?:also )?{_CANNOT}(?: \w+)? {_TELL}\b",
     rf"\bwe(?: are|'re)? (?:also )?{_CANNOT}(?: \w+)? (?!find|identify|confirm|establish){_TELL}\b",
@@ -95,7 +95,7 @@ _NOT_GIVEN = (
 )
 # The speaker is a model that cannot look things up; what follows is general knowledge.
 _NO_ACCESS = re.compile(r"\bas an ai\b|\bi (?:do not|don't) have (?:\w+ )?real-time\b")
-# In the last sentence it is the conclusion, whatever came before.
+# In the last sentence this is the conclusion, whatever came before.
 _CONCLUSION = re.compile(
     r"\b(?:it is|it's) (?:not possible|impossible) to (?:\w+ )?"
     r"(?:calculate|determine|answer|compute|provide)\b"

@@ -69,7 +69,7 @@ def test_json(power: Power) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "what is asked?"),
+        ((), "Nothing to estimate"),
         (("--effect", "0.1"), "how much do scores vary"),
         (("--effect", "-1", "--sd", "1"), "not a positive number"),
         (("--n", "100", "--sd", "x"), "is not a number"),

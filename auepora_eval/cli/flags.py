@@ -140,6 +140,7 @@ def scoring_executor(args: Namespace) -> Executor | None:
 def named_system(settings: RunSettings) -> RAGSystemProtocol:
     """Return the system that the settings name."""
     from ..errors import PlanError
+    from ..execution.streams import stdout_for_results
     from ..execution.systems import load_system
 
     name = settings.system or ""
@@ -151,7 +152,8 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
         setting = SETTINGS[option]
         flag = setting.flag_name if setting.flag else f"{option}:"
         raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
-    return load_system(name)
+    with stdout_for_results():  # its module may print while it is imported
+        return load_system(name)
 
 
 def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
+from pathlib import Path
 from time import perf_counter
 from types import NoneType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..errors import RunStoppedError, TooManyFailuresError, check_type, wrong_type
 from .calls.executor import Executor, SerialExecutor, SystemCall, failed_output
@@ -27,6 +29,7 @@ from .types import (
     SystemOutputs,
 )
 
+T = TypeVar("T")
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
 _SLOW = 0.005  # seconds between two outputs; if they come slower, each is synced by itself
 
@@ -273,6 +276,15 @@ class AueporaEvaluator:
             )
 
 
+def _in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
+    """Yield the pairs, and return to the current folder at the end: a system may have changed it."""
+    folder = Path.cwd()
+    try:
+        yield from pairs
+    finally:
+        os.chdir(folder)
+
+
 def _outputs_of(
     calls: Iterator[tuple[int, Any]], under_way: dict[int, EvaluationSample]
 ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
@@ -327,7 +339,7 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         calls = 0
         # Around the calls only: the processor time of the scoring is not the system's.
         with ResourceMonitor() as monitor:
-            for sample, output in evaluator.outputs(record.missing(), record.journal):
+            for sample, output in _in_this_folder(evaluator.outputs(record.missing(), record.journal)):
                 calls += 1
                 record.keep(sample, output)
         return score_record(

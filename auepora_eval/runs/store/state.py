@@ -264,10 +264,12 @@ class RunWriter:
         self._force, self._limit, self._with_outputs = force, rows_in_the_json, with_outputs
         # The hash of the old outputs: the files of the results that are replaced are kept until the end.
         self._replaced = None if with_outputs else state.outputs_sha256()
-        self._samples = drafts.enter_context(written(state.folder / RUN_FILES[0], force=True))
+        self._samples = drafts.enter_context(written(state.folder / RUN_FILES[0], force=True, private=True))
         self._outputs: BinaryIO | None = None
         if with_outputs:
-            self._outputs = drafts.enter_context(written(state.folder / RUN_FILES[1], force=True))
+            self._outputs = drafts.enter_context(
+                written(state.folder / RUN_FILES[1], force=True, private=True)
+            )
         self._queries: QueriesWriter | None = None
         self._fingerprint = Fingerprint()
         self._ids: set[str] | None = None if all_differ else set()
@@ -306,7 +308,7 @@ class RunWriter:
                 samples = self._state.folder / RUN_FILES[0]
                 keep_parts(self._state.folder, (samples, self._state.queries_path), self._replaced)
             self._drafts.close()
-        with written(path, force=self._force) as file:
+        with written(path, force=self._force, private=True) as file:
             file.write(text + b',\n  "query_results": [\n')
             if self._queries is None:
                 shutil.copyfileobj(self._rows, file)
@@ -351,7 +353,7 @@ class RunWriter:
             )
             self._limit = 2**63
             return
-        file = self._drafts.enter_context(written(self._state.queries_path, force=True))
+        file = self._drafts.enter_context(written(self._state.queries_path, force=True, private=True))
         self._queries = QueriesWriter(file, metrics)
         self._rows.seek(0)
         waiting = [msgspec.json.decode(line.rstrip(b",\n")) for line in self._rows]

@@ -144,7 +144,7 @@ class EvaluationResultsStorage:
             try:
                 if path.exists():
                     raise StorageError(f"{path} exists already. Choose another evaluation_id.")
-                write_bytes(path, indented({**document, **rows}))
+                write_bytes(path, indented({**document, **rows}), private=True)
                 return str(path)
             except StorageError:
                 if results.get("evaluation_id") or not path.exists():

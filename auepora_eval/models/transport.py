@@ -141,6 +141,9 @@ class Transport:
                 raise CallError(f"the reply cannot be read: {error}.", kind="bad_output") from None
             try:
                 content = _content(response, max_bytes)
+            except CallError as error:
+                error.status = response.status
+                raise
             except (HTTPError, HTTPException, OSError, ValueError) as error:
                 if isinstance(error, ReadTimeoutError):
                     raise self._failure(error, timeout) from None

@@ -12,14 +12,14 @@ Each variant is stored as a run. The verdict is stored as ab_test_ID.results.jso
 from __future__ import annotations
 
 import shlex
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.settings import DEFAULT_OUT, RunSettings
+from ..execution.streams import stdout_for_results
 from . import echo
 from .common import add_json, add_out, check_has_samples, open_samples, progress, say_stored
 from .flags import evaluator_of, named_system, output_cache
@@ -140,7 +140,7 @@ def _run_variant(
         if cache is not None:
             stack.enter_context(cache)
         try:
-            with progress(size - answered, variant.variant_id) as advance, redirect_stdout(sys.stderr):
+            with progress(size - answered, variant.variant_id) as advance, stdout_for_results():
                 called = run_variant(
                     experiment,
                     variant,
@@ -209,7 +209,7 @@ def _try_sources(experiment: Experiment, args: Namespace) -> None:
     for variant in experiment.variants:
         settings = _settings(experiment, variant)
         if "outputs" in variant.settings or not is_endpoint(settings.system or ""):
-            with redirect_stdout(sys.stderr):
+            with stdout_for_results():
                 _source(experiment, variant, plan, args)
 
 

@@ -159,6 +159,7 @@ def settings_of(args: Namespace) -> RunSettings:
 def named_system(settings: RunSettings) -> RAGSystemProtocol:
     """Return the system that the settings name."""
     from ..errors import PlanError
+    from ..execution.streams import stdout_for_results
     from ..execution.systems import CONTEXTS_AS_RETRIEVED, load_system
 
     name = settings.system or ""
@@ -171,7 +172,8 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
         setting = SETTINGS[option]
         flag = setting.flag_name if setting.flag else f"{option}:"
         raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
-    return load_system(name, of_any)
+    with stdout_for_results():  # its module may print while it is imported
+        return load_system(name, of_any)
 
 
 def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 SECONDS_TO_FINISH = 10.0
 
@@ -23,8 +24,23 @@ def ending_signals() -> list[int]:
     return [signal.SIGTERM] if is_ignored else [signal.SIGTERM, HANG_UP]
 
 
-class StopNow(BaseException):
+class StopNow(KeyboardInterrupt):
     """The second signal came, or the calls under way took too long."""
+
+
+# The handlers from before `finishing_first`, while it is in use. A process that a system forks gets them
+# back: a child that is terminated is to end, not to finish the calls of the run.
+_handlers_before: dict[int, Any] = {}
+
+
+def _restore_handlers() -> None:
+    for number, handler in _handlers_before.items():
+        signal.signal(number, handler)
+    _handlers_before.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restore_handlers)
 
 
 @dataclass
@@ -76,6 +92,7 @@ def finishing_first(stop: Callable[[], None], seconds: float | None = None) -> I
         over.append(timer)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *ending_signals())}
+    _handlers_before.update(before)
     try:
         yield signalled
     except (Exception, KeyboardInterrupt) as error:
@@ -83,6 +100,7 @@ def finishing_first(stop: Callable[[], None], seconds: float | None = None) -> I
             raise StopNow(signalled.number) from error
         raise
     finally:
+        _handlers_before.clear()
         for number, handler in before.items():
             # The second SIGHUP may come now, when everything is stored: it is ignored.
             is_same = number == HANG_UP == signalled.number

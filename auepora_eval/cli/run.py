@@ -21,14 +21,14 @@ every sample:
 from __future__ import annotations
 
 import shlex
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
+from ..execution.streams import stdout_for_results
 from . import echo
 from .common import (
     check_has_samples,
@@ -166,8 +166,7 @@ class _Command:
         from ..errors import RunStoppedError
 
         try:
-            # What a system prints is not a result.
-            with self.display, redirect_stdout(sys.stderr):
+            with self.display, stdout_for_results():
                 return evaluate(self.evaluator, self.record)
         except (InterruptedRunError, StopNow):
             # Before the messages: a further signal must not cut off the command that resumes the run.

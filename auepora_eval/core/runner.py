@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from numbers import Integral
+from pathlib import Path
 from time import perf_counter
 from types import NoneType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import RunStoppedError, TooManyFailuresError, check_type, warn_user, wrong_type
 from .calls.executor import Executor, SerialExecutor, SystemCall, failed_output
@@ -32,6 +34,7 @@ from .types import (
     SystemOutputs,
 )
 
+T = TypeVar("T")
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
 _SLOW = 0.005  # seconds between two outputs; if they come slower, each is synced by itself
 
@@ -288,6 +291,15 @@ class AueporaEvaluator:
             )
 
 
+def _in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
+    """Yield the pairs, and return to the current folder at the end: a system may have changed it."""
+    folder = Path.cwd()
+    try:
+        yield from pairs
+    finally:
+        os.chdir(folder)
+
+
 def _outputs_of(
     calls: Iterator[tuple[int, Any]], under_way: dict[int, EvaluationSample]
 ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
@@ -343,7 +355,7 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         calls = 0
         # Around the calls only: the processor time of the scoring is not the system's.
         with ResourceMonitor() as monitor:
-            for sample, output in evaluator.outputs(record.missing(), record.journal):
+            for sample, output in _in_this_folder(evaluator.outputs(record.missing(), record.journal)):
                 calls += 1
                 record.keep(sample, output)
         return score_record(

@@ -14,6 +14,7 @@ from ..core.calls.executor import (
     SerialExecutor,
     background_loop,
     is_async,
+    is_ours,
     outcome,
     through_a_window,
     window,
@@ -49,7 +50,7 @@ class ThreadExecutor:
         def work() -> None:
             # A map that is stopped leaves items in the queue, before the None: those must not be called.
             while (task := todo.get()) is not None and not stopped.is_set():
-                done.put((task[0], outcome_in_thread(call, task[1], self.timeout)))
+                done.put((task[0], outcome(call, task[1], self.timeout)))
 
         def send(place: int, item: Item) -> None:
             todo.put((place, item))
@@ -111,23 +112,11 @@ class AsyncExecutor:
             if self.timeout is None:
                 return await start(item)
             return await within_async(self.timeout, lambda: start(item))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - that sample's outcome
-            # Raised in a task, SystemExit would end the loop and with it the calls of all other samples.
-            return error
-        except asyncio.CancelledError:
-            # What a system cancels must not end its worker. Our own cancellation does.
-            task = asyncio.current_task()
-            if task is None or task.cancelling() > 0:
+        except BaseException as error:
+            if is_ours(error) and not isinstance(error, KeyboardInterrupt):
                 raise
-            return RuntimeError("the system has cancelled the call itself")
-
-
-def outcome_in_thread(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
-    """Do the same as `outcome` for any exception: a thread that dies would be waited for."""
-    try:
-        return outcome(call, item, timeout)
-    except BaseException as error:  # noqa: BLE001
-        return error
+            # Raised in a task, it would end the loop and with it the calls of all other samples.
+            return error
 
 
 async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
@@ -139,7 +128,7 @@ async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
             answer.set_result(result)
 
     def work() -> None:
-        result = outcome_in_thread(call, item, None)
+        result = outcome(call, item, None)
         loop.call_soon_threadsafe(settle, result)
 
     threading.Thread(target=work, name="auepora-call", daemon=True).start()

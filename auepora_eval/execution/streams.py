@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -66,3 +66,28 @@ def lasting_streams() -> Iterator[None]:
         for stream in filter(None, (sys.stdout, sys.stderr)):  # None if nothing can be written to it
             stream.flush()
         sys.stdout, sys.stderr = sys.stdout and out, sys.stderr and err
+
+
+@contextmanager
+def stdout_for_results() -> Iterator[None]:
+    """Send to stderr what is written to stdout within the block, by Python, by libraries in C or by children.
+
+    What a system prints is not a result.
+    """
+    with redirect_stdout(sys.stderr), ExitStack() as stack:
+        with suppress(OSError, AttributeError):  # one of the two streams is closed
+            sys.__stdout__.flush()  # type: ignore[union-attr]
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, 1)
+            os.dup2(2, 1)
+            stack.callback(_flush_c_streams)
+        yield
+
+
+def _flush_c_streams() -> None:
+    # A library in C buffers what it prints, and would write it at the end of the process, behind the results.
+    import ctypes
+
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).fflush(None)

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
@@ -35,8 +35,9 @@ from urllib3.exceptions import (
 
 from ..errors import CallError, DataError
 
-# Read at once: the size limit is checked after each chunk.
-_CHUNK_BYTES = 65_536
+_CHUNK_BYTES = 65_536  # read at once
+_HEAD_BYTES = 65_536  # of a reply: its headers, and the sizes of its chunks
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Idle connections that are kept. Above it urllib3 discards connections and logs a warning for each.
 _MAX_IDLE = 1000
 
@@ -51,16 +52,18 @@ class HttpReply(NamedTuple):
 
 
 class _Call(threading.local):
-    """The deadline of the call that this thread makes, as a time of `time.monotonic`; None between calls.
+    """The limits of the call that this thread makes: its deadline, as a time of `time.monotonic`, and bytes.
 
-    The connection classes below are made by urllib3, which has no way to pass them a deadline.
+    The connection classes below are made by urllib3, which has no way to pass them these.
     """
 
-    deadline: float | None = None
+    deadline: float | None = None  # None between calls
+    max_bytes = bytes_left = 0
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
+    def within(self, seconds: float, max_bytes: int) -> Iterator[None]:
         self.deadline = time.monotonic() + seconds
+        self.max_bytes, self.bytes_left = max_bytes, max_bytes + _HEAD_BYTES
         try:
             yield
         finally:
@@ -74,6 +77,17 @@ class _Call(threading.local):
         if seconds <= 0:
             raise TimeoutError
         return seconds
+
+    def count(self, size: int) -> None:
+        """Count bytes as they arrive, whatever they mean; CallError if they are too many."""
+        if self.deadline is not None:
+            self.bytes_left -= size
+            if self.bytes_left < 0:
+                raise self.too_large()
+
+    def too_large(self) -> CallError:
+        what = f"the reply is longer than {self.max_bytes / 1e6:g} MB."
+        return CallError(what, kind="too_large", lasting=True)
 
 
 _call = _Call()
@@ -109,7 +123,7 @@ class Transport:
         """Send one request and return the whole reply; CallError if there is none. Nothing is sent twice."""
         _check_not_link_local(self._host, self._host)
         limits = urllib3.Timeout(connect=min(timeout, self._connect_timeout), read=timeout)
-        with _call.within(timeout):
+        with _call.within(timeout, max_bytes):
             try:
                 response = self._pools.urlopen(
                     "POST",
@@ -123,9 +137,14 @@ class Transport:
                 )
             except (HTTPError, OSError) as error:
                 raise self._failure(error, timeout) from None
+            except (HTTPException, ValueError) as error:
+                raise CallError(f"the reply cannot be read: {error}.", kind="bad_output") from None
             try:
                 content = _content(response, max_bytes)
-            except (HTTPError, OSError) as error:
+            except CallError as error:
+                error.status = response.status
+                raise
+            except (HTTPError, HTTPException, OSError, ValueError) as error:
                 if isinstance(error, ReadTimeoutError):
                     raise self._failure(error, timeout) from None
                 raise CallError(f"the reply broke off: {_origin(error)}.", kind="connection") from None
@@ -180,20 +199,12 @@ def _proxy_manager(proxy: str, options: dict[str, Any]) -> urllib3.ProxyManager:
 
 
 def _content(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
-    too_large = CallError(
-        f"the reply is longer than {max_bytes / 1e6:g} MB.",
-        kind="too_large",
-        status=response.status,
-        lasting=True,
-    )
-    content = bytearray()
     if (response.length_remaining or 0) > max_bytes:
-        raise too_large
-    for part in response.stream(_CHUNK_BYTES, decode_content=False):
-        content += part
-        if len(content) > max_bytes:
-            raise too_large
-    return bytes(content)
+        raise _call.too_large()
+    content = b"".join(response.stream(_CHUNK_BYTES, decode_content=False))
+    if len(content) > max_bytes:
+        raise _call.too_large()
+    return content
 
 
 def _origin(error: BaseException) -> BaseException:
@@ -223,7 +234,9 @@ class _TimedReader(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         self._connection.settimeout(_call.seconds_left())
-        return self._raw.readinto(buffer)
+        size = self._raw.readinto(buffer)
+        _call.count(size or 0)
+        return size
 
     def close(self) -> None:
         self._raw.close()
@@ -280,9 +293,18 @@ class _HttpsPool(urllib3.HTTPSConnectionPool):
 def _check_not_link_local(address: str, host: str) -> None:
     """CallError if an address is one at which clouds give their machines' credentials to any caller."""
     try:
-        is_link_local = ipaddress.ip_address(address.partition("%")[0]).is_link_local
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:  # a name
         return
-    if is_link_local:
+    if any(form.is_link_local for form in _forms(parsed)):
         what = f"{host} is {address}, a link-local address. Such addresses are never called."
         raise CallError(what, kind="connection", lasting=True)
+
+
+def _forms(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterator[Any]:
+    """Yield an address, and the IPv4 addresses that it stands for: mapped, translated (NAT64), tunnelled."""
+    yield address
+    if isinstance(address, ipaddress.IPv6Address):
+        yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
+        if address in _NAT64 or int(address) >> 32 == 0:
+            yield ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)

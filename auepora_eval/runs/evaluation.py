@@ -441,7 +441,7 @@ class OutputCache:
     """
 
     def __init__(self, folder: str | Path, identity: Sequence[Any], top_k: int) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(folder).absolute()  # a system may change the current folder
         self._system = canonical_json([*identity, top_k])
         self._places: dict[bytes, tuple[Path, int]] = {}
         self._file: BinaryIO | None = None

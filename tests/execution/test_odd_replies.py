@@ -6,14 +6,16 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
 from auepora_eval.core.calls.executor import SystemCall
 from auepora_eval.core.types import SystemOutputs
+from auepora_eval.errors import CallError
 from auepora_eval.execution.systems import load_system
+from auepora_eval.models.http import BadReplyError, Endpoint
 from tests.builders import a_sample
 
 KEY = "Zq42-canary-xyzzy"
@@ -137,3 +139,81 @@ def test_a_key_in_escapes_is_found_when_the_reply_is_read(monkeypatch: pytest.Mo
     assert output.response.text == "it is ***"
     chat = f'{{"choices": [{{"message": {{"content": "{escaped}"}}, "finish_reason": "{escaped}"}}]}}'
     assert KEY not in repr(answered([a_reply(chat.encode())], chat=True, api_key_env="ODD_KEY"))
+
+
+def refuse(body: bytes) -> None:
+    raise BadReplyError("it is not an answer")
+
+
+def endless(head: bytes) -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + head
+    for _ in range(16_384):  # 1 GB
+        yield b"x" * 65_536
+
+
+@pytest.mark.parametrize(
+    "head", [b"-1\r\n", b"-ffffffff\r\n", b"40000000\r\n", b"+40000000\r\n", b"0x40000000\r\n"], ids=repr
+)
+def test_size_limit_counts_the_bytes_that_arrive(head: bytes) -> None:
+    """A chunk of size -1 means "everything that comes" to the HTTP library."""
+    sent = [0]
+
+    def serve(listening: socket.socket) -> None:
+        wire, _ = listening.accept()
+        with wire, suppress(OSError):
+            for part in endless(head):
+                wire.sendall(part)
+                sent[0] += len(part)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
+        system = load_system(f"http:http://127.0.0.1:{listening.getsockname()[1]}/ask", {"timeout": 20})
+        output = SystemCall(system, 3)(a_sample("s1", "Where?"))
+        system.close()  # type: ignore[attr-defined]  # endpoints have it
+        thread.join(20)
+    assert output.error is not None
+    assert "the reply is longer than 4 MB" in output.error.message or "broke off" in output.error.message
+    assert sent[0] < 20_000_000  # the rest is what the buffers of the system hold
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4, 7\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}",
+        b"HTTP/1.1 99999 OK\r\n\r\n{}",
+        b"HTTP/9.9 200\r\n\r\n",
+        b"\x00\xff\xfe\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: x; charset*=a'b'%ff\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 429 Slow\r\nRetry-After: Thu, \r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=lambda reply: repr(reply[9:60]),
+)
+def test_reply_that_cannot_be_parsed_is_an_error_of_its_call(reply: bytes) -> None:
+    with saying(reply) as address, Endpoint(f"http://{address}/ask", timeout=0.5) as endpoint:
+        with pytest.raises(CallError) as raised:
+            endpoint.post({}, refuse)
+        assert "Traceback" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "::ffff:a9fe:a9fe",
+        "::169.254.169.254",
+        "64:ff9b::169.254.169.254",
+        "2002:a9fe:a9fe::1",
+        "fe80::1",
+    ],
+)
+def test_link_local_addresses_are_never_called(address: str) -> None:
+    host = f"[{address}]" if ":" in address else address
+    endpoint = Endpoint(f"http://{host}/latest", timeout=2, plain_http=True)
+    with endpoint, pytest.raises(CallError, match="Such addresses are never called"):
+        endpoint.post({}, bytes)

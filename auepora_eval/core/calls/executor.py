@@ -7,6 +7,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
@@ -62,7 +63,8 @@ class SerialExecutor:
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         for place, item in enumerate(items):
             result = outcome(call, item, self.timeout)
-            if isinstance(result, RunStoppedError):
+            # Ctrl-C is raised in the middle of a call, since this is the main thread of a command.
+            if isinstance(result, RunStoppedError | KeyboardInterrupt):
                 raise result
             yield place, result
 
@@ -118,8 +120,19 @@ def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> A
 
     try:
         return run() if timeout is None else within(timeout, run)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
+    except BaseException as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
         return error
+
+
+def is_ours(error: BaseException) -> bool:
+    """Return whether an exception ends a call from outside: Ctrl-C, or the cancellation of its task."""
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, KeyboardInterrupt | GeneratorExit)
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread: the system has raised it
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def awaited(awaitable: Awaitable[Any]) -> Any:
@@ -286,7 +299,9 @@ class SystemCall:
                 output = checked_output(raw, perf_counter() - start)
             except RunStoppedError:
                 raise
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - a system may raise anything; it is recorded
+            except BaseException as error:  # a system may raise anything; it is recorded
+                if is_ours(error):
+                    raise
                 seconds = perf_counter() - start
                 wait = trial.failed(error, seconds)
                 if wait is None:
@@ -446,7 +461,8 @@ def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
     return replace(hit, rank=rank, score=score)
 
 
-_encoder = msgspec.json.Encoder(enc_hook=plain)
+# The encoding of the journal: whatever passes here can be written there.
+_encoder = msgspec.json.Encoder(enc_hook=plain, order="deterministic")
 
 # What a system gets of a labelled sample: its question, never its label or anything that reveals it. The true
 # label, the notes, the rubric and the hint are for the score and for people. A detector that got them would
@@ -473,8 +489,11 @@ def without_answers(
 
 
 def as_shown(sample: EvaluationSample) -> EvaluationSample:
-    """Return the sample as a system gets it: without answers if it has a true label."""
-    return without_answers(sample) if TRUE_LABEL in sample.labels else sample
+    """Return a copy of the sample as a system gets it: without answers if it has a true label.
+
+    The system may change its copy. The sample itself has the id and the truth that outputs are scored by.
+    """
+    return without_answers(sample) if TRUE_LABEL in sample.labels else copy(sample)
 
 
 # What a run records in an output about its call, under names that a system cannot set.

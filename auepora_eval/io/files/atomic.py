@@ -24,11 +24,11 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextmanager
-def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+def written(path: Path, *, force: bool = False, private: bool = False) -> Iterator[BinaryIO]:
     """Yield a file to write to; it gets its name only when everything is on the disk.
 
     Without `force` an existing file is an error, also when it appears while we write. A pipe or a device is
-    never replaced.
+    never replaced. A `private` file can be read by its owner only.
     """
     _check_name(path)
     temporary = _temporary(path)
@@ -38,7 +38,7 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             raise StorageError(f"{path} cannot be written: it is a folder, a pipe or a device. Name a file.")
         check_absent([path], force=force)
         folders = _made_folders(path)
-        with temporary.open("xb") as file:
+        with os.fdopen(_created(temporary, 0o600 if private else 0o666), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -56,9 +56,9 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
         _remove([temporary], folders)
 
 
-def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:
+def write_bytes(path: Path, content: bytes, *, force: bool = False, private: bool = False) -> None:
     """Write a whole file at once."""
-    with written(path, force=force) as file:
+    with written(path, force=force, private=private) as file:
         file.write(content)
 
 
@@ -185,6 +185,11 @@ def _check_name(path: Path) -> None:
 
 def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+
+
+def _created(path: Path, mode: int) -> int:
+    """Create a file; it has this mode, less what the umask takes away."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 
 
 def _made_folders(path: Path) -> list[Path]:

@@ -30,7 +30,7 @@ from ...io.files.atomic import sync_folder, write_bytes
 from ...io.json.records import prediction_record, read_prediction
 from ...io.json.text import parse_json
 from .identity import check_same_identity, program_was_changed
-from .lock import LostLockError, RunLock
+from .lock import LostLockError, RunLock, close_in_forks
 
 VERSION = 1
 JOURNAL, HEADER = "journal.jsonl", "header.json"
@@ -71,7 +71,9 @@ class Journal:
         self._error: StorageError | None = None
         self._damaged = set() if places is None else {offset for _, offset in places.damage.lines}
         self._file = self._opened(new=places is None)
-        self._name = str(self.path)  # checked with every write
+        # Checked with every write. Absolute: a system may change the current folder.
+        self._name = str(self.path.absolute())
+        close_in_forks(self)
         self._thread = threading.Thread(target=self._work, name="auepora-journal", daemon=True)
         self._thread.start()
 
@@ -182,8 +184,18 @@ class Journal:
                 self._closing = True
                 self._has_work.notify()
             self._thread.join()
-            os.close(self._file)
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = -1
             self._lock.release()
+
+    def forget(self) -> None:
+        """Write nothing in a forked process: it has no thread that writes, and the run is not its own."""
+        self._changed = self._has_work = threading.Condition()  # the old lock may be held for ever
+        self._error = StorageError(f"{self.path} is written by the process that this one was forked from.")
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
     def _note(self, kind: str, **facts: Any) -> None:
         self.wait(self._put(kind, facts))
@@ -284,7 +296,9 @@ class _ChangedError(OSError):
 
 
 def _write_header(folder: Path, header: Mapping[str, Any]) -> None:
-    write_bytes(folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n", force=True)
+    write_bytes(
+        folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n", force=True, private=True
+    )
 
 
 def read_header(folder: Path) -> Header:

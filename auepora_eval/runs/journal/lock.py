@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
 
 import msgspec
 
@@ -19,6 +21,31 @@ _WAITS = (0.0, 0.01, 0.02, 0.04, 0.08)  # seconds: `writer_of` has the lock for 
 
 class LostLockError(StorageError):
     """The lock of a run was removed or replaced while its process wrote to the run."""
+
+
+# Open locks and journals. A process that a system forks inherits their files: it would keep the lock of a run
+# that was killed, and write to its journal.
+_open_files: WeakSet[Forgettable] = WeakSet()
+
+
+class Forgettable(Protocol):
+    """Has a file that only the process that opened it may use."""
+
+    def forget(self) -> None: ...
+
+
+def close_in_forks(thing: Forgettable) -> None:
+    """Have a forked process close its copy of a file."""
+    _open_files.add(thing)
+
+
+def _close_all() -> None:
+    for thing in _open_files:
+        thing.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)
 
 
 class RunLock:
@@ -40,7 +67,9 @@ class RunLock:
                 raise StorageError(_in_use(folder, _note(self._file)))
             self._write_note()
             self._is = _identity(os.fstat(self._file))
-            self._name = str(self.path)  # checked at every write
+            # Checked at every write. Absolute: a system may change the current folder.
+            self._name = str(self.path.absolute())
+            close_in_forks(self)
         except BaseException:
             os.close(self._file)
             raise
@@ -49,6 +78,12 @@ class RunLock:
         """Unlock the run. The file stays: another process may be waiting for it."""
         if self._file >= 0:
             os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = -1
+
+    def forget(self) -> None:
+        """Close the file in a forked process; the lock stays with the process that took it."""
+        if self._file >= 0:
             os.close(self._file)
             self._file = -1
 

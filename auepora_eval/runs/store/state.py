@@ -255,10 +255,12 @@ class RunWriter:
     ) -> None:
         self._state, self._drafts, self._rows = state, drafts, rows
         self._force, self._limit, self._with_outputs = force, rows_in_the_json, with_outputs
-        self._samples = drafts.enter_context(written(state.folder / RUN_FILES[0], force=True))
+        self._samples = drafts.enter_context(written(state.folder / RUN_FILES[0], force=True, private=True))
         self._outputs: BinaryIO | None = None
         if with_outputs:
-            self._outputs = drafts.enter_context(written(state.folder / RUN_FILES[1], force=True))
+            self._outputs = drafts.enter_context(
+                written(state.folder / RUN_FILES[1], force=True, private=True)
+            )
         self._queries: QueriesWriter | None = None
         self._fingerprint = Fingerprint()
         self.tally = Tally()
@@ -292,7 +294,7 @@ class RunWriter:
         self._rows.seek(0)
         if not self._with_outputs:
             self._drafts.close()
-        with written(path, force=self._force) as file:
+        with written(path, force=self._force, private=True) as file:
             file.write(text + b',\n  "query_results": [\n')
             if self._queries is None:
                 shutil.copyfileobj(self._rows, file)
@@ -318,7 +320,7 @@ class RunWriter:
             )
             self._limit = 2**63
             return
-        file = self._drafts.enter_context(written(self._state.queries_path, force=True))
+        file = self._drafts.enter_context(written(self._state.queries_path, force=True, private=True))
         self._queries = QueriesWriter(file, metrics)
         self._drafts.callback(self._queries.close)
         self._rows.seek(0)

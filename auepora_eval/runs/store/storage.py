@@ -140,7 +140,7 @@ class EvaluationResultsStorage:
         document = with_metadata({**results, "evaluation_id": name}, evaluation_type, state.path)
         if "query_results" in document:
             document["query_results"] = document.pop("query_results")  # last, as runs have them
-        write_bytes(state.path, indented(document))
+        write_bytes(state.path, indented(document), private=True)
         return str(state.path)
 
     def load_results(self, evaluation_id: str) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def run(args: Namespace) -> int:
     names = {result.name for result in fresh}
     kept = [] if args.only else [result for result in old.results if result.name not in names]
     for result in kept:
-        if len(result.scores) != len(old.samples):
+        # A metric that scores no single samples has none at all.
+        if result.scores and len(result.scores) != len(old.samples):
             what = f"{result.name} has scores for {len(result.scores)} of {len(old.samples)} samples."
             raise DataError(
                 args.run_id, what, fix="Check it with auepora verify, or leave it out with --only."

@@ -59,6 +59,7 @@ class _Call(threading.local):
 
     deadline: float | None = None  # None between calls
     max_bytes = bytes_left = 0
+    reader: _TimedReader | None = None
 
     @contextmanager
     def within(self, seconds: float, max_bytes: int) -> Iterator[None]:
@@ -84,6 +85,12 @@ class _Call(threading.local):
             self.bytes_left -= size
             if self.bytes_left < 0:
                 raise self.too_large()
+
+    def close_reader(self) -> None:
+        """Close the reply that urllib3 leaves open if it does not understand its head."""
+        if self.reader is not None:
+            self.reader.close()
+            self.reader = None
 
     def too_large(self) -> CallError:
         what = f"the reply is longer than {self.max_bytes / 1e6:g} MB."
@@ -136,8 +143,10 @@ class Transport:
                     preload_content=False,
                 )
             except (HTTPError, OSError) as error:
+                _call.close_reader()
                 raise self._failure(error, timeout) from None
             except (HTTPException, ValueError) as error:
+                _call.close_reader()
                 raise CallError(f"the reply cannot be read: {error}.", kind="bad_output") from None
             try:
                 content = _content(response, max_bytes)
@@ -247,7 +256,8 @@ class _TimedResponse(HTTPResponse):
     """A reply that is read within the deadline."""
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
-        super().__init__(cast(socket.socket, _TimedReader(sock)), *args, **options)
+        _call.reader = _TimedReader(sock)
+        super().__init__(cast(socket.socket, _call.reader), *args, **options)
 
     def begin(self) -> None:
         super().begin()

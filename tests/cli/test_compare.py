@@ -65,7 +65,7 @@ def test_the_tables(compare: Run) -> None:
         "Won/tied/lost",
         "better",
         "Slices, the worst first (15 of ",
-        "scenario=base",
+        "scenario=paraphrase",
         "have fewer than 20 questions",
         "Largest regressions on recall@5",
         "relevant at ",
@@ -136,7 +136,7 @@ def test_several_runs_have_pairs_slices_and_regressions(compare: Run) -> None:
     assert change is not None
     shown = "are those of demo-hybrid, the best of the others on recall@5, against again-demo-bm25."
     assert shown in flat
-    assert "scenario=base" in out
+    assert "scenario=paraphrase" in out
     assert "Largest regressions on recall@5" in out
     document = json.loads(compare(*three, "--by", "scenario", "--regressions-of", "mrr", "--json")[0])
     pair = document["shown_pair"]

@@ -67,7 +67,7 @@ def test_a_value_that_is_not_the_mean_says_what_is_needed() -> None:
     assert compared.metrics == []
     assert "its metric is not registered" in compared.not_compared["own_bleu"]
     assert comparison_in_plain_words(compared) == ["No metric can be compared."]
-    with pytest.raises(PlanError, match="own_bleu cannot be planned for: its value is not the mean"):
+    with pytest.raises(PlanError, match="own_bleu cannot be planned for: its metric is not registered"):
         power_from_runs(*runs, metrics=["own_bleu"])
 
 

@@ -38,7 +38,9 @@ def written(path: Path, *, force: bool = False, private: bool = False) -> Iterat
             raise StorageError(f"{path} cannot be written: it is a folder, a pipe or a device. Name a file.")
         check_absent([path], force=force)
         folders = _made_folders(path)
-        with os.fdopen(_created(temporary, 0o600 if private else 0o666), "wb") as file:
+        mode = 0o600 if private else 0o666
+        # open() with an opener, not os.fdopen(): the file then knows its name.
+        with open(temporary, "wb", opener=lambda name, _: _created(name, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -187,7 +189,7 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
 
 
-def _created(path: Path, mode: int) -> int:
+def _created(path: str | Path, mode: int) -> int:
     """Create a file; it has this mode, less what the umask takes away."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 

@@ -121,7 +121,8 @@ class SelfBleu(BatchMetric):
                 scores.append(skip("the answer is empty"))
                 continue
             statistics = _against_the_others(tokens, members.get(place), counts, sizes)
-            scores.append(SampleScore(float(bleu(np.array(statistics), effective_order=True))))
+            score = float(bleu(np.array(statistics), effective_order=True))
+            scores.append(SampleScore(min(100.0, score)))  # rounding may put it a hair above
         return Scores.of(scores)
 
     def signature(self) -> Mapping[str, object]:

@@ -23,7 +23,7 @@ from tests.builders import a_document, a_sample, an_output
 pytest.importorskip("pyarrow")
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+NUMBER = st.floats(-1e150, 1e150)  # a larger score is a failure
 JSON = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | TEXT, lambda c: st.lists(c, max_size=3))
 World = tuple[list[EvaluationSample], list[SystemOutputs], dict[str, list[SampleScore]]]
 METRICS = ("recall@5", "latency@0.5[end_to_end]", "bleu", "a.b")

@@ -84,18 +84,21 @@ def read_samples(
     path: Path, *, head: Head | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[EvaluationSample]:
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
-    places: dict[str, str] = {}
+    ids: set[str] = set()
     head = head or Head()
     for where, line in placed_lines(path, max_line_bytes):
         record = parse_line(line, where)
         if head.take(record, where):
             continue
         sample = read_sample(record, where, head.documents)
-        if sample.sample_id in places:
-            what = f"{sample.sample_id!r:.80} was used already, at {places[sample.sample_id]}."
+        if sample.sample_id in ids:
+            # Only ids are kept in memory, so the earlier line is found by another pass.
+            records = read_records(path, max_line_bytes=max_line_bytes)
+            before = next(place for place, other in records if other.get("sample_id") == sample.sample_id)
+            what = f"{sample.sample_id!r:.80} was used already, at {before}."
             fix = "Scores are matched by id: give each sample its own."
             raise DataError(f"{where}: $.sample_id", what, fix=fix)
-        places[sample.sample_id] = where
+        ids.add(sample.sample_id)
         yield sample
 
 

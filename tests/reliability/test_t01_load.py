@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="peak memory is asked of wait4")
-SIZES = (2_500, 10_000)
+SIZES = (5_000, 25_000)
 # Rows go to Parquet beyond 10,000 samples, in groups of 20,000. With smaller limits, few samples show whether
 # anything else grows.
 SMALL_LIMITS = """

@@ -10,18 +10,35 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from ..core.display import number_or_null
-from ..core.types import EvaluationRun, EvaluationSample, Target, TargetCategory, gold_documents
+from ..core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    SystemOutputs,
+    Target,
+    TargetCategory,
+    gold_documents,
+    retrieved_ids,
+)
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
-from ..runs.store.storage import stored_predictions, stored_samples
+from ..runs.store.storage import stored_pairs
 from ..stats.power import POWER
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
-from .paired_tests import FEW_TO_COMPARE, RESAMPLES, Tested, corrected, is_of_time, tested_all, times_by_run
+from .paired_tests import (
+    FEW_TO_COMPARE,
+    RESAMPLES,
+    Tested,
+    corrected,
+    is_of_time,
+    judge_notes,
+    tested_all,
+    times_by_run,
+)
 from .pairing import (
     NEEDS_ITS_CLASS,
     Pairing,
@@ -237,13 +254,18 @@ def compare_runs(
     slices: list[SliceComparison] = []
     notes: list[str] = []
     if by:
-        known = a.samples if samples is None else each_repeated(samples, repeats)
+        sliced_samples = a.samples if samples is None else each_repeated(samples, repeats)
         # Times are tested by whole runs, and a slice is only part of one.
         sliced = [one for one in pairings if not is_of_time(one.known)]
         slices, notes = slice_comparisons(
-            sliced, by, known, alpha=alpha, seed=seed, resamples=resamples, repeats=repeats
+            sliced, by, sliced_samples, alpha=alpha, seed=seed, resamples=resamples, repeats=repeats
         )
-    notes = [*not_tested_notes(metrics), *cluster_notes(metrics, alpha, repeats), *notes]
+    notes = [
+        *judge_notes(tested),
+        *not_tested_notes(metrics),
+        *cluster_notes(metrics, alpha, repeats),
+        *notes,
+    ]
     return Comparison(
         a.evaluation_id,
         b.evaluation_id,
@@ -384,16 +406,18 @@ def not_tested_notes(metrics: Iterable[MetricComparison]) -> list[str]:
 
 def cluster_notes(metrics: Sequence[MetricComparison], alpha: float, repeats: int = 1) -> list[str]:
     """Which metrics rest on fewer than ten clusters, and what that means; of repeats a question is one."""
-    found: dict[tuple[int, int, float, bool], list[str]] = {}
+    names_by_clusters: dict[tuple[int, int, float, bool], list[str]] = {}
     for metric in metrics:
         if metric.test.not_tested or metric.verdict is Verdict.SAME or metric.test.clusters is None:
             continue
         worth = metric.test.clusters if metric.test.clusters_worth is None else metric.test.clusters_worth
         if worth < FEW_TO_COMPARE:
-            unclear = metric.verdict is Verdict.INCONCLUSIVE
-            found.setdefault((metric.test.clusters, metric.pairs, worth, unclear), []).append(metric.name)
+            is_inconclusive = metric.verdict is Verdict.INCONCLUSIVE
+            names_by_clusters.setdefault(
+                (metric.test.clusters, metric.pairs, worth, is_inconclusive), []
+            ).append(metric.name)
     notes = []
-    for (clusters, pairs, worth, unclear), names in found.items():
+    for (clusters, pairs, worth, is_inconclusive), names in names_by_clusters.items():
         which = "all metrics" if len(names) == len(metrics) > 1 else ", ".join(names)
         unit = "cluster" if repeats == 1 else "question"
         words = f"{which}: the {pairs} pairs come in {clusters} {unit}{'s' * (clusters > 1)}"
@@ -401,7 +425,7 @@ def cluster_notes(metrics: Sequence[MetricComparison], alpha: float, repeats: in
         if worth < 0.9 * clusters:
             words += f", unequal in size, with the information of {worth:.1f}"
         words += ", and those of one count together"
-        if not unclear:
+        if not is_inconclusive:
             rest = "verdict rests" if len(names) == 1 else "verdicts rest"
             notes.append(f"{words}: the {rest} on {clusters} {unit}s")
             continue
@@ -431,26 +455,26 @@ def margin_tests(tested: Sequence[Tested], margin: Margin, alpha: float) -> dict
     """
     if margin is None:
         return {}
-    given = margin.values() if isinstance(margin, Mapping) else [margin]
-    if any(not (value > 0 and math.isfinite(value)) for value in given):
+    sizes = margin.values() if isinstance(margin, Mapping) else [margin]
+    if any(not (value > 0 and math.isfinite(value)) for value in sizes):
         raise PlanError("a margin is a positive number, such as 0.02.")
     if isinstance(margin, Mapping):
-        known = {one.pairing.a.name for one in tested}
-        unknown = [name for name in margin if name not in known]
+        names = {one.pairing.a.name for one in tested}
+        unknown = [name for name in margin if name not in names]
         if unknown:
             raise PlanError(f"a margin is given for {unknown[0]!r}, which is not compared. Check its name.")
         margins = dict(margin)
     else:
         # One number can be right for shares; seconds need one of their own.
         margins = {one.pairing.a.name: margin for one in tested if not one.pairing.known.unit}
-    found = {}
+    tests = {}
     for one in tested:
         size = margins.get(one.pairing.a.name)
         if size is not None:
             p_value, limit = one.margin_p(size), one.margin_limit(size, 1 - alpha)
             p = None if one.not_tested else p_value
-            found[one.pairing.a.name] = MarginTest(size, p, p_value < alpha / 2, limit)
-    return found
+            tests[one.pairing.a.name] = MarginTest(size, p, p_value < alpha / 2, limit)
+    return tests
 
 
 def _regressions(pairing: Pairing, repeats: int) -> list[Regression]:
@@ -461,16 +485,16 @@ def _regressions(pairing: Pairing, repeats: int) -> list[Regression]:
         losses = np.where(losses > 0, losses, -1.0)  # NaN means no pair, which does not count as a loss
         order = np.argsort(-losses, kind="stable").tolist()
         return [Regression(ids[n], float(a[n]), float(b[n])) for n in order if losses[n] > 0]
-    asked: dict[str, list[int]] = {}
+    places_by_question: dict[str, list[int]] = {}
     for place in np.flatnonzero(pairing.both).tolist():
-        asked.setdefault(question_of(ids[place], repeats), []).append(place)
-    found = [
+        places_by_question.setdefault(question_of(ids[place], repeats), []).append(place)
+    losses_by_question = [
         (float(losses[places].mean()), max(places, key=lambda place: float(losses[place])), places)
-        for places in asked.values()
+        for places in places_by_question.values()
     ]
     return [
         Regression(ids[worst], float(a[places].mean()), float(b[places].mean()))
-        for loss, worst, places in sorted(found, key=lambda each: -each[0])
+        for loss, worst, places in sorted(losses_by_question, key=lambda each: -each[0])
         if loss > 0
     ]
 
@@ -478,9 +502,9 @@ def _regressions(pairing: Pairing, repeats: int) -> list[Regression]:
 def _samples_for_margin(tested: Tested, margin: float, alpha: float, repeats: int) -> int | None:
     """Return how many samples would rule the margin out; None if the loss itself is too large for that."""
     needed = None if tested.gain <= -margin else tested.samples_to_rule_out(margin, alpha, repeats)
-    asked = int(tested.pairing.both.sum()) / repeats
+    questions = int(tested.pairing.both.sum()) / repeats
     # The estimate assumes no difference. If there are that many samples already, more are the wrong advice.
-    return None if needed is None or needed <= asked else needed
+    return None if needed is None or needed <= questions else needed
 
 
 def _limits(interval: tuple[float, float, str] | None) -> Limits | None:
@@ -558,16 +582,16 @@ def lost_samples(
     metric: MetricComparison, baseline: Mapping[str, Text], candidate: Mapping[str, Text], count: int
 ) -> list[LostSample]:
     """The first `count` regressions of a metric with their texts, as far as these are known."""
-    found = []
+    samples = []
     for regression in metric.regressions[:count]:
         ours, theirs = baseline.get(regression.sample_id), candidate.get(regression.sample_id)
-        asked = ours or theirs
-        found.append(
+        either = ours or theirs
+        samples.append(
             LostSample(
                 metric.name,
                 metric.unit,
                 regression.sample_id,
-                asked.query if asked else None,
+                either.query if either else None,
                 ours.answer if ours else None,
                 theirs.answer if theirs else None,
                 regression.baseline,
@@ -575,60 +599,33 @@ def lost_samples(
                 metric.target in _FINDING,
                 ours.documents if ours else None,
                 theirs.documents if theirs else None,
-                asked.right if asked else (),
+                either.right if either else (),
                 ours.error if ours else None,
                 theirs.error if theirs else None,
                 metric.questions_lost,
             )
         )
-    return found
+    return samples
 
 
 def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
     """The texts of some samples of a stored run, by its results file; the others are passed over."""
-    wanted = set(ids)
-    given: dict[str, _Given] = {}
-    for _, record in stored_predictions(results_file):
-        sample_id = record.get("sample_id")
-        if isinstance(sample_id, str) and sample_id in wanted:
-            given[sample_id] = _given(record)
-    found = {}
-    for sample in stored_samples(results_file):
-        if sample.sample_id not in wanted:
-            continue
-        answer, documents, error = given.get(sample.sample_id, (None, None, None))
-        found[sample.sample_id] = Text(sample.query, answer, documents, _right(sample), error)
-    return found
+    pairs = stored_pairs(results_file, ids)
+    return {name: _text(sample, output) for name, (sample, output) in pairs.items()}
 
 
 def stored_texts_of_repeats(results_files: Sequence[Path], ids: Iterable[str]) -> dict[str, Text]:
     """The same of the repeats of a system, by the ids that the samples have in the pooled run."""
     pooled = list(ids)
-    found: dict[str, Text] = {}
+    texts: dict[str, Text] = {}
     for number, results_file in enumerate(results_files):
         names = {single: name for name in pooled if (single := single_id(name, number)) is not None}
-        found |= {names[single]: text for single, text in stored_texts(results_file, names).items()}
-    return found
+        texts |= {names[single]: text for single, text in stored_texts(results_file, names).items()}
+    return texts
 
 
-_Given = tuple[str | None, tuple[str, ...] | None, str | None]  # the answer, the documents, the error
-
-
-def _given(record: Mapping[str, Any]) -> _Given:
-    """What a system gave, of a stored prediction."""
-    response, error = record.get("response"), record.get("error")
-    if error:
-        told = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else str(error)
-        return None, None, told
-    text = response.get("text") if isinstance(response, dict) else None
-    return text if isinstance(text, str) else None, _documents(record.get("retrieved")), None
-
-
-def _documents(retrieved: Any) -> tuple[str, ...] | None:
-    if not isinstance(retrieved, list):
-        return None
-    return tuple(str(hit["doc_id"]) for hit in retrieved if isinstance(hit, dict) and "doc_id" in hit)
-
-
-def _right(sample: EvaluationSample) -> tuple[str, ...]:
-    return tuple(doc.doc_id for doc in gold_documents(sample))
+def _text(sample: EvaluationSample, output: SystemOutputs) -> Text:
+    right = tuple(doc.doc_id for doc in gold_documents(sample))
+    if output.error is not None:
+        return Text(sample.query, None, None, right, f"{output.error.type}: {output.error.message}")
+    return Text(sample.query, output.response.text, tuple(retrieved_ids(output.retrieved)), right)

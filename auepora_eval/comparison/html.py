@@ -1,210 +1,369 @@
-"""A report as one HTML file: no script, no network, nothing from a model that is not escaped."""
+"""A report as one HTML file without network: the verdict, every metric, every sample with its documents."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
+from pathlib import Path
 
-from ..core.display import html_text, interval_text, listed, value_text
-from ..core.table import Table
-from ..core.types import (
-    RESULT_HEADINGS,
-    EvaluationRun,
-    EvaluationSample,
-    MetricResult,
-    SystemOutputs,
-    gold_documents,
-    result_cells,
-)
-from ..core.verdict import Verdict
+from ..core.display import NOT_MEASURED, listed, p_cell, value_text
+from ..core.types import EvaluationRun, MetricResult
 from ..early_stop.rule import stopping_in_words
-from ..reporting.plots import is_share
-from .compare import Comparison
-from .ranking import Ranking
-from .tables import (
-    comparison_table,
-    pair_table,
-    ranking_in_words,
-    ranking_legend,
-    ranking_table,
+from ..metrics.parse import meaning
+from ..reporting.html.charts import histogram, legend, scatter
+from ..reporting.html.markup import Markup, Node, join, tag
+from ..reporting.html.page import inside, notebook, own_file, page
+from ..reporting.html.sample_choice import Choice, choose_samples, known_values
+from ..reporting.html.sample_list import (
+    Claims,
+    Listed,
+    Texts,
+    filter_form,
+    listed_samples,
+    metric_href,
+    sample_list,
+    slice_href,
+    slice_values,
 )
-from .words import compared_names, comparison_in_plain_words, interval_notes, names_of_runs
-
-_SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # Okabe & Ito: distinct for colour-blind readers
-_SHOWN_SAMPLES = 12
-_BADGES = {str(verdict).replace(" ", "-") for verdict in Verdict}
+from ..reporting.html.samples import Claim
+from ..reporting.html.tables import (
+    Change,
+    Measured,
+    Slice,
+    cards,
+    data_table,
+    forest,
+    metric_card,
+    notes,
+    scale_of,
+    slices_table,
+)
+from ..reporting.plots import is_share
+from ..runs.verdicts import claim_metrics, claims_of
+from .compare import Comparison, MetricComparison
+from .ranking import Ranking
+from .slices import FEW, field_values
+from .tables import pair_table, ranking_in_words, ranking_legend, ranking_table
+from .words import compared_names, comparison_in_plain_words, interval_notes, names_of_runs, verdict_text
 
 
 def report_html(
-    runs: Sequence[EvaluationRun], comparison: Comparison | None = None, *, ranking: Ranking | None = None
+    runs: Sequence[EvaluationRun],
+    comparison: Comparison | None = None,
+    *,
+    ranking: Ranking | None = None,
+    claims: Sequence[Claims] = (),
 ) -> str:
-    """A page for one run or several: the verdict, the values with their intervals, the hardest samples.
+    """Return a page for one run or several. Two runs have a `comparison`, more a `ranking`.
 
-    Two runs have a `comparison`, more a `ranking`.
+    `claims` has, for each run, what its judge said of the claims of an answer.
     """
     if not runs:
         raise ValueError("a report needs at least one run")
     names = names_of_runs(runs)
     title = " against ".join(reversed(names)) if len(names) < 3 else listed(names)
-    parts = [
-        f"<h1>{html_text(title)}</h1>",
-        f"<p class='about'>{html_text(_about(runs))}</p>",
-        *(f"<p>{html_text(stopping_in_words(run.stopping))}</p>" for run in runs if run.stopping is not None),
-        "" if comparison is None else _verdict(comparison_in_plain_words(comparison)),
-        "" if ranking is None else _verdict([ranking_in_words(ranking)]),
-        _charts(runs, names),
-        "" if comparison is None else _comparison_table(comparison),
-        "" if ranking is None else _ranking_tables(ranking),
-        *(_results_table(run, name) for run, name in zip(runs, names, strict=True)),
-        _hardest(runs, names),
-        _provenance(runs),
+    choice, texts = choose_samples(runs), Texts()
+    samples = listed_samples(runs, names, choice.ids, claims)
+    sections: list[tuple[str, str, Node]] = [
+        ("changes", "Changes", None if comparison is None else _changes(comparison, runs)),
+        ("ranking", "Ranking", None if ranking is None else _ranking(ranking)),
+        ("metrics", "Metrics", _metric_cards(runs, names, comparison)),
+        ("slices", "Slices", _slices(runs, names, comparison, choice.metric)),
+        ("samples", "Samples", _samples(runs, names, choice, samples, texts)),
     ]
-    page = files(__package__).joinpath("templates/report.html").read_text(encoding="utf-8")
-    filled = {"title": html_text(title), "body": "\n".join(filter(None, parts))}
-    # Both at once: a system may be called {{body}}.
-    return re.sub(r"\{\{(title|body)\}\}", lambda match: filled[match[1]], page)
+    shown = [(place, heading, body) for place, heading, body in sections if body]
+    main = [
+        *(tag("p", stopping_in_words(run.stopping)) for run in runs if run.stopping is not None),
+        _lead(comparison, ranking),
+        *(tag("section", tag("h2", heading, id=place), body) for place, heading, body in shown),
+        texts.section(),
+    ]
+    links = (tag("li", tag("a", heading, href=f"#{place}")) for place, heading, _ in shown)
+    header = [
+        tag("h1", title),
+        tag("p", _about(runs), class_="soft"),
+        tag("nav", tag("ul", links), aria_label="Sections"),
+    ]
+    return page(title, assets=inside(own_file("report.js")), header=header, main=main, footer=_footer(runs))
+
+
+def comparison_for_notebook(comparison: Comparison) -> str:
+    """Return the verdict in words and the table of changes, for the output of a notebook."""
+    return notebook([_lead(comparison, None), _changes(comparison, ())])
+
+
+def slice_fields(runs: Sequence[EvaluationRun]) -> list[str]:
+    """Return the labels by which the samples of runs can be sliced."""
+    return list(slice_values(sample for run in runs for sample in run.samples))
+
+
+def claims_of_run(folder: Path, run: EvaluationRun) -> Claims:
+    """Return what the judge of a stored run said of the claims of its answers, by sample."""
+    claims: dict[str, list[Claim]] = {}
+    for title, metric in claim_metrics(folder, run.results).items():
+        for sample, output in zip(run.samples, run.outputs, strict=True):
+            for check in claims_of(metric, sample, output):
+                score = NOT_MEASURED if check.score is None else f"{check.score:.2f}"
+                quote, source = (
+                    ("", "") if check.evidence is None else (check.evidence.quote, check.evidence.passage_id)
+                )
+                claim = Claim(check.claim, f"{title} {score}", quote or "", source)
+                claims.setdefault(sample.sample_id, []).append(claim)
+    return claims
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:
     run = runs[0]
     failed = sum(output.error is not None for run in runs for output in run.outputs)
     calls = f"{failed} failed calls" if failed else "no failed calls"
-    return f"{run.dataset_name}: {len(run.samples)} samples, top_k {run.top_k}, {calls}"
+    return f"{run.dataset_name}: {len(run.samples):,} samples, top_k {run.top_k}, {calls}"
 
 
-def _verdict(sentences: Iterable[str]) -> str:
-    return f"<div class='verdict'>{''.join(f'<p>{html_text(each)}</p>' for each in sentences)}</div>"
+def _lead(comparison: Comparison | None, ranking: Ranking | None) -> Markup | None:
+    """Return the verdict in words, which is the first thing on the page."""
+    if comparison is not None:
+        sentences = comparison_in_plain_words(comparison)
+    elif ranking is not None:
+        sentences = [ranking_in_words(ranking)]
+    else:
+        return None
+    return tag("div", (tag("p", sentence) for sentence in sentences), class_="lead")
 
 
-def _charts(runs: Sequence[EvaluationRun], systems: Sequence[str]) -> str:
-    """A dot with its interval for every metric that lies between 0 and 1."""
-    names = [r.name for r in runs[0].results if is_share(r)]
-    if not names:
-        return ""
-    line, left, width = 18 * len(runs) + 14, 190, 520
-    height = line * len(names) + 30
-    shapes = [
-        f"<line class='grid' x1='{x}' x2='{x}' y1='6' y2='{height - 22}'/>"
-        f"<text class='tick' x='{x}' y='{height - 6}'>{tick / 4:g}</text>"
-        for tick, x in ((tick, left + width * tick // 4) for tick in range(5))
+# Changes and ranks.
+
+
+def change_of(metric: MetricComparison, *, is_share: bool, samples: str, href: str) -> Change:
+    """Return the row of a metric in the table of changes."""
+    return Change(
+        metric.name,
+        metric.baseline,
+        metric.candidate,
+        metric.effect.change,
+        metric.effect.interval,
+        verdict_text(metric),
+        metric.unit,
+        p_cell(metric.test.p_adjusted),
+        metric.higher_is_better,
+        is_share,
+        samples,
+        href,
+    )
+
+
+def _changes(comparison: Comparison, runs: Sequence[EvaluationRun]) -> Markup:
+    shares = {result.name for run in runs for result in run.results if is_share(result)}
+    total = len({sample.sample_id for run in runs for sample in run.samples})
+    changes = [
+        change_of(
+            one,
+            is_share=one.name in shares,
+            samples=_samples_text(one, total),
+            href=metric_href(one.name) if runs else "",
+        )
+        for one in comparison.metrics
     ]
-    for place, name in enumerate(names):
-        top = place * line + 14
-        middle = top + 9 * (len(runs) - 1)
-        shapes.append(f"<text class='name' x='{left - 14}' y='{middle + 4}'>{html_text(name)}</text>")
-        for number, run in enumerate(runs):
-            result = next((r for r in run.results if r.name == name), None)
-            if result is not None:
-                shapes.append(_dot(result, left, width, top + 18 * number, _SERIES[number % len(_SERIES)]))
-    legend = "".join(
-        f"<span><i style='background:{_SERIES[n % len(_SERIES)]}'></i>{html_text(system)}</span>"
-        for n, system in enumerate(systems)
-    )
-    return (
-        f"<h2>Values with 95% intervals</h2><p class='legend'>{legend}</p>"
-        f"<svg viewBox='0 0 {left + width + 150} {height}' role='img' aria-label='values and intervals'>"
-        f"{''.join(shapes)}</svg>"
-    )
-
-
-def _dot(result: MetricResult, left: int, width: int, y: int, colour: str) -> str:
-    if not math.isfinite(result.value):
-        return f"<text class='value' x='{left + width + 12}' y='{y + 4}'>n/a</text>"
-    low, high = result.interval or (result.value, result.value)
-    x, start, end = (left + width * min(1.0, max(0.0, v)) for v in (result.value, low, high))
-    failed = result.coverage.failed
-    label = value_text(result.value, result.unit) + (f", {failed} failed" if failed else "")
-    return (
-        f"<line x1='{start:.1f}' x2='{end:.1f}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='3' "
-        f"stroke-opacity='.45' stroke-linecap='round'/><circle cx='{x:.1f}' cy='{y}' r='5' fill='{colour}'>"
-        f"<title>{html_text(f'{result.name} {interval_text((low, high), result.unit)}')}</title></circle>"
-        f"<text class='value' x='{left + width + 12}' y='{y + 4}'>{html_text(label)}</text>"
-    )
-
-
-def _comparison_table(comparison: Comparison) -> str:
-    table = comparison_table(comparison, compared_names(comparison))
-    note = (
+    about = (
         f"Two-sided paired test, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst."
+        " Shares are drawn on one scale, other metrics each on its own; an arrow goes on beyond the scale."
     )
-    notes = _notes((note, *interval_notes(comparison)))
-    return f"<h2>Difference, sample by sample</h2>{_plain_table(table)}{notes}"
+    more = [f"{name}: not compared, {reason}." for name, reason in comparison.not_compared.items()]
+    texts = [about, *interval_notes(comparison), *more, *(f"{note}." for note in comparison.notes)]
+    a, b = compared_names(comparison)
+    return join(forest(changes, (a, b)), notes(texts))
 
 
-def _ranking_tables(ranking: Ranking) -> str:
-    """Each system's rank on each metric, then every pair that differs."""
-    ranks, pairs = ranking_table(ranking), pair_table(ranking)
+def _samples_text(one: MetricComparison, total: int) -> str:
+    return f"{one.pairs:,} of {total:,}" if total else f"{one.pairs:,}"
+
+
+def _ranking(ranking: Ranking) -> Markup:
+    """Return each system's rank on each metric, then every pair that differs."""
+    pairs = pair_table(ranking)
     about = (
         f"b - a is b less a. Two-sided paired tests, Holm-corrected over all pairs and metrics, "
         f"α {ranking.alpha:g}; a failed answer counts as the worst."
     )
-    notes = [f"{text}." for text in (*ranking.mismatches, *ranking.notes)]
-    differ = _plain_table(pairs) if pairs.rows else "<p>No pair differs on any metric.</p>"
-    return (
-        f"<h2>Ranking</h2>{_plain_table(ranks)}{_notes([ranking_legend(ranking)])}"
-        f"<h2>Pairs that differ</h2>{differ}{_notes([about, *notes])}"
+    more = [f"{text}." for text in (*ranking.mismatches, *ranking.notes)]
+    differ = (
+        data_table(pairs, "Pairs that differ") if pairs.rows else tag("p", "No pair differs on any metric.")
+    )
+    return join(
+        data_table(ranking_table(ranking), "Ranking"),
+        notes([ranking_legend(ranking)]),
+        tag("h3", "Pairs that differ"),
+        differ,
+        notes([about, *more]),
     )
 
 
-def _notes(texts: Iterable[str]) -> str:
-    return "".join(f"<p class='small'>{html_text(each)}</p>" for each in texts)
+# Cards.
 
 
-def _results_table(run: EvaluationRun, name: str) -> str:
-    table = Table(RESULT_HEADINGS, [result_cells(result) for result in run.results], numeric=range(2, 8))
-    return f"<h2>{html_text(name)}</h2>{_plain_table(table)}"
+def _metric_cards(
+    runs: Sequence[EvaluationRun], names: Sequence[str], comparison: Comparison | None
+) -> Markup | None:
+    """Return a card for each metric."""
+    results = {result.name: result for run in runs for result in run.results}
+    if not results:
+        return None
+    compared = {one.name: one for one in comparison.metrics} if comparison is not None else {}
+    every = (_card(name, runs, names, compared.get(name)) for name in results)
+    return join(legend(names) if len(runs) > 1 else None, cards(every))
 
 
-def _hardest(runs: Sequence[EvaluationRun], names: Sequence[str]) -> str:
-    """The samples that the last run did worst on, side by side with what the others did."""
-    last = runs[-1]
-    result = next((r for r in last.results if r.scores and r.higher_is_better), None)
-    if result is None:
+def _card(
+    metric: str, runs: Sequence[EvaluationRun], names: Sequence[str], compared: MetricComparison | None
+) -> Markup:
+    measured = [
+        Measured(result, name if len(runs) > 1 else "", number)
+        for number, (run, name) in enumerate(zip(runs, names, strict=True))
+        for result in run.results
+        if result.name == metric
+    ]
+    last = measured[-1].result
+    more = None
+    if len(runs) == 1 and (values := list(known_values(last).values())):
+        low, high = scale_of([last])
+        high = max(high, *values)
+        more = histogram(values, low, high, label=f"Samples by {metric}", unit=last.unit)
+    return metric_card(
+        measured,
+        verdict="" if compared is None else verdict_text(compared),
+        note="" if compared is None else _note(compared, [one.result for one in measured], runs),
+        href=metric_href(metric) if last.scores else "",
+        about=_meaning(last),
+        more=more,
+    )
+
+
+def _note(compared: MetricComparison, results: Sequence[MetricResult], runs: Sequence[EvaluationRun]) -> str:
+    """Return why the comparison has other values: it is of the samples that both runs have."""
+    values = (compared.baseline, compared.candidate)
+    pairs = zip(values, results, strict=False)
+    if all(math.isclose(value, result.value, rel_tol=1e-9, abs_tol=1e-12) for value, result in pairs):
         return ""
-    order = {
-        score.sample_id: (not score.failed, score.value)
-        for score in result.scores
-        if score.failed or score.value is not None
-    }
-    worst = sorted(order, key=lambda sample_id: (order[sample_id][0], order[sample_id][1] or 0.0, sample_id))
-    samples = {sample.sample_id: place for place, sample in enumerate(last.samples)}
-    rows = []
-    for sample_id in worst[:_SHOWN_SAMPLES]:
-        place = samples[sample_id]
-        sample = last.samples[place]
-        reference = sample.reference_answer.text if sample.reference_answer else "-"
-        cells = [_cell(sample_id), _cell(sample.query), _cell(reference)]
-        cells += [_answer(sample, _output_of(run, sample_id)) for run in runs]
-        rows.append(cells)
-    headings = ["Sample", "Query", "Reference", *(f"Answer of {name}" for name in names)]
-    about = f"lowest {result.name} first ({result.coverage.scored}/{result.coverage.total} scored)"
+    total = len({sample.sample_id for run in runs for sample in run.samples})
+    a, b = (value_text(value, compared.unit) for value in values)
+    scored = set.intersection(*(set(known_values(result)) for result in results))
+    worst = ", a failed answer as the worst" if compared.pairs > len(scored) else ""
     return (
-        f"<h2>Hardest samples for {html_text(names[-1])}</h2><p class='small'>{html_text(about)}</p>"
-        + _table(headings, rows)
+        f"Compared: {a} and {b}, on the {compared.pairs:,} of {total:,} samples that both runs have{worst}."
     )
 
 
-def _output_of(run: EvaluationRun, sample_id: str) -> SystemOutputs | None:
-    pairs = zip(run.samples, run.outputs, strict=True)
-    return next((output for sample, output in pairs if sample.sample_id == sample_id), None)
+def _meaning(result: MetricResult) -> str:
+    """Return what a metric measures, and the first sentence of its description if it is installed."""
+    return f"{result.target.name.replace('_', ' ').capitalize()}. {meaning(result.name)}".strip()
 
 
-def _answer(sample: EvaluationSample, output: SystemOutputs | None) -> str:
-    if output is None:
-        return _cell("-")
-    if output.error is not None:
-        return f"<td class='failed'>{html_text(_short(f'{output.error.type}: {output.error.message}'))}</td>"
-    gold = {doc.doc_id for doc in gold_documents(sample)}
-    documents = "".join(
-        f"<li{' class=gold' if hit.doc.doc_id in gold else ''}>{html_text(_short(hit.doc.doc_id, 60))}</li>"
-        for hit in output.retrieved[:10]
+# Slices.
+
+
+def _slices(
+    runs: Sequence[EvaluationRun],
+    names: Sequence[str],
+    comparison: Comparison | None,
+    metric: MetricResult | None,
+) -> Markup | None:
+    """Return the slices of the metric that has the most to explain."""
+    if metric is None:
+        return None
+    if comparison is not None and comparison.slices:
+        rows = [
+            Slice(
+                one.field,
+                one.value,
+                one.questions,
+                [one.baseline, one.candidate],
+                one.difference,
+                one.interval,
+                str(one.verdict),
+                one.few,
+                slice_href(one.field, one.value),
+            )
+            for one in comparison.slices
+            if one.metric == metric.name
+        ]
+        rows.sort(key=lambda one: one.field)
+        about = "Verdicts of slices are corrected by Benjamini and Hochberg over all metrics and slices."
+    else:
+        rows = list(_slice_means(runs, metric.name))
+        about = ""
+    if not rows:
+        return None
+    made = slices_table(rows, names, metric=metric.name, unit=metric.unit)
+    return join(made, notes([about] if about else []))
+
+
+def _slice_means(runs: Sequence[EvaluationRun], metric: str) -> Iterable[Slice]:
+    samples = {sample.sample_id: sample for run in runs for sample in run.samples}
+    scores: list[dict[str, float]] = [{} for _ in runs]
+    for number, run in enumerate(runs):
+        for result in run.results:
+            if result.name == metric:
+                scores[number] = known_values(result)
+    for field, values in slice_values(samples.values()).items():
+        for value in values:
+            ids = [
+                name for name, sample in samples.items() if value in field_values(sample, f"labels.{field}")
+            ]
+            means = [_mean([by_id[name] for name in ids if name in by_id]) for by_id in scores]
+            count = sum(any(name in by_id for by_id in scores) for name in ids)
+            if count:
+                yield Slice(field, value, count, means, few=count < FEW, href=slice_href(field, value))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+# Samples.
+
+
+def _samples(
+    runs: Sequence[EvaluationRun],
+    names: Sequence[str],
+    choice: Choice,
+    samples: Sequence[Listed],
+    texts: Texts,
+) -> Markup | None:
+    if not samples:
+        return None
+    metric = choice.metric
+    about = []
+    if metric is not None:
+        order = "largest losses first" if choice.changes else f"worst of {names[-1]} first"
+        about.append(f"By {metric.name}, the metric with the most to explain here: {order}.")
+    about += [choice.left_out] if choice.left_out else []
+    return join(
+        notes(about),
+        _scatter(runs, names, metric) if metric is not None and len(runs) == 2 else None,
+        filter_form(runs, names, choice, samples),
+        sample_list(samples, choice, texts),
     )
-    return f"<td>{html_text(_short(output.response.text))}<ol>{documents}</ol></td>"
 
 
-def _provenance(runs: Sequence[EvaluationRun]) -> str:
+def _scatter(runs: Sequence[EvaluationRun], names: Sequence[str], metric: MetricResult) -> Markup | None:
+    """Return both runs' scores of each sample as points; nothing if they are not comparable."""
+    before, after = ([one for one in run.results if one.name == metric.name] for run in runs)
+    if not before or not after:
+        return None
+    ours, theirs = known_values(before[0]), known_values(after[0])
+    points = [(ours[name], value) for name, value in theirs.items() if name in ours]
+    if not points:
+        return None
+    low, high = scale_of([before[0], after[0]])
+    sign = 1 if metric.higher_is_better else -1
+    won, lost = (sum((y - x) * sign * way > 0 for x, y in points) for way in (1, -1))
+    text = (
+        f"{metric.name} of {len(points):,} samples: {won} won, {lost} lost, {len(points) - won - lost} same"
+    )
+    drawn = scatter(points, low, high, x_name=names[0], y_name=names[1], label=text)
+    return tag("figure", drawn, tag("figcaption", f"{text}. Points above the line are higher in {names[1]}."))
+
+
+def _footer(runs: Sequence[EvaluationRun]) -> Node:
     lines = []
     for run in runs:
         packages = run.environment.get("packages")
@@ -212,35 +371,5 @@ def _provenance(runs: Sequence[EvaluationRun]) -> str:
         about = f"{run.evaluation_id}: {run.started_at}, {run.seconds:.1f} s"
         data = f"data {run.dataset_fingerprint[:12]}, seed {run.seed}"
         python = run.environment.get("python", "?")
-        lines.append(f"{about}, {data}, auepora-eval {version}, Python {python}")
-    return "<p class='small'>" + "<br>".join(map(html_text, lines)) + "</p>"
-
-
-def _table(headings: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html_text(heading)}</th>" for heading in headings)
-    rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in body)
-    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-
-
-def _cell(text: str) -> str:
-    return f"<td>{html_text(_short(text))}</td>"
-
-
-def _plain_table(table: Table) -> str:
-    """Return a table of texts; a verdict is a badge."""
-    body = []
-    for row in table.rows:
-        cells = []
-        for place, text in enumerate(row):
-            kind = text.partition(",")[0].replace(" ", "-")
-            if kind in _BADGES:
-                cells.append(f"<td><b class='{kind}'>{html_text(text)}</b></td>")
-            else:
-                style = " class=n" if place in table.numeric else ""
-                cells.append(f"<td{style}>{html_text(_short(text))}</td>")
-        body.append(cells)
-    return _table(table.headings, body)
-
-
-def _short(text: str, limit: int = 600) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+        lines.append(tag("p", f"{about}, {data}, auepora-eval {version}, Python {python}", class_="small"))
+    return lines

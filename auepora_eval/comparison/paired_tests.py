@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.metrics_base import SampleMetric
+from ..core.scores import Rows
 from ..core.types import EvaluationRun, TargetCategory
 from ..metrics.additional import SloShare
 from ..stats.arrays import Mask
@@ -41,7 +42,7 @@ from ..stats.significance import (
 from .pairing import LAST_BITS, Pairing, results_by_name, values_of_pair
 
 if TYPE_CHECKING:
-    from ..core.scores import Rows
+    from .judged import JudgeCorrection
 
 RESAMPLES = 10_000
 FEW_TO_COMPARE = 10  # clusters: below that, their spread is itself hardly known
@@ -49,6 +50,7 @@ ONE_RUN_EACH = (
     "one run each is not enough to compare times, which vary with the machine: "
     "run both several times and compare A1,A2,A3 B1,B2,B3"
 )
+NO_VALUE = "it has no value in one of the runs, so there is no difference to test"
 FAILED_AND_BETTER = (
     "answers are scored by each other, and some of the better run failed: answered, they might make it worse"
 )
@@ -59,7 +61,8 @@ class Tested:
     """One pairing with its values, the interval of their difference, and its test.
 
     `not_tested` says why there is no valid test, where there is none: `test` must then not be used.
-    `by_run` is the test of times, of which whole runs are compared instead of samples.
+    `by_run` is the test of times, of which whole runs are compared instead of samples. `judge` is how a
+    judged metric was corrected for the errors of its judge.
     """
 
     pairing: Pairing
@@ -72,6 +75,7 @@ class Tested:
     seed: int = 0
     by_run: UnpairedTest | None = None
     not_tested: str = ""
+    judge: JudgeCorrection | None = None
 
     @property
     def units(self) -> int:
@@ -109,7 +113,8 @@ class Tested:
         if len(units.numbers) < 2 or not math.isfinite(reach):
             return None
         gains = units._replace(value=self.sign * units.value, numbers=self.sign * units.numbers)
-        return plus_two(gains, -reach, reach)
+        estimate = plus_two(gains, -reach, reach)
+        return estimate if self.judge is None else self.judge.estimate(estimate, self.sign)
 
     def margin_p(self, margin: float) -> float:
         """Return the one-sided p-value of "worse by the margin or more"; 1 where there is no telling."""
@@ -139,7 +144,9 @@ class Tested:
         """Return how units change; None where nothing is known of how others would."""
         if self.not_tested or self.by_run is not None or self.units < 2:
             return None
-        return spread_of(self.pairing)
+        if self.judge is None:
+            return spread_of(self.pairing)
+        return self.judge.spread(spread_of(self.pairing))
 
     def detectable(self, level: float) -> float | None:
         """Return the smallest difference that the test detects with 80% power at this level.
@@ -184,7 +191,8 @@ class Tested:
 
     def settled(self, level: float) -> Tested:
         """Return the test with more resamples, if other resamples could change its verdict at this level."""
-        if self.not_tested or self.by_run is not None or not self.test.could_change(level):
+        is_exact = self.by_run is not None or (self.judge is not None and self.judge.powered is not None)
+        if self.not_tested or is_exact or not self.test.could_change(level):
             return self
         return replace(self, test=_test(self.pairing, self.test.resamples, self.seed, (LEVEL, level)))
 
@@ -291,17 +299,57 @@ def _tested(pairing: Pairing, seed: int, resamples: int) -> Tested:
         return Tested(
             pairing, value_a, value_b, side_a, side_b, None, untested, seed, not_tested=ONE_RUN_EACH
         )
+    if not math.isfinite(value_b - value_a):  # a ratio whose denominator is 0
+        return Tested(pairing, value_a, value_b, side_a, side_b, None, untested, seed, not_tested=NO_VALUE)
     test = _test(pairing, resamples, seed)
     units = change_units(pairing)
     interval = change_interval(units, differing_units(pairing, len(units.numbers)), reach_of(pairing))
-    if interval is not None:
-        low, high = metric.bounds
-        interval = agreeing_with_test(interval.within(low - high, high - low), test.statistic, test.p_value)
     tested = Tested(pairing, value_a, value_b, side_a, side_b, interval, test, seed)
+    if any("judge" in result.details or "judge" in result.signature for result in (pairing.a, pairing.b)):
+        tested = _corrected_by_judge(tested, units)
+    if tested.interval is not None:
+        low, high = metric.bounds
+        test = tested.test
+        within = tested.interval.within(low - high, high - low)
+        tested = replace(tested, interval=agreeing_with_test(within, test.statistic, test.p_value))
     if pairing.gains_by_failing:
         # A gain that failures may have caused, by changing the other answers' scores, is not tested.
         return replace(tested, test=untested, not_tested=FAILED_AND_BETTER)
     return tested
+
+
+def _corrected_by_judge(tested: Tested, units: Units) -> Tested:
+    """Return what people would see of a difference that a judge sees."""
+    from .judged import judge_correction
+
+    differs = differing_units(tested.pairing, len(units.numbers))
+    judge = judge_correction(tested.pairing, units, differs, reach_of(tested.pairing))
+    if judge is None:
+        return tested
+    if judge.not_tested:
+        test = PairedTest(1.0, tested.difference, "")
+        return replace(tested, judge=judge, test=test, not_tested=judge.not_tested)
+    value_a, value_b = judge.values or (tested.value_a, tested.value_b)
+    return replace(
+        tested,
+        value_a=value_a,
+        value_b=value_b,
+        # The intervals of the two runs are those of judged scores: `auepora show` has the corrected ones.
+        interval_a=tested.interval_a if judge.values is None else None,
+        interval_b=tested.interval_b if judge.values is None else None,
+        interval=judge.interval(tested.interval, tested.difference),
+        test=judge.test() or tested.test,
+        judge=judge,
+    )
+
+
+def judge_notes(tested: Sequence[Tested]) -> list[str]:
+    """Return how judged metrics were corrected; why one was not tested is not repeated here."""
+    return [
+        f"{one.pairing.a.name}: {one.judge.note}"
+        for one in tested
+        if one.judge is not None and not one.not_tested
+    ]
 
 
 def _test(pairing: Pairing, resamples: int, seed: int, levels: Sequence[float] = (LEVEL,)) -> PairedTest:
@@ -348,10 +396,10 @@ def _by_run(
     name = tested.pairing.a.name
     values: tuple[list[float], list[float]] = ([], [])
     for a, b in zip(baselines, candidates, strict=True):
-        found = values_of_pair({}, results_by_name(a)[name], results_by_name(b)[name])
+        pair = values_of_pair({}, results_by_name(a)[name], results_by_name(b)[name])
         # A call that failed has no time: its pair is left out on both sides.
-        if not any(map(math.isnan, found)):
-            for side, value in zip(values, found, strict=True):
+        if not any(map(math.isnan, pair)):
+            for side, value in zip(values, pair, strict=True):
                 side.append(value)
     welch = welch_difference(*values)
     if math.isnan(welch.p_value):

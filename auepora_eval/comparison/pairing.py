@@ -7,20 +7,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from statistics import stdev
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.metrics_base import SampleMetric, StoredMetric
-from ..core.scores import Scores, alone, as_columns, equally_wide, shared_or_none
+from ..core.scores import Rows, Scores, alone, as_columns, equally_wide, shared_or_none
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
 from ..stats.arrays import Mask
-
-if TYPE_CHECKING:
-    from ..core.scores import Rows
-
 
 # Far above the rounding of a sum of scores (about 1e-16), far below any difference of scores.
 LAST_BITS = 1e-12
@@ -70,7 +65,7 @@ class Pairing:
     @property
     def is_mean(self) -> bool:
         """Whether the metric's value is the mean of its scores, and not a corpus statistic or a quantile."""
-        return type(self.known).aggregate is SampleMetric.aggregate
+        return self.known.is_mean
 
     def differences(self) -> Rows:
         """Candidate minus baseline for each sample; NaN where there is no pair.
@@ -102,7 +97,7 @@ class Pairing:
         """The rows, a failed answer as the worst; or as the other's, if that makes the whole worse still."""
         if self.is_mean or not self.scored:
             return self._filled
-        found = []
+        sides = []
         for mine, other in ((0, 1), (1, 0)):
             rows = self._filled[mine]
             # Decision 5, rule 2. If both failed, neither has an answer that the other could get.
@@ -110,14 +105,16 @@ class Pairing:
             if alone_in_failing.any():
                 as_other = np.where(alone_in_failing[:, np.newaxis], self._filled[other], rows)
                 rows = worse_rows(self.known, rows, as_other, self.both)
-            found.append(rows)
-        return found[0], found[1]
+            sides.append(rows)
+        return sides[0], sides[1]
 
     def used(self) -> tuple[Rows, Rows, list[Hashable] | None]:
         """The rows of the pairs, with their clusters."""
         clusters = self.clusters
         if clusters is not None:
-            chosen = [cluster for cluster, there in zip(clusters, self.both.tolist(), strict=True) if there]
+            chosen = [
+                cluster for cluster, is_used in zip(clusters, self.both.tolist(), strict=True) if is_used
+            ]
             clusters = shared_or_none(chosen)
         return self.rows_a[self.both], self.rows_b[self.both], clusters
 
@@ -261,8 +258,8 @@ class _UsualParts:
         beside = self._beside
         if beside is None or beside.parts is None or not math.isfinite(beside.values[place]):
             return self._mean
-        found: list[float] = beside.parts[place].tolist()
-        return found
+        parts: list[float] = beside.parts[place].tolist()
+        return parts
 
 
 NEEDS_ITS_CLASS = (
@@ -295,8 +292,8 @@ def filled_by(
     beside = Scores(scores.sample_ids, values[:, 0], parts=parts)
     filled = FilledRows(metric, scores, samples, beside=beside)
     rows, others = equally_wide(filled.rows, np.concatenate([values, parts], axis=1))
-    given = filled.filled & np.isfinite(beside.values)
-    filled.rows = worse_rows(metric, rows, np.where(given[:, np.newaxis], others, rows), filled.there)
+    is_lent = filled.filled & np.isfinite(beside.values)
+    filled.rows = worse_rows(metric, rows, np.where(is_lent[:, np.newaxis], others, rows), filled.there)
     return filled
 
 
@@ -336,14 +333,14 @@ def clusters_of_rows(scores: Scores, samples: Mapping[str, EvaluationSample]) ->
     """Return the clusters of the rows, from the scores or else from the samples."""
     names = scores.clusters
     if names is None:
-        known = {
+        cluster_of = {
             name: sample.metadata["cluster"]
             for name, sample in samples.items()
             if "cluster" in sample.metadata
         }
-        if not known:
+        if not cluster_of:
             return None
-        names = [str(known[name]) if name in known else alone(name) for name in scores.sample_ids]
+        names = [str(cluster_of[name]) if name in cluster_of else alone(name) for name in scores.sample_ids]
     return shared_or_none(names)
 
 
@@ -400,21 +397,32 @@ def signature_mismatch(a: MetricResult, b: MetricResult, *, allowed: bool) -> st
     if ours == theirs:
         return ""
     what = f"{a.name} was not computed alike in the two runs: {ours} and {theirs}"
+    fix = "Score one again."
+    judges = [_judge_text(signature) for signature in (ours, theirs)]
+    if all(judges) and judges[0] != judges[1]:
+        what = f"{a.name} was not judged by the same judge in the two runs: {judges[0]} and {judges[1]}"
+        fix = "Judge both by the same one (auepora judge RUN --judge)."
     if not allowed:
-        raise PlanError(f"{what}. Score one again. {_ANYWAY}")
+        raise PlanError(f"{what}. {fix} {_ANYWAY}")
     return what
+
+
+def _judge_text(signature: Mapping[str, object]) -> str:
+    """Return the identities of a judge, with the models as their servers report them; "" without a judge."""
+    parts = [signature.get(name) for name in ("judge", "models")]
+    return " as ".join(", ".join(map(str, part)) for part in parts if isinstance(part, list) and part)
 
 
 def snapshot_notes(a: EvaluationRun, b: EvaluationRun) -> list[str]:
     """The samples are the same; the builds that they come from need not be."""
     if not (a.snapshot and b.snapshot) or a.snapshot == b.snapshot:
         return []
-    told = [
+    versions = [
         f"{run.snapshot.get('version', '?')} (manifest {run.snapshot.get('manifest_sha256', '?')[:12]})"
         for run in (a, b)
     ]
     equal = ", with equal samples" if a.dataset_fingerprint == b.dataset_fingerprint else ""
-    return [f"the runs are on different snapshots of the dataset, {told[0]} and {told[1]}{equal}"]
+    return [f"the runs are on different snapshots of the dataset, {versions[0]} and {versions[1]}{equal}"]
 
 
 def _data(run: EvaluationRun) -> str:
@@ -466,13 +474,13 @@ def run_to_run(
     runs = [*baselines, *candidates]
     samples = {sample.sample_id: sample for run in runs for sample in run.samples}
     tables = [results_by_name(run) for run in runs]
-    found = {}
+    by_metric = {}
     for name in tables[0]:
         if all(name in table for table in tables):
             pairs = zip(tables[: len(baselines)], tables[len(baselines) :], strict=True)
             values = [values_of_pair(samples, a[name], b[name]) for a, b in pairs]
-            found[name] = RunToRun(tuple(a for a, _ in values), tuple(b for _, b in values))
-    return found
+            by_metric[name] = RunToRun(tuple(a for a, _ in values), tuple(b for _, b in values))
+    return by_metric
 
 
 def pooled(
@@ -582,8 +590,8 @@ def single_id(pooled_id: str, number: int) -> str | None:
 
 def question_of(pooled_id: str, repeats: int) -> str:
     """The sample that a sample of the pooled run is a repeat of."""
-    found = (single_id(pooled_id, number) for number in range(1, repeats))
-    return next((single for single in found if single is not None), pooled_id)
+    singles = (single_id(pooled_id, number) for number in range(1, repeats))
+    return next((single for single in singles if single is not None), pooled_id)
 
 
 def _name(sample_id: str, number: int) -> str:

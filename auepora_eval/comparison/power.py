@@ -180,20 +180,20 @@ def power_from_runs(
     if times and not pairings:
         raise PlanError(f"{', '.join(times)}: {_TIMES}.")
     guess = correlation if second is None else None
-    found = []
+    powers = []
     for pairing in pairings:
         less = 0.0
         if per_question is not None:
             less = _saved(pairing.a.name, first, second or first, per_question)
         one = _metric_power(pairing, guess, less, repeats=len(first))
-        found.append(one if n is None else replace(one, samples=n))
-    if all(one.same is None and one.other is None for one in found):
+        powers.append(one if n is None else replace(one, samples=n))
+    if all(one.same is None and one.other is None for one in powers):
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     names = tuple(one.evaluation_id for one in everything)
     about_times = [f"{', '.join(times)}: {_TIMES}"] if times else []
     # A comparison tests all of these, whether their samples differ or not; times where there are repeats.
-    tests = len(found) + (len(times) if second is not None and len(first) > 1 else 0)
-    report = PowerReport(alpha, alpha / tests, power, found, effect, names, guess, per_question)
+    tests = len(powers) + (len(times) if second is not None and len(first) > 1 else 0)
+    report = PowerReport(alpha, alpha / tests, power, powers, effect, names, guess, per_question)
     report.notes.extend(about_times)
     report.notes.extend(
         f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
@@ -235,12 +235,12 @@ def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats
     per_unit = questions / units
     sd = _less_spread(math.hypot(*sds), less / per_unit)
     other = _of_rate(values[0], sd, 0.0) if is_share else Spread(sd, sd)
-    known = guess
+    correlation = guess
     if guess is None:
         same = spread_of(pairing)
         if same is not None and sds[0] * sds[1] > 0:
             # Var(B - A) = Var A + Var B - 2 r sd(A) sd(B), solved for the correlation r.
-            known = (math.hypot(*sds) ** 2 - same.sd**2) / (2 * sds[0] * sds[1])
+            correlation = (math.hypot(*sds) ** 2 - same.sd**2) / (2 * sds[0] * sds[1])
         if same is not None and less:
             # With more answers to a question other units would differ, and by less.
             sd = _less_spread(same.sd, less / per_unit)
@@ -260,7 +260,7 @@ def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats
         round(questions),
         per_unit,
         tuple(values[:1] if guess is not None else values),
-        known,
+        correlation,
         reach=high - low if math.isfinite(high - low) else None,
         unit_worth=1.0 if clusters is None else clusters_worth(list(Counter(clusters).values())) / units,
     )
@@ -311,13 +311,13 @@ def _check_known(
     run: EvaluationRun,
     left_out: Mapping[str, str],
 ) -> None:
-    found = {pairing.a.name for pairing in pairings}
+    names = {pairing.a.name for pairing in pairings}
     for name in metrics or ():
         if name in left_out:
             raise PlanError(f"{name:.60} cannot be planned for: {left_out[name]}.")
-        if name not in found:
-            known = ", ".join(result.name for result in run.results)
-            raise PlanError(f"{run.evaluation_id} has no scores of {name!r:.60} to go by; it has {known}.")
+        if name not in names:
+            listed = ", ".join(result.name for result in run.results)
+            raise PlanError(f"{run.evaluation_id} has no scores of {name!r:.60} to go by; it has {listed}.")
 
 
 def _check_levels(alpha: float, power: float) -> None:

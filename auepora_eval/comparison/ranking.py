@@ -27,7 +27,7 @@ from .compare import (
     pairings_of,
     quality_first,
 )
-from .paired_tests import RESAMPLES, Tested, corrected, tested_all, times_by_run
+from .paired_tests import RESAMPLES, Tested, corrected, judge_notes, tested_all, times_by_run
 from .pairing import Pairing, data_mismatches, failed_calls, snapshot_notes, stopping_notes
 
 _RANK_DRAWS = 2_000
@@ -101,14 +101,14 @@ def rank_runs(
     tests = sum(p is not None for p in adjusted)
     margins = {pair: margin_tests(tests, margin, alpha) for pair, tests in by_pair.items()}
     compared = {}
-    for x, y in by_pair:
+    for (x, y), tested in by_pair.items():
         metrics = [
             metric_comparison(one, p, alpha, tests, margins[x, y].get(one.pairing.a.name))
             for (pair, _), one, p in zip(everything, settled, adjusted, strict=True)
             if pair == (x, y)
         ]
         names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
-        notes = [*not_tested_notes(metrics), *snapshot_notes(runs[x], runs[y])]
+        notes = [*judge_notes(tested), *not_tested_notes(metrics), *snapshot_notes(runs[x], runs[y])]
         compared[x, y] = Comparison(*names, alpha, metrics, left_out, notes)
     return Ranking(
         [run.evaluation_id for run in runs],
@@ -130,18 +130,18 @@ def _shared_pairings(
     runs: Sequence[EvaluationRun], mismatches: list[str], *, allow_mismatch: bool
 ) -> tuple[dict[tuple[int, int], list[Pairing]], dict[str, str]]:
     """Of each pair of runs the metrics that every pair can be compared on; and why not the others."""
-    found: dict[tuple[int, int], list[Pairing]] = {}
+    pairings: dict[tuple[int, int], list[Pairing]] = {}
     why: dict[str, str] = {}
     for pair in combinations(range(len(runs)), 2):
         a, b = (runs[place] for place in pair)
-        found[pair], reasons = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+        pairings[pair], reasons = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
         names = f"({a.evaluation_id} and {b.evaluation_id})"
         why |= {name: f"{reason} {names}" for name, reason in reasons.items() if name not in why}
     for name in why:
         lacking = [run.evaluation_id for run in runs if name not in {result.name for result in run.results}]
         if lacking:
             why[name] = f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not have it"
-    shared = {pair: [one for one in each if one.a.name not in why] for pair, each in found.items()}
+    shared = {pair: [one for one in each if one.a.name not in why] for pair, each in pairings.items()}
     return shared, why
 
 
@@ -165,8 +165,8 @@ def _failure_notes(
     notes = []
     for run, name in zip(runs, _names(runs), strict=True):
         scored = [result for result in run.results if result.name in shared]
-        told = failed_calls(name, [(one.coverage.failed, len(one.scores), one.name) for one in scored])
-        notes += [f"{told}; each counts as wrong"] if told else []
+        failures = failed_calls(name, [(one.coverage.failed, len(one.scores), one.name) for one in scored])
+        notes += [f"{failures}; each counts as wrong"] if failures else []
     weighed = {
         one.a.name: None
         for one in every
@@ -184,10 +184,10 @@ def _failure_notes(
 
 def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int, str | None]:
     """The number of the best run but for the first, and by which metric: the first metric of quality."""
-    found = [one for one in ranking.metrics if metric is None or one.name == metric]
-    if not found:
+    candidates = [one for one in ranking.metrics if metric is None or one.name == metric]
+    if not candidates:
         return 1, None
-    chosen = quality_first(found)[0]
+    chosen = quality_first(candidates)[0]
     others = range(1, len(ranking.run_ids))
     sign = -1 if chosen.higher_is_better else 1
     return min(others, key=lambda place: sign * chosen.standings[place].value), chosen.name
@@ -212,13 +212,15 @@ def _rankings(
         for name in by_name[0]
     }
     limits = _rank_intervals(against_first, seed)
-    found = []
+    rankings = []
     for name, tests in against_first.items():
         pairing = tests[0].pairing
         standings = _standings(count, tests, _wins(name, compared), limits.get(name))
         metric = pairing.known
-        found.append(MetricRanking(name, pairing.a.target, metric.higher_is_better, metric.unit, standings))
-    return found
+        rankings.append(
+            MetricRanking(name, pairing.a.target, metric.higher_is_better, metric.unit, standings)
+        )
+    return rankings
 
 
 def _standings(
@@ -229,15 +231,15 @@ def _standings(
     sign = -1 if tests[0].pairing.known.higher_is_better else 1
     # Equal values share the better rank: 1, 1, 3.
     ranks = [1 + sum(sign * other < sign * value for other in values) for value in values]
-    told = not any(one.not_tested for one in tests)
+    is_tested = not any(one.not_tested for one in tests)
     return [
         Standing(
             values[place],
             side and (side.low, side.high),
-            ranks[place] if told else None,
-            limits[place] if limits is not None and told else None,
+            ranks[place] if is_tested else None,
+            limits[place] if limits is not None and is_tested else None,
             tuple(other for other in range(count) if (place, other) in wins),
-            told and ranks[place] == 1,
+            is_tested and ranks[place] == 1,
         )
         for place, side in enumerate(sides)
     ]
@@ -257,8 +259,6 @@ def _rank_intervals(
     against_first: Mapping[str, Sequence[Tested]], seed: int
 ) -> dict[str, list[tuple[int, int]]]:
     """The range of 95% of each run's ranks, by metric, all on the same resamples; only for means."""
-    from scipy.stats import rankdata
-
     means = {name: tests for name, tests in against_first.items() if tests[0].pairing.is_mean}
     usual = next(iter(means.values()), None)
     if usual is None:
@@ -271,9 +271,9 @@ def _rank_intervals(
         if any(list(one.sample_ids) != ids or one.clusters != clusters for one in pairings):
             continue
         # Only samples that every run has: otherwise the ranks would compare means over different samples.
-        there = np.all([one.both for one in pairings], axis=0)
+        in_all = np.all([one.both for one in pairings], axis=0)
         values = np.stack([pairings[0].rows_a[:, 0], *(one.rows_b[:, 0] for one in pairings)], axis=1)
-        columns.append(np.where(there[:, np.newaxis], values, math.nan))
+        columns.append(np.where(in_all[:, np.newaxis], values, math.nan))
         names.append(name)
     every = np.concatenate(columns, axis=1)
     sums = summed_by_unit(np.nan_to_num(every), clusters)
@@ -286,7 +286,8 @@ def _rank_intervals(
         sign = -1 if means[name][0].pairing.known.higher_is_better else 1
         # Equal means differ in their last bits by the order of the sums: nine digits decide.
         kept = np.round(sign * block[np.isfinite(block).all(axis=1)], 9)
-        ranks = rankdata(kept, axis=1, method="min")
+        # Equal runs share the best of their ranks.
+        ranks = 1 + (kept[:, :, np.newaxis] > kept[:, np.newaxis, :]).sum(axis=2)
         low, high = np.quantile(ranks, [0.025, 0.975], axis=0)
         # Rounded outwards, so that the whole ranks cover no less than 95%.
         limits[name] = [(math.floor(a), math.ceil(b)) for a, b in zip(low, high, strict=True)]

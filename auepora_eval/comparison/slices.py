@@ -70,11 +70,11 @@ def slice_comparisons(
             scored = [part for part in parts if part.scored]
             tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
     settled, adjusted = corrected([one for _, _, one in tested], alpha, benjamini_hochberg)
-    found = [
+    compared = [
         (_slice(name, value, one, 1.0 if p is None else p, alpha, repeats), _range(one))
         for (name, value, _), one, p in zip(tested, settled, adjusted, strict=True)
     ]
-    return [one for one, _ in sorted(found, key=lambda each: _worst_first(*each))], notes
+    return [one for one, _ in sorted(compared, key=lambda each: _worst_first(*each))], notes
 
 
 def field_values(sample: EvaluationSample, name: str) -> list[str]:
@@ -95,28 +95,28 @@ def _values(
     samples: Iterable[EvaluationSample], fields: Sequence[str]
 ) -> tuple[dict[str, dict[str, set[str]]], list[str]]:
     """The sample ids of each value of each field; those of rare values of a field with very many are left."""
-    found: dict[str, dict[str, set[str]]] = {name: {} for name in fields}
+    ids_by_value: dict[str, dict[str, set[str]]] = {name: {} for name in fields}
     for sample in samples:
         for name in fields:
             for value in field_values(sample, name):
-                found[name].setdefault(value, set()).add(sample.sample_id)
+                ids_by_value[name].setdefault(value, set()).add(sample.sample_id)
     notes = []
-    for name, members in found.items():
+    for name, members in ids_by_value.items():
         if not members:
             raise PlanError(f"no sample has a label or metadata field {name!r} to slice by. Check its name.")
         if len(members) > MOST_VALUES:
             kept = Counter({value: len(ids) for value, ids in members.items()}).most_common(MOST_VALUES)
             notes.append(f"{name} has {len(members)} values; the {MOST_VALUES} most frequent are compared")
-            found[name] = {value: members[value] for value, _ in kept}
-    return found, notes
+            ids_by_value[name] = {value: members[value] for value, _ in kept}
+    return ids_by_value, notes
 
 
 def _slice(
     name: str, value: str, tested: Tested, p_adjusted: float, alpha: float, repeats: int
 ) -> SliceComparison:
     metric, both = tested.pairing.known, tested.pairing.both.tolist()
-    asked = zip(tested.pairing.sample_ids, both, strict=True)
-    questions = len({question_of(sample_id, repeats) for sample_id, there in asked if there})
+    pairs = zip(tested.pairing.sample_ids, both, strict=True)
+    questions = len({question_of(sample_id, repeats) for sample_id, is_paired in pairs if is_paired})
     gain = tested.gain
     verdict = Verdict.INCONCLUSIVE if tested.pairing.differs() else Verdict.SAME
     if p_adjusted < alpha and gain:
@@ -156,7 +156,11 @@ def _worst_first(one: SliceComparison, span: float) -> tuple[int, bool, float, f
     Significant slices are sorted by the size of the loss, as a share of the metric's range, the others by
     their p-values. Slices of few questions come after the others of their kind.
     """
-    looks = 2 if one.verdict is Verdict.SAME or not one.gain else 1 if one.gain < 0 else 3
+    looks = 2
+    if math.isnan(one.gain):
+        return looks, one.few, 0.0, 0.0
+    if one.verdict is not Verdict.SAME and one.gain:
+        looks = 1 if one.gain < 0 else 3
     kind = {Verdict.WORSE: 0, Verdict.BETTER: 4}.get(one.verdict, looks)
     # Among apparent gains the most significant comes last: the list runs from the worst to the best.
     chance = {1: one.p_adjusted, 3: -one.p_adjusted}.get(kind, 0.0)

@@ -13,7 +13,6 @@ from ..core.display import (
     listed,
     markdown_text,
     p_cell,
-    p_text,
     value_text,
 )
 from ..core.table import Table
@@ -26,7 +25,6 @@ from .words import (
     compared_names,
     comparison_in_plain_words,
     interval_notes,
-    margin_kept,
     names_apart,
     verdict_text,
 )
@@ -99,8 +97,8 @@ def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
 
 def lost_title(lost: Sequence[LostSample]) -> str:
     """ "Largest regressions on recall@5 (3 of the 12 samples that got worse)"."""
-    shown, every = len(lost), lost[0].lost_in_all
-    count = f"{shown:,} of the {every:,}" if every > shown else f"all {every:,}"
+    count_shown, every = len(lost), lost[0].lost_in_all
+    count = f"{count_shown:,} of the {every:,}" if every > count_shown else f"all {every:,}"
     return f"Largest regressions on {lost[0].metric}" + (
         f" ({count} samples that got worse)" if every else ""
     )
@@ -148,7 +146,6 @@ def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -
         *map(markdown_text, comparison_in_plain_words(comparison)),
         comparison_table(comparison).to_markdown(),
         *(f"Note: {markdown_text(note)}" for note in interval_notes(comparison)),
-        markdown_text(comparison_in_words(comparison)),
         replace(size_table(comparison), title="How large").to_markdown(),
     ]
     if comparison.repeats > 1:
@@ -202,9 +199,9 @@ def _given(answer: str | None, documents: Sequence[str] | None, error: str | Non
     if not documents:
         return "no documents"
     ranks = listed([f"{place}" for place in places]) if places else ""
-    found = f"relevant at {ranks} of {len(documents)}" if places else f"none relevant of {len(documents)}"
-    shown = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
-    return f"{found}: {', '.join(shown)}{', …' if len(documents) > _DOCUMENTS else ''}"
+    summary = f"relevant at {ranks} of {len(documents)}" if places else f"none relevant of {len(documents)}"
+    listed_ids = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
+    return f"{summary}: {', '.join(listed_ids)}{', …' if len(documents) > _DOCUMENTS else ''}"
 
 
 def _text(text: str | None, limit: int = 160) -> str:
@@ -268,9 +265,9 @@ def ranking_legend(ranking: Ranking) -> str:
 
 def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
     """The metrics without ranks: times of one run each, and what failures spoil."""
-    found = [metric for metric in ranking.metrics if any(one.rank is None for one in metric.standings)]
-    times = [metric.name for metric in found if metric.target is TargetCategory.LATENCY]
-    return times, [metric.name for metric in found if metric.target is not TargetCategory.LATENCY]
+    unranked = [metric for metric in ranking.metrics if any(one.rank is None for one in metric.standings)]
+    times = [metric.name for metric in unranked if metric.target is TargetCategory.LATENCY]
+    return times, [metric.name for metric in unranked if metric.target is not TargetCategory.LATENCY]
 
 
 def pair_table(ranking: Ranking) -> Table:
@@ -311,12 +308,12 @@ def ranking_in_words(ranking: Ranking) -> str:
             continue
         beaten = len(metric.standings[first[0]].beats)
         home = sure if beaten == others else unsure
-        told = (
+        entry = (
             metric.name
             if beaten in (0, others)
             else f"{metric.name} (significantly better than {beaten} of {others})"
         )
-        home.setdefault(names[first[0]], []).append(told)
+        home.setdefault(names[first[0]], []).append(entry)
     sentences = [f"{name} is better than all others on {listed(on)}." for name, on in sure.items()]
     for name, on in unsure.items():
         best = f"{name} has the best value on {listed(on)}"
@@ -410,21 +407,10 @@ def ranking_to_latex(ranking: Ranking) -> str:
     return replace(ranking_table(ranking), notes=[ranking_legend(ranking)]).to_latex()
 
 
-# A comparison as a table of Markdown, as a dict and in words.
-
-
-def comparison_to_markdown(comparison: Comparison) -> str:
-    """A Markdown table of a comparison, with the verdict in words below."""
-    table = comparison_table(comparison).to_markdown()
-    notes = [f"Note: {markdown_text(note)}" for note in interval_notes(comparison)]
-    return "\n\n".join([table, markdown_text(comparison_in_words(comparison)), *notes])
-
-
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
-    """A comparison as JSON has it, with the verdict in words: by metric, and in plain ones."""
+    """A comparison as JSON has it, with the verdict in plain words."""
     metrics = [_metric_to_dict(metric) for metric in comparison.metrics]
     words = {
-        "in_words": comparison_in_words(comparison),
         "in_plain_words": comparison_in_plain_words(comparison),
         "on_intervals": interval_notes(comparison),
     }
@@ -477,35 +463,6 @@ def _metric_to_dict(metric: MetricComparison) -> dict[str, object]:
     }
 
 
-def comparison_in_words(comparison: Comparison) -> str:
-    """Which system is better, on what, and where the data are inconclusive."""
-    a, b = compared_names(comparison)
-    sentences = []
-    for verdict in (Verdict.BETTER, Verdict.WORSE):
-        found = [
-            f"{m.name} ({value_text(m.effect.change, m.unit, signed=True)}, {p_text(m.test.p_adjusted)})"
-            f"{_MARGINS.get(margin_kept(m), '')}"
-            for m in comparison.with_verdict(verdict)
-        ]
-        if found:
-            sentences.append(f"{b} is {verdict} than {a} on {listed(found)}.")
-    no_worse = [
-        f"{m.name} ({value_text(m.margin.size, m.unit)})" for m in comparison.with_verdict(Verdict.NO_WORSE)
-    ]
-    if no_worse:
-        sentences.append(f"{b} is no worse than {a}, within the margin, on {listed(no_worse)}.")
-    unclear = [f"{m.name}{_samples_text(m)}" for m in comparison.with_verdict(Verdict.INCONCLUSIVE)]
-    if unclear:
-        sentences.append(f"Inconclusive on {listed(unclear)}.")
-    same = [m.name for m in comparison.with_verdict(Verdict.SAME)]
-    if same:
-        sentences.append(f"No sample differs on {listed(same)}.")
-    return " ".join(sentences) or "The runs have no metric in common."
-
-
-_MARGINS = {"yes": ", though by less than the margin", "no": ", which is more than the margin"}
-
-
 _REGRESSIONS = 5  # of each metric in a JSON document
 _ABOUT = (
     *("baseline_id", "candidate_id", "baseline_system", "candidate_system", "alpha"),
@@ -530,18 +487,8 @@ def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline",
         )
         for metric in comparison.metrics
     ]
-    # p can be left out: the verdict follows from it.
-    return Table(headings, rows, numeric=range(1, 6), spare=(5,))
-
-
-def _samples_text(metric: MetricComparison) -> str:
-    if metric.margin.samples_needed is not None and metric.margin.samples_needed > 1_000_000:
-        return " (over a million samples would rule the margin out)"
-    if metric.margin.samples_needed is not None:
-        return f" (about {metric.margin.samples_needed:,} samples would rule the margin out)"
-    if (needed := metric.power.samples_needed) is None:
-        return ""
-    return " (over a million samples would)" if needed > 1_000_000 else f" (about {needed:,} samples would)"
+    # p can be left out, since the verdict follows from it; and the change, which both values show.
+    return Table(headings, rows, numeric=range(1, 6), spare=(5, 3))
 
 
 def _failed_note(count: int) -> str:

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..core.metrics_base import SampleMetric
-from ..core.scores import Scores, as_columns, equally_wide, shared_or_none
+from ..core.scores import Rows, Scores, as_columns, equally_wide, shared_or_none
 from ..core.types import EvaluationRun, EvaluationSample, SampleScore
 from ..core.verdict import Verdict
 from ..errors import PlanError
 from ..stats.intervals import (
     Estimate,
+    Interval,
     MeanError,
     Units,
     aggregate_units,
@@ -42,22 +43,17 @@ from .pairing import (
     worse_rows,
 )
 
-if TYPE_CHECKING:
-    from ..core.scores import Rows
-
 
 class RunScores(NamedTuple):
     """The scores of one metric in one run, with their clusters; failed answers have the worst score.
 
-    `failed` counts the rows of failed answers, and `lost` those of samples without a prediction; if samples
-    come in clusters, `lost` counts the clusters that lost one.
+    `failed` counts the rows of failed answers.
     """
 
     metric: SampleMetric
     rows: Rows
     clusters: Sequence[Hashable] | None
     failed: int = 0
-    lost: int = 0
 
     @property
     def value(self) -> float:
@@ -74,11 +70,6 @@ class RunScores(NamedTuple):
         """How many samples, or clusters of samples, there are."""
         return len(self.rows) if self.clusters is None else len(set(self.clusters))
 
-    @property
-    def is_mean(self) -> bool:
-        """Whether the value is the mean of the scores."""
-        return type(self.metric).aggregate is SampleMetric.aggregate
-
     def interval(self) -> tuple[float, float] | None:
         """Return the 95% interval of the value, or None where the data cannot give one."""
         interval = self.metric.interval(self.rows, self.clusters) if len(self.rows) else None
@@ -86,19 +77,14 @@ class RunScores(NamedTuple):
 
     def numbers(self) -> Units:
         """Return one number per unit: the scores of a mean, or what a unit adds to another aggregate."""
-        if self.is_mean:
+        if self.metric.is_mean:
             return mean_units(self.rows[:, 0], self.clusters)
         metric = self.metric
         return aggregate_units(self.rows, metric.aggregate, clusters=self.clusters, of_sums=metric.of_sums)
 
 
-def scores_by_run(
-    runs: Mapping[str, EvaluationRun], name: str, *, lost_reason: str = ""
-) -> dict[str, RunScores]:
-    """Return one metric of several runs: the slowest call and the weight of answers are those of all runs.
-
-    A failure whose reason starts with `lost_reason` is counted as lost.
-    """
+def scores_by_run(runs: Mapping[str, EvaluationRun], name: str) -> dict[str, RunScores]:
+    """Return one metric of several runs: the slowest call and the weight of answers are those of all runs."""
     counted = {
         key: _Counted(run, name, [other for other_key, other in runs.items() if other_key != key])
         for key, run in runs.items()
@@ -110,7 +96,7 @@ def scores_by_run(
         everything = np.concatenate(padded)
         for one in counted.values():
             one.fill(everything)
-    return {key: one.scores_of_run(lost_reason) for key, one in counted.items()}
+    return {key: one.scores_of_run() for key, one in counted.items()}
 
 
 def unpaired_comparison(
@@ -121,7 +107,8 @@ def unpaired_comparison(
     change = b.value - a.value if test is None else test.difference
     interval = None
     if test is not None and math.isfinite(test.low) and math.isfinite(test.high) and test.low < test.high:
-        interval = (test.low, test.high)
+        low, high = metric.bounds
+        interval = Interval(test.low, test.high, "").within(low - high, high - low)[:2]
     p_value = None if test is None or not math.isfinite(test.p_value) else test.p_value
     method = "" if test is None else test.method
     return MetricComparison(
@@ -143,7 +130,7 @@ def unpaired_test(a: RunScores, b: RunScores) -> UnpairedTest:
 
 
 def _error(side: RunScores) -> MeanError:
-    if side.is_mean or side.units < 2:
+    if side.metric.is_mean or side.units < 2:
         return mean_error(side.rows[:, 0], clusters=side.clusters)
     units = side.numbers()
     error = float(units.numbers.std(ddof=1)) / math.sqrt(len(units.numbers))
@@ -152,7 +139,7 @@ def _error(side: RunScores) -> MeanError:
 
 def unpaired_power(a: RunScores, b: RunScores, level: float, power: float) -> Power:
     """Return how many samples each run needs to detect a difference of the observed size."""
-    effect = cohens_d(a.rows[:, 0], b.rows[:, 0]) if a.is_mean else math.nan
+    effect = cohens_d(a.rows[:, 0], b.rows[:, 0]) if a.metric.is_mean else math.nan
     if not math.isfinite(effect):
         return Power()
     # An effect in units of one score's deviation: the difference of two scores has twice its variance.
@@ -232,25 +219,13 @@ class _Counted:
             self.rows[place, : 1 + len(worst.parts)] = (value, *parts)
             self.there[place] = True
 
-    def scores_of_run(self, lost_reason: str) -> RunScores:
+    def scores_of_run(self) -> RunScores:
         clusters = self.clusters
         if clusters is not None:
-            there = self.there.tolist()
-            clusters = shared_or_none([one for one, kept in zip(clusters, there, strict=True) if kept])
+            is_used = self.there.tolist()
+            clusters = shared_or_none([one for one, kept in zip(clusters, is_used, strict=True) if kept])
         failed = int((self.there & ~self.measured).sum())
-        lost = self._lost(clusters, lost_reason) if lost_reason else 0
-        return RunScores(self.metric, self.rows[self.there], clusters, failed, lost)
-
-    def _lost(self, clusters: Sequence[Hashable] | None, reason: str) -> int:
-        """Return how many samples, or clusters of samples, failed for a reason that starts like this."""
-        places = [
-            place
-            for place, note in self.scores.notes.items()
-            if note.failed and note.reason.startswith(reason) and self.there[place]
-        ]
-        if clusters is None or self.clusters is None:
-            return len(places)
-        return len({self.clusters[place] for place in places})
+        return RunScores(self.metric, self.rows[self.there], clusters, failed)
 
 
 def _filled(
@@ -265,7 +240,7 @@ def _filled(
     # Decision 5: only split samples take a share of the worst answers. With the same samples, the answer to
     # the same question is known.
     paired = any(not ours.isdisjoint(other.sample_ids) for other in others)
-    if paired or type(metric).aggregate is SampleMetric.aggregate or not filled.filled.any():
+    if paired or metric.is_mean or not filled.filled.any():
         return filled
     for other in others:
         lent = _share_of_the_worst(metric, scores, int(filled.there.sum()), other)
@@ -292,8 +267,8 @@ def _worst_first(metric: SampleMetric, rows: Rows) -> Sequence[int]:
     if metric.of_sums and len(rows) > 1:
         with np.errstate(divide="ignore", invalid="ignore"):
             worth = -metric.aggregate((rows.sum(axis=0) - rows)[:, np.newaxis, :])  # without each of them
-    found: list[int] = np.argsort(worth if metric.higher_is_better else -worth, kind="stable").tolist()
-    return found
+    order: list[int] = np.argsort(worth if metric.higher_is_better else -worth, kind="stable").tolist()
+    return order
 
 
 def _largest_of(scores: Scores, others: Sequence[Scores]) -> Scores | None:

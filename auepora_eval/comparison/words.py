@@ -7,18 +7,15 @@ inconclusive, and how many more questions it would take.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ..core.display import bounds_text, listed, p_text, value_text
-from ..core.types import Target, TargetCategory
+from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..stats.significance import LEVEL
 from .compare import Comparison, MetricComparison
 from .pairing import failed_calls
-
-if TYPE_CHECKING:
-    from ..core.types import EvaluationRun
 
 
 class _Topic(NamedTuple):
@@ -138,11 +135,11 @@ def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricCompari
     """What is better, and what is worse, beyond chance; of a topic that has both, both."""
     sentences = []
     for verdict, what in ((Verdict.BETTER, topic.better), (Verdict.WORSE, topic.worse)):
-        found = [metric for metric in members if metric.verdict == verdict]
-        if not found:
+        decided = [metric for metric in members if metric.verdict == verdict]
+        if not decided:
             continue
-        first = _most_telling(found)
-        others = [f"{one.name}{_OTHER_MARGINS[margin_kept(one)]}" for one in found if one is not first]
+        first = _most_telling(decided)
+        others = [f"{one.name}{_OTHER_MARGINS[margin_kept(one)]}" for one in decided if one is not first]
         if first.unit == "s":
             what = what.partition(" or ")[0]  # a time is about speed alone
         too = f" {listed(others)} {'agree' if len(others) > 1 else 'agrees'}." if others else ""
@@ -154,11 +151,11 @@ def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricCompari
 
 
 def _no_worse(comparison: Comparison) -> list[str]:
-    found = [
+    names = [
         f"{metric.name} ({value_text(metric.margin.size, metric.unit)})"
         for metric in comparison.with_verdict(Verdict.NO_WORSE)
     ]
-    return [f"A loss as large as the margin is ruled out for {listed(found)}."] if found else []
+    return [f"A loss as large as the margin is ruled out for {listed(names)}."] if names else []
 
 
 def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
@@ -206,7 +203,7 @@ def _both_ways(metric: MetricComparison) -> str:
 
 def _margins_left_open(topics: Grouped) -> list[str]:
     """Where other metrics of a topic are sure, those that may have lost their margin all the same."""
-    found = [
+    names = [
         metric.name
         for members in topics.values()
         if {metric.verdict for metric in members} & _SIGNIFICANT
@@ -215,42 +212,43 @@ def _margins_left_open(topics: Grouped) -> list[str]:
         and metric.margin.size is not None
         and not metric.test.not_tested
     ]
-    return [f"A loss as large as the margin cannot be ruled out for {listed(found)}."] if found else []
+    return [f"A loss as large as the margin cannot be ruled out for {listed(names)}."] if names else []
 
 
 def _untested(comparison: Comparison) -> list[str]:
     """Return sentences on times of one run each, and on what could not be tested, with the reason."""
-    found = [
+    untested = [
         one
         for one in comparison.metrics
         if one.test.p_adjusted is None and one.verdict is Verdict.INCONCLUSIVE
     ]
-    times = [one for one in found if one.target is TargetCategory.LATENCY]
-    told = [
+    times = [one for one in untested if one.target is TargetCategory.LATENCY]
+    sentences = [
         f"Inconclusive on {_topic(one.target).name}: {_said(one)}, but {one.test.not_tested}."
-        for one in found
+        for one in untested
         if one.target is not TargetCategory.LATENCY
     ]
     if times:
-        told.append(
+        sentences.append(
             f"Inconclusive on speed: {_said(times[0])}. With one run of each system, the difference may come "
             "from the machine."
         )
-    return told
+    return sentences
 
 
 def _telling(needed: Mapping[str, int | None]) -> str:
-    """Return " A verdict on correctness needs about 200 more questions, one on faithfulness 2,000. ..."."""
-    known = sorted((more, name) for name, more in needed.items() if more is not None)
-    near = [(more, f" on {name}" if len(needed) > 1 else "") for more, name in known if more <= _FAR]
-    if not known:
+    """Return " A verdict needs more questions: about 200 for correctness and 2,000 for faithfulness. ..."."""
+    counts = sorted((more, name) for name, more in needed.items() if more is not None)
+    near = [(more, name) for more, name in counts if more <= _FAR]
+    if not counts:
         return ""
     if not near:
         return f" A verdict needs more than {_FAR:,} more questions."
-    fewest, name = near[0]
-    others = "".join(f", one{name} {more:,}" for more, name in near[1:])
-    rest = f" The others need more than {_FAR:,}." if len(near) < len(known) else ""
-    return f" A verdict{name} needs about {fewest:,} more questions{others}.{rest}"
+    if len(needed) == 1:
+        return f" A verdict needs about {near[0][0]:,} more questions."
+    rest = f" The others need more than {_FAR:,}." if len(near) < len(counts) else ""
+    each = listed([f"{more:,} for {name}" for more, name in near])
+    return f" A verdict needs more questions: about {each}.{rest}"
 
 
 def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
@@ -306,12 +304,12 @@ def _template(metric: MetricComparison) -> str | None:
 
 
 def _said(metric: MetricComparison) -> str:
-    template, known = "{name} is {now}, compared with {before}", _template(metric)
-    if known is None or metric.unit == "s":
-        template = known or template
+    template, own_template = "{name} is {now}, compared with {before}", _template(metric)
+    if own_template is None or metric.unit == "s":
+        template = own_template or template
         now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
     else:
-        template = f"{known} ({{name}})"
+        template = f"{own_template} ({{name}})"
         now, before = _of_100(metric.candidate, metric.baseline)
     if _is_even(metric):
         template = template.replace(", compared with {before}%", "").replace(", compared with {before}", "")
@@ -330,7 +328,7 @@ def _of_100(now: float, before: float) -> tuple[str, str]:
 
 
 def _told_apart(now: float, before: float, unit: str) -> tuple[str, str]:
-    if unit == "s":
+    if unit == "s" or math.isnan(now - before):
         return value_text(now, unit), value_text(before, unit)
     digits = next((d for d in range(2, 9) if f"{now:.{d}f}" != f"{before:.{d}f}"), 2)
     return f"{now:.{digits}f}", f"{before:.{digits}f}"
@@ -348,23 +346,25 @@ def failures_in_words(comparison: Comparison) -> list[str]:
         failed_calls(b, [(each.failed_candidate, each.calls_candidate, name) for name, each in coverages]),
         failed_calls(a, [(each.failed_baseline, each.calls_baseline, name) for name, each in coverages]),
     ]
-    told = [one for one in counted if one]
-    if not told:
+    failures = [one for one in counted if one]
+    if not failures:
         return []
-    return [f"{listed(told)}; each counts as wrong.{_resting(scored)}"]
+    return [f"{listed(failures)}; each counts as wrong.{_resting(scored)}"]
 
 
 def _resting(metrics: list[MetricComparison]) -> str:
     """The verdicts that would not be sure, had what failed been answered."""
     tested = [one for one in metrics if one.verdict.is_significant and one.effect.bounds is not None]
-    found = [one for one in tested if one.effect.bounds and one.effect.bounds[0] <= 0 <= one.effect.bounds[1]]
-    if not found:
+    resting = [
+        one for one in tested if one.effect.bounds and one.effect.bounds[0] <= 0 <= one.effect.bounds[1]
+    ]
+    if not resting:
         return ""
-    if len(found) > 1:
-        return f" The verdicts on {listed([one.name for one in found])} depend on that."
-    bounds = bounds_text(found[0].effect.bounds, found[0].unit)
+    if len(resting) > 1:
+        return f" The verdicts on {listed([one.name for one in resting])} depend on that."
+    bounds = bounds_text(resting[0].effect.bounds, resting[0].unit)
     return (
-        f" The verdict on {found[0].name} depends on that: "
+        f" The verdict on {resting[0].name} depends on that: "
         f"had they been answered, the difference could be anything from {bounds}."
     )
 
@@ -401,17 +401,17 @@ def interval_notes(comparison: Comparison) -> list[str]:
     notes = []
     if by_holm:
         tests = sum(metric.test.p_adjusted is not None for metric in comparison.metrics)
-        told = [
+        names = [
             f"{one.name} ({p_text(one.test.p)}, with Holm {p_text(one.test.p_adjusted)})" for one in by_holm
         ]
         notes.append(
-            f"{listed(told)}: the interval excludes 0, but {tests} metrics were compared, and one of "
+            f"{listed(names)}: the interval excludes 0, but {tests} metrics were compared, and one of "
             "that many can do so by chance."
         )
     if by_alpha:
-        told = [f"{one.name} ({p_text(one.test.p)})" for one in by_alpha]
+        names = [f"{one.name} ({p_text(one.test.p)})" for one in by_alpha]
         notes.append(
-            f"{listed(told)}: the 95% interval excludes 0, but alpha requires p below {comparison.alpha:g}."
+            f"{listed(names)}: the 95% interval excludes 0, but alpha requires p below {comparison.alpha:g}."
         )
     return notes
 
@@ -452,39 +452,21 @@ def names_apart(systems: Sequence[str], run_ids: Sequence[str]) -> list[str]:
 
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
-    """Names cut to a width where they still differ; where they would not, to the least that they need.
+    """Return names cut in their middle to a width, or to the least at which they still differ.
 
     >>> shortened(["bm25_clapnq_lastturn", "bm25_clapnq_rewrite"], 8)
     ['bm25…urn', 'bm25…ite']
     """
-    different = len(set(names))
-    for letters in range(width, max((len(name) for name in names), default=0)):
-        for cut in _cuts(names, letters):
-            short = [name if len(name) <= letters else cut(name) for name in names]
-            if len(set(short)) == different:
-                return short
-        if different < len(names):  # no cut can make them distinct
-            return [_head(name, letters) for name in names]
+    longest = max(map(len, names), default=0)
+    for letters in range(width, longest):
+        tail = (letters - 1) // 2
+        short = [
+            name if len(name) <= letters else f"{name[: letters - 1 - tail]}…{name[len(name) - tail :]}"
+            for name in names
+        ]
+        if len(set(short)) == len(set(names)):
+            return short
     return list(names)
-
-
-def _cuts(names: Sequence[str], letters: int) -> Iterator[Callable[[str], str]]:
-    """Ways to cut a name, the most usual first: its end, its middle, all but where the names part."""
-    yield lambda name: _head(name, letters)
-    tail = (letters - 1) // 2
-    yield lambda name: f"{name[: letters - 1 - tail]}…{name[len(name) - tail :]}"
-    start = max(0, _shared(names) - 1)
-    yield lambda name: f"…{name[start : start + letters - 2]}…"
-
-
-def _shared(names: Sequence[str]) -> int:
-    """How many letters all names begin with."""
-    columns = enumerate(zip(*names, strict=False))
-    return next((place for place, letters in columns if len(set(letters)) > 1), min(map(len, names)))
-
-
-def _head(name: str, letters: int) -> str:
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
 def _flat(name: str) -> str:

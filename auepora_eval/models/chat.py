@@ -37,6 +37,9 @@ class Reply:
     seconds: float
     finish_reason: str | None = None
     total_tokens: int | None = None  # may hold more than the two above: what the model thought
+    fingerprint: str = ""  # the server's system_fingerprint
+    # The alternatives for the first token of the reply, with their log probabilities; None if not reported.
+    first_token: tuple[tuple[str, float], ...] | None = None
 
 
 class _Said(msgspec.Struct):
@@ -44,15 +47,30 @@ class _Said(msgspec.Struct):
     refusal: str | None = None
 
 
+class _Option(msgspec.Struct):
+    token: str
+    logprob: float
+
+
+class _Token(msgspec.Struct):
+    top_logprobs: list[_Option] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+
+
 class _Choice(msgspec.Struct):
     message: _Said
     finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
 
 
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
     usage: Any = None
+    system_fingerprint: str | None = None
 
 
 _completion = msgspec.json.Decoder(_Completion).decode
@@ -125,10 +143,23 @@ class ChatModel:
         self._endpoint.close()
 
     def complete(
-        self, messages: Sequence[Message], *, response_schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        response_schema: Mapping[str, Any] | None = None,
+        top_logprobs: int = 0,
+        temperature: float | None = None,
     ) -> Reply:
-        """The model's reply; CallError if there is none. A schema constrains it where the server can."""
+        """The model's reply; CallError if there is none. A schema constrains it where the server can.
+
+        With `top_logprobs` the reply is one token, and has the log probabilities of that many alternatives.
+        """
         document = {**self._fields, "messages": list(messages)}
+        if top_logprobs:
+            limit = "max_completion_tokens" if "max_completion_tokens" in self._fields else "max_tokens"
+            document |= {"logprobs": True, "top_logprobs": top_logprobs, limit: 1}
+        if temperature is not None:
+            document["temperature"] = temperature
         if response_schema is None or not self._takes_schema:
             return self._asked(document)
         form = {"name": "reply", "strict": True, "schema": response_schema}
@@ -158,6 +189,8 @@ class ChatModel:
             answer.seconds,
             redacted.within(choice.finish_reason),
             _count(said.usage, "total_tokens"),
+            redacted.within(said.system_fingerprint or ""),
+            _first_token(choice.logprobs),
         )
 
 
@@ -206,6 +239,14 @@ def _text_in(content: str | list[Any] | None) -> str | None:
     ]
     texts = [text for text in parts if isinstance(text, str)]
     return "".join(texts) if texts else None
+
+
+def _first_token(logprobs: _Logprobs | None) -> tuple[tuple[str, float], ...] | None:
+    """The alternatives for the first token, with their log probabilities."""
+    tokens = logprobs.content if logprobs else None
+    if not tokens or tokens[0].top_logprobs is None:
+        return None
+    return tuple((option.token, option.logprob) for option in tokens[0].top_logprobs)
 
 
 def _count(usage: Any, name: str) -> int | None:

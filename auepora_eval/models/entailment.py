@@ -25,6 +25,7 @@ SUPPORTS: Registry[Callable[[], Support]] = Registry(
         "consistent": "auepora_eval.metrics.answers.contradiction",
         "embedding": "auepora_eval.metrics.citations.evaluator",
         "lexical": "auepora_eval.metrics.citations.evaluator",
+        "trained": "auepora_eval.judges.support",
     },
 )
 
@@ -33,6 +34,15 @@ SUPPORTS: Registry[Callable[[], Support]] = Registry(
 def support_function(name: str) -> Support:
     """The support function of that name, made once."""
     return SUPPORTS.get(name)()
+
+
+def support_identity(name: str) -> str:
+    """Return the name of a support function, with its version if it has one: trained/vectors@3f9a12c4.
+
+    A function with a `version` (a text) gives scores that can be compared only with those of that version.
+    """
+    version = getattr(support_function(name), "version", None)
+    return name if version is None else f"{name}/{version}"
 
 
 def checked_support(support: Support, premise: str, hypothesis: str) -> float:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -225,6 +224,8 @@ def in_utf8(content: bytes, content_type: str | None) -> bytes:
     """
     if "charset" not in (content_type or "").lower():
         return content
+    from email.message import Message  # takes 10 ms, and few replies need it
+
     head = Message()
     head["Content-Type"] = content_type or ""
     try:

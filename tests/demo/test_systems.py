@@ -16,8 +16,7 @@ from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import Document
 from auepora_eval.demo import systems
-from auepora_eval.demo.answers import DECLINED, ExtractiveAnswerer, TypedAnswerer
-from auepora_eval.demo.spelling import Spelling
+from auepora_eval.demo.systems import DECLINED, ExtractiveAnswerer, Spelling, TypedAnswerer
 from auepora_eval.demo.world import demo_corpus, demo_dataset, is_for_tuning
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.metrics.parse import parse_metrics

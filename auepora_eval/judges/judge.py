@@ -1,0 +1,210 @@
+"""Judges, and the verdicts that are known already.
+
+A judge answers a question with a verdict. Its identity says what decides the answer: the kind of question,
+the model, the prompt, the mode and the parameters. Verdicts are stored under the question and the identity,
+so that the same question is never paid for twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from numbers import Real
+
+from ..core.calls.executor import awaited
+from ..errors import PlanError, ScoringError, wrong_type
+from ..models.entailment import checked_support, support_function
+from .question import Kind, Question, Verdict
+
+
+class Judge(ABC):
+    """Answers questions. A judge of your own overrides `judge` and `identity`."""
+
+    keeps_time = False  # whether it ends late calls itself
+    members: Sequence[Judge] = ()  # of a jury: those who are asked
+
+    @abstractmethod
+    def identity(self, kind: Kind) -> str:
+        """Return what decides the verdicts on questions of this kind; verdicts are stored under it."""
+
+    @abstractmethod
+    def judge(self, question: Question) -> Verdict:
+        """Answer a question. Raise CallError or another exception if there is no answer."""
+
+    def answers(self, kind: Kind) -> bool:
+        """Return whether it can answer questions of this kind at all."""
+        return all(member.answers(kind) for member in self.members)
+
+    def asked_identities(self, kind: Kind) -> set[str]:
+        """Return the identities that its verdicts are stored under: its own, or those of its members."""
+        if not self.members:
+            return {self.identity(kind)}
+        return {identity for member in self.members for identity in member.asked_identities(kind)}
+
+    def missing(self, question: Question, book: VerdictBook) -> list[Asked]:
+        """Return who has to be asked before `verdict` can be given."""
+        return [] if question.key(self.identity(question.kind)) in book else [(self, question)]
+
+    def verdict(self, question: Question, book: VerdictBook) -> Verdict:
+        """Return the verdict on a question that was asked."""
+        return book[question.key(self.identity(question.kind))]
+
+    def calls_for(self, question: Question) -> int:
+        """Return how many calls an answer takes, if none of them fails."""
+        return 1
+
+    def close(self) -> None:  # noqa: B027 - most judges have nothing to close
+        """Close connections."""
+
+
+class VerdictBook(dict[str, Verdict]):
+    """The verdicts that are known, by the key of their question."""
+
+    def add(self, verdict: Verdict) -> None:
+        """Add a verdict; a later one replaces an earlier one."""
+        self[verdict.key] = verdict
+
+
+class PendingError(Exception):
+    """Raised while questions are collected: the metric needs verdicts that are not known yet."""
+
+
+Asked = tuple[Judge, Question]
+# Asks judges questions, and adds their verdicts to a book.
+Asker = Callable[[Sequence[Asked]], None]
+
+
+@dataclass
+class Judging:
+    """A judge, the verdicts that are known, and the questions that a metric has asked in vain.
+
+    `calibrate` turns the score of a verdict into a probability, by the labels of people. With `asker` a
+    metric asks by itself when it is computed; without it, whoever computes it has asked before.
+    """
+
+    judge: Judge
+    book: VerdictBook = field(default_factory=VerdictBook)
+    repeat: int = 0
+    calibrate: Callable[[float], float] | None = None
+    asker: Asker | None = None
+    wanted: dict[str, Asked] = field(default_factory=dict)
+    seen: list[Question] | None = None  # every question, whether its verdict is known or not
+
+    def ask(self, questions: Iterable[Question]) -> list[Verdict]:
+        """Return the verdicts; PendingError, and the questions in `wanted`, if some are not known."""
+        if self.repeat:
+            questions = [replace(question, repeat=self.repeat) for question in questions]
+        questions = list(questions)
+        if self.seen is not None:
+            self.seen += questions
+        missing = [each for question in questions for each in self.judge.missing(question, self.book)]
+        for judge, question in missing:
+            self.wanted.setdefault(question.key(judge.identity(question.kind)), (judge, question))
+        if missing:
+            raise PendingError
+        return [self.judge.verdict(question, self.book) for question in questions]
+
+
+class FunctionJudge(Judge):
+    """A function of a question, as a judge: it returns a score, an option, or a Verdict."""
+
+    def __init__(self, function: Callable[[Question], object], name: str = "") -> None:
+        self.function = function
+        self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        _check_takes_a_question(function, self.name)
+        self._version = _source_hash(function)
+
+    def identity(self, kind: Kind) -> str:
+        return f"{kind.name}/function:{self.name}{self._version}"
+
+    def judge(self, question: Question) -> Verdict:
+        value = self.function(question)
+        return as_verdict(awaited(value) if inspect.isawaitable(value) else value, question.kind)
+
+
+def _check_takes_a_question(function: Callable[..., object], name: str) -> None:
+    """Raise PlanError if a call with one question cannot work: better once than for every verdict."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # built in, without a signature
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise PlanError(
+            f"The judge {name:.80} must take one question: def judge(question). Its texts are in "
+            'question.material["claim"] and the like. Return an option such as "yes", or a score from 0 to 1.'
+        ) from error
+
+
+def _source_hash(function: Callable[..., object]) -> str:
+    """Return "@" and a hash of the text of a function: an edited judge must be asked again."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):  # typed at a prompt, or an object that can be called
+        return ""
+    return f"@{blake2b(source.encode(), digest_size=4).hexdigest()}"
+
+
+class SupportJudge(Judge):
+    """A registered support function (`support:NAME`), as a judge of whether a passage supports a claim."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._support = support_function(name)
+
+    def identity(self, kind: Kind) -> str:
+        version = getattr(self._support, "version", "")
+        return f"{kind.name}/support:{self.name}{f'@{version}' if version else ''}"
+
+    def answers(self, kind: Kind) -> bool:
+        return kind.name == "support"
+
+    def judge(self, question: Question) -> Verdict:
+        score = checked_support(self._support, question.material["passage"], question.material["claim"])
+        return Verdict(score=score, label="yes" if score >= 0.5 else "no")
+
+
+def as_verdict(value: object, kind: Kind) -> Verdict:
+    """Return what a function said as a verdict; ScoringError if it is none."""
+    if isinstance(value, Verdict):
+        return _complete(value, kind)
+    if isinstance(value, str):
+        if value not in kind.scores:
+            options = ", ".join(kind.options) or "none: return a Verdict with texts"
+            raise ScoringError(f"the judge said {value!r:.60}; the options are {options}")
+        return Verdict(score=kind.scores[value], label=value)
+    score = float(value) if isinstance(value, Real) else math.nan
+    if 0 <= score <= 1:
+        return Verdict(score=score, label=nearest_label(score, kind.scores))
+    raise ScoringError(f"the judge returned {value!r:.60}, not a number from 0 to 1, an option or a Verdict")
+
+
+def _complete(verdict: Verdict, kind: Kind) -> Verdict:
+    """Return a verdict with its label and its score, where it has only one of them."""
+    if verdict.failed or not kind.options:
+        return verdict
+    if verdict.score is None and verdict.label in kind.scores:
+        verdict.score = kind.scores[verdict.label]
+    if verdict.score is None or not 0 <= verdict.score <= 1:
+        raise ScoringError(f"the judge returned a verdict with the score {verdict.score!r:.60}, not 0 to 1")
+    verdict.label = verdict.label or nearest_label(verdict.score, kind.scores)
+    return verdict
+
+
+def nearest_label(score: float, scores: Mapping[str, float]) -> str:
+    """Return the option whose score is nearest, the first one of several."""
+    return min(scores, key=lambda option: abs(scores[option] - score), default="")
+
+
+def as_judge(judge: object) -> Judge:
+    """Return a judge from a judge or a function of a question."""
+    if isinstance(judge, Judge):
+        return judge
+    if callable(judge):
+        return FunctionJudge(judge)
+    raise wrong_type("judge", "a Judge, a function of a question, or a name such as URL#model", judge)

@@ -1,0 +1,413 @@
+"""A language model as a judge, behind any endpoint that speaks OpenAI's chat protocol.
+
+It answers in one of three modes, which is a part of its identity and never changes silently:
+
+- `logprob`: one token is generated, and the score is the expectation over the probabilities of the options;
+- `label`: a JSON object with a quote, then the verdict; a quote that is not in the text voids the verdict;
+- `sampled:n`: the mean of n labels at a temperature above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..core.redaction import without_secrets
+from ..errors import CallError, DataError
+from ..models.chat import ChatModel, Message, Reply, as_material, fence_of, parse_strictly
+from ..models.http import BadReplyError, tidy
+from .injection import suspicious
+from .judge import Judge
+from .question import Kind, Question, Verdict, kind_named
+
+T = TypeVar("T")
+AUTO, LOGPROB, LABEL, SAMPLED = "auto", "logprob", "label", "sampled"
+LEAST_MASS = 0.8  # of the options among all tokens; below it the model did not answer the question
+_ALTERNATIVES = 20  # the most that servers report
+_LONGEST_QUOTE = 200
+_RAW = 4_000  # characters of a reply that are stored
+_TEMPERATURE = 0.7  # of samples
+_TEXTS = 200  # items of a list that a model may return
+# Marks that tokenizers put before a word, and signs that models put around it.
+_AROUND = " \t\r\n▁Ġ\"'`*.:,()[]{}"
+
+
+class _Labelled(msgspec.Struct):
+    verdict: str
+    quote: str = ""
+
+
+class _Listed(msgspec.Struct):
+    claims: list[str]
+
+
+class _VoidError(Exception):
+    """A reply that is not a verdict: what to write on record, and what to ask the model."""
+
+    def __init__(self, reason: str, request: str) -> None:
+        super().__init__(reason)
+        self.request = request
+
+
+class LlmJudge(Judge):
+    """A model at an endpoint as a judge. `mode`: logprob, label, sampled:n, or auto (`settle` decides)."""
+
+    keeps_time = True
+
+    def __init__(self, model: ChatModel, mode: str = AUTO) -> None:
+        self.model = model
+        self.mode, self._samples = _checked_mode(mode)
+
+    def settle(self) -> str:
+        """Decide the mode, if it is `auto`, by one small question; return a sentence about it, or ""."""
+        if self.mode != AUTO:
+            return ""
+        self.mode = LABEL if self._has_no_logprobs() else LOGPROB
+        what = "reports" if self.mode == LOGPROB else "does not report"
+        return f"judge: mode {self.mode}, since the server {what} the probabilities of tokens"
+
+    def _has_no_logprobs(self) -> bool:
+        question = Question(kind_named("support"), {"passage": "Snow is white.", "claim": "Snow is white."})
+        try:
+            reply = self.model.complete(self._messages(question, LOGPROB), top_logprobs=_ALTERNATIVES)
+        except CallError as error:
+            # Servers have no common code for a field that they do not know.
+            if error.status in (400, 422) and "logprobs" in str(error):
+                return True
+            raise
+        return not reply.first_token
+
+    def identity(self, kind: Kind) -> str:
+        asked = f"{kind.prompt.sha256}\n{_reply_text(kind, self.mode)}\n{sorted(kind.scores.items())}"
+        digest = sha256(asked.encode()).hexdigest()[:8]
+        return "/".join([kind.name, f"{self.model.model}@{digest}", self.mode_text(), *self._parameters()])
+
+    def mode_text(self) -> str:
+        """Return the mode as --mode takes it."""
+        return f"{SAMPLED}:{self._samples}" if self.mode == SAMPLED else self.mode
+
+    def _parameters(self) -> list[str]:
+        """Return the settings of the model that are not the usual ones."""
+        usual = {"temperature": 0.0, "max_tokens": 2048}
+        settings = self.model.identity
+        changed = {name: settings.get(name) for name in ("temperature", "seed", "max_tokens")}
+        return [
+            f"{name}={value}"
+            for name, value in changed.items()
+            if value is not None and usual.get(name) != value
+        ]
+
+    def judge(self, question: Question) -> Verdict:
+        if self.mode == AUTO:
+            self.settle()
+        verdict = self._answer(question)
+        if any(map(suspicious, question.material.values())):
+            verdict.flags.append("suspicious")
+        return verdict
+
+    def _answer(self, question: Question) -> Verdict:
+        if not question.kind.options:
+            return self._listed(question)
+        if self.mode == LOGPROB:
+            return self._by_probability(question)
+        if self.mode == LABEL:
+            return self._labelled(question)
+        return self._sampled(question)
+
+    def calls_for(self, question: Question) -> int:
+        return self._samples if question.kind.options else 1
+
+    def close(self) -> None:
+        self.model.close()
+
+    def _messages(self, question: Question, mode: str) -> list[dict[str, str]]:
+        material = as_material(dict(question.material))
+        return question.kind.prompt.filled(
+            fence=fence_of(material), material=material, reply=_reply_text(question.kind, mode)
+        )
+
+    def _by_probability(self, question: Question) -> Verdict:
+        reply = self.model.complete(self._messages(question, LOGPROB), top_logprobs=_ALTERNATIVES)
+        verdict = _verdict_of([reply], LOGPROB)
+        if reply.first_token is None:
+            verdict.failed = "no_logprobs: the server did not report the probabilities of tokens"
+            return verdict
+        found = option_probabilities(reply.first_token, question.kind.options)
+        mass = verdict.mass = math.fsum(found.values())
+        if mass < LEAST_MASS:
+            said = tidy(reply.text, 40)
+            verdict.failed = f"no_mass: the options have {mass:.2f} of the probability; it said {said!r}"
+            return verdict
+        scores = question.kind.scores
+        verdict.probabilities = {option: found[option] / mass for option in scores}
+        verdict.score = _expectation(verdict.probabilities, scores)
+        verdict.label = max(scores, key=lambda option: found[option])
+        return verdict
+
+    def _labelled(self, question: Question, temperature: float | None = None) -> Verdict:
+        talk = _Talk(self.model, self._messages(question, LABEL), _schema(question.kind), temperature)
+        verdict = talk.verdict(partial(_read_label, question))
+        verdict.mode = LABEL
+        return verdict
+
+    def _sampled(self, question: Question) -> Verdict:
+        verdicts = [self._labelled(question, _TEMPERATURE) for _ in range(self._samples)]
+        last = verdicts[-1]
+        scored = [verdict for verdict in verdicts if verdict.score is not None]
+        whole = Verdict(
+            mode=self.mode_text(),
+            model=last.model,
+            fingerprint=last.fingerprint,
+            usage=_sum_of(verdict.usage for verdict in verdicts),
+            seconds=math.fsum(verdict.seconds or 0.0 for verdict in verdicts),
+            attempts=sum(verdict.attempts for verdict in verdicts),
+            raw=last.raw,
+            flags=sorted({flag for verdict in verdicts for flag in verdict.flags}),
+        )
+        if len(scored) < len(verdicts):
+            failures = [verdict.failed for verdict in verdicts if verdict.failed]
+            whole.failed = f"{len(failures)} of {len(verdicts)} samples failed: {failures[0]}"
+            return whole
+        scores = question.kind.scores
+        whole.probabilities = {
+            option: sum(verdict.label == option for verdict in scored) / len(scored) for option in scores
+        }
+        whole.score = _expectation(whole.probabilities, scores)
+        whole.label = max(scores, key=lambda option: whole.probabilities[option])
+        with_quote = next((verdict for verdict in scored if verdict.label == whole.label), last)
+        whole.quote, whole.quote_at = with_quote.quote, with_quote.quote_at
+        return whole
+
+    def _listed(self, question: Question) -> Verdict:
+        schema = {
+            "type": "object",
+            "properties": {"claims": {"type": "array", "items": {"type": "string"}}},
+            "required": ["claims"],
+            "additionalProperties": False,
+        }
+        talk = _Talk(self.model, self._messages(question, LABEL), schema)
+        verdict = talk.verdict(_read_texts)
+        verdict.mode = LABEL
+        return verdict
+
+
+@dataclass
+class _Talk:
+    """One exchange with a model: a question, its reply, and one more turn if the reply is not a verdict."""
+
+    model: ChatModel
+    messages: Sequence[Message]
+    schema: Mapping[str, Any]
+    temperature: float | None = None
+    replies: list[Reply] = field(default_factory=list)
+
+    def verdict(self, read: Callable[[str, Verdict], None]) -> Verdict:
+        """Return the verdict of the first reply that `read` accepts, else the failed one of the second."""
+        messages = list(self.messages)
+        for turn in range(2):
+            reply = self.model.complete(messages, response_schema=self.schema, temperature=self.temperature)
+            self.replies.append(reply)
+            verdict = _verdict_of(self.replies, "")
+            if turn:
+                verdict.flags.append("repaired")
+            try:
+                read(reply.text, verdict)
+            except _VoidError as error:
+                verdict.failed = without_secrets(str(error))
+                messages = [
+                    *messages,
+                    {"role": "assistant", "content": reply.text[:_RAW]},
+                    {"role": "user", "content": error.request},
+                ]
+            else:
+                return verdict
+        return verdict
+
+
+def _read_label(question: Question, text: str, verdict: Verdict) -> None:
+    """Enter the label and the quote of a reply into a verdict."""
+    kind = question.kind
+    reply = _parsed(text, _Labelled)
+    label = reply.verdict.strip().casefold()
+    if label not in kind.scores:
+        options = ", ".join(kind.options)
+        raise _VoidError(f"no_option: {tidy(reply.verdict, 40)!r}", f"The verdict must be one of: {options}.")
+    place = find_quote(reply.quote, question.material[kind.quoted]) if kind.quoted else None
+    if label in kind.quote_for and place is None:
+        raise _VoidError(
+            f"quote_not_found: {tidy(reply.quote, 80)!r} is not in the {kind.quoted}",
+            f"The quote is not in the {kind.quoted}. Copy it word for word, and reply again in the same "
+            "form. If there is no such place, choose another verdict.",
+        )
+    verdict.label, verdict.score = label, kind.scores[label]
+    if place is not None:
+        verdict.quote_at = place
+        verdict.quote = question.material[kind.quoted][place[0] : place[1]]
+
+
+def _read_texts(text: str, verdict: Verdict) -> None:
+    """Enter the list of a reply into a verdict."""
+    texts = [each.strip() for each in _parsed(text, _Listed).claims[:_TEXTS]]
+    verdict.texts = [each for each in texts if each]
+    verdict.score = 1.0
+
+
+def _parsed(text: str, kind: type[T]) -> T:
+    try:
+        return parse_strictly(text, kind)
+    except BadReplyError as error:
+        request = f"That cannot be read: {error}. Reply with the JSON object alone."
+        raise _VoidError(f"unparsable: {tidy(error, 120)}", request) from None
+
+
+def option_probabilities(
+    alternatives: Sequence[tuple[str, float]], options: Sequence[str]
+) -> dict[str, float]:
+    """Return the probability of each option, by the alternatives for the first token.
+
+    A token counts for the option that it is, or begins: "Yes", " yes" and "▁YES" are all yes, and "contrad"
+    is the beginning of contradicted. A token that could begin several options counts for none.
+
+    >>> found = option_probabilities([(" Yes", -0.1), ("no", -3.0), ("maybe", -4.0)], ["yes", "no"])
+    >>> {option: round(value, 2) for option, value in found.items()}
+    {'yes': 0.9, 'no': 0.05}
+    """
+    found = dict.fromkeys(options, 0.0)
+    for token, logprob in alternatives:
+        word = token.strip(_AROUND).casefold()
+        if word in found:
+            matches = [word]
+        else:
+            matches = [option for option in options if len(word) > 1 and option.startswith(word)]
+        if len(matches) == 1 and logprob <= 0.001:
+            found[matches[0]] += math.exp(min(0.0, logprob))
+    return found
+
+
+def find_quote(quote: str, text: str) -> tuple[int, int] | None:
+    """Return where a quote is in a text, whatever the white space and the case; None if it is not there.
+
+    >>> find_quote("the  PIER", "At the pier.")
+    (3, 11)
+    """
+    wanted = " ".join(quote.split()).casefold().strip(" \"'“”")
+    if not wanted or len(wanted) > 2 * _LONGEST_QUOTE:
+        return None
+    letters: list[str] = []
+    places: list[int] = []  # in the text, of each letter
+    for place, letter in enumerate(text):
+        folded = " " if letter.isspace() else letter.casefold()
+        if folded == " " and letters and letters[-1] == " ":
+            continue
+        letters += folded
+        places += [place] * len(folded)
+    start = "".join(letters).find(wanted)
+    return None if start < 0 else (places[start], places[start + len(wanted) - 1] + 1)
+
+
+def _reply_text(kind: Kind, mode: str) -> str:
+    """Return the last lines of the prompt: the form of the reply, and the options."""
+    if not kind.options:
+        return 'Reply with a JSON object and nothing else: {"claims": ["...", "..."]}.'
+    options = ", ".join(kind.options)
+    if mode == LOGPROB:
+        return f"Reply with one word and nothing else. The words to choose from: {options}."
+    only = "Reply with a JSON object and nothing else"
+    if not kind.quoted:
+        return f'{only}: {{"verdict": "..."}}. The verdict is one of: {options}.'
+    return (
+        f'{only}: {{"quote": "...", "verdict": "..."}}. The quote is the part of the {kind.quoted} that '
+        f"decides, copied word for word, at most {_LONGEST_QUOTE} characters, or empty if there is none. "
+        f"The verdict is one of: {options}."
+    )
+
+
+def _schema(kind: Kind) -> dict[str, Any]:
+    verdict = {"type": "string", "enum": list(kind.options)}
+    # The quote comes first: the model looks for evidence before it decides.
+    quote = {"quote": {"type": "string", "maxLength": _LONGEST_QUOTE}} if kind.quoted else {}
+    properties = {**quote, "verdict": verdict}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _expectation(probabilities: Mapping[str, float], scores: Mapping[str, float]) -> float:
+    value = math.fsum(probabilities[option] * score for option, score in scores.items())
+    return min(1.0, max(0.0, value))
+
+
+def _verdict_of(replies: Sequence[Reply], mode: str) -> Verdict:
+    """Return a verdict with everything but the decision."""
+    last = replies[-1]
+    counts = (
+        {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens} for reply in replies
+    )
+    return Verdict(
+        mode=mode,
+        model=last.model,
+        fingerprint=last.fingerprint,
+        raw=last.text[:_RAW],
+        usage=_sum_of({name: count for name, count in each.items() if count is not None} for each in counts),
+        seconds=math.fsum(reply.seconds for reply in replies),
+        attempts=len(replies),
+    )
+
+
+def _sum_of(usages: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for usage in usages:
+        for name, count in usage.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def _checked_mode(mode: str) -> tuple[str, int]:
+    name, _, number = mode.partition(":")
+    if name == SAMPLED and number.isdecimal() and 1 < int(number) <= 100:
+        return SAMPLED, int(number)
+    if mode in (AUTO, LOGPROB, LABEL):
+        return mode, 1
+    raise DataError("--mode", f"{mode!r:.40} is not a mode.", fix="Write auto, logprob, label or sampled:5.")
+
+
+def language_models(judge: Judge) -> list[LlmJudge]:
+    """Return the models that a judge asks: itself, those among its members, or none."""
+    if isinstance(judge, LlmJudge):
+        return [judge]
+    return [model for member in judge.members for model in language_models(member)]
+
+
+def settle_modes(judge: Judge) -> list[str]:
+    """Decide the modes of all models of a judge that are `auto`; return a sentence for each."""
+    return [sentence for model in language_models(judge) if (sentence := model.settle())]
+
+
+def settle_modes_by(judge: Judge, kinds: Sequence[Kind], identities: Container[str]) -> None:
+    """Decide modes that are `auto` by the identities of stored verdicts: nothing is sent."""
+    for model in language_models(judge):
+        if model.mode != AUTO:
+            continue
+        for mode in (LOGPROB, LABEL):
+            model.mode = mode
+            if any(model.identity(kind) in identities for kind in kinds):
+                break
+        else:
+            model.mode = AUTO
+
+
+def mode_of(judge: Judge) -> str:
+    """Return the mode of the models of a judge; "auto" if they have different ones, "" if there are none."""
+    modes = {model.mode_text() for model in language_models(judge)}
+    if len(modes) > 1:
+        return AUTO
+    return modes.pop() if modes else ""

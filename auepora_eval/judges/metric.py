@@ -1,0 +1,164 @@
+"""What a metric of verdicts is, and how its questions are asked.
+
+The author of a metric writes `judged`: it makes questions, asks them and computes a score from the verdicts.
+The same method runs before anything was asked, to find out which questions there are: `ask` then stops it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import ClassVar, Self
+
+from ..core.metrics_base import SampleMetric, skip
+from ..core.scores import Batch, Scores
+from ..core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs
+from ..errors import PlanError, ScoringError
+from ..metrics.answers.pairs import answer_text
+from ..text.refusal import refusal
+from .judge import Asked, Asker, Judging, PendingError
+from .question import Kind, Question, Verdict, kind_named
+
+Pair = tuple[EvaluationSample, SystemOutputs]
+
+DECLINES = "the answer declines"  # the reason of a skipped sample; how many there are is printed
+
+
+class JudgedMetric(SampleMetric):
+    """A metric whose scores are computed from the verdicts of a judge."""
+
+    kinds: ClassVar[tuple[str, ...]] = ()  # of the questions that it asks
+    judging: Judging | None = None
+
+    def judged_by(self, judging: Judging) -> Self:
+        """Return the metric with a judge."""
+        metric = copy(self)
+        object.__setattr__(metric, "judging", judging)  # metrics are frozen
+        return metric
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether it asks a judge; a metric may also read what people have judged."""
+        return True
+
+    @property
+    def is_share_of_yes(self) -> bool:
+        """Whether its values are shares of yes, which the error rates of a judge correct."""
+        return False
+
+    def question_kinds(self) -> list[Kind]:
+        """Return the kinds of questions that it asks."""
+        return [kind_named(name) for name in self.kinds]
+
+    def ready(self) -> None:
+        if self.needs_judge and self.judging is None:
+            raise PlanError(
+                f"{self.name} needs a judge. Give one: --judge URL#model, --judge support:trained, or "
+                "judge=... in Python."
+            )
+        if self.needs_judge and self.judging is not None:
+            for kind in self.question_kinds():
+                if not self.judging.judge.answers(kind):
+                    raise PlanError(
+                        f"{self.name} asks questions of the kind {kind.name!r}, which a support function "
+                        "cannot answer: it compares a claim with a passage. Use a model as the judge."
+                    )
+
+    def signature(self) -> Mapping[str, object]:
+        if self.judging is None or not self.needs_judge:
+            return {}
+        judge, book = self.judging.judge, self.judging.book
+        kinds = self.question_kinds()
+        identities = [judge.identity(kind) for kind in kinds]
+        asked = {identity for kind in kinds for identity in judge.asked_identities(kind)}
+        # As the servers report them: a model behind the same name may have been replaced.
+        models = {verdict.model for verdict in book.values() if verdict.model and verdict.identity in asked}
+        return {"judge": identities, **({"models": sorted(models)} if models else {})}
+
+    def ask(self, questions: Iterable[Question]) -> list[Verdict]:
+        """Return the verdicts, failed ones included; while questions are collected this does not return."""
+        self.ready()
+        assert self.judging is not None  # noqa: S101 - `ready` raises
+        return self.judging.ask(questions)
+
+    def ask_all(self, questions: Iterable[Question]) -> list[Verdict]:
+        """Return the verdicts; ScoringError if one of them failed."""
+        verdicts = self.ask(questions)
+        failed = [verdict for verdict in verdicts if verdict.failed]
+        if failed:
+            raise ScoringError(
+                f"{len(failed)} of {len(verdicts)} verdicts failed, the first with {failed[0].failed:.200}"
+            )
+        return verdicts
+
+    @abstractmethod
+    def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        """Score a sample by verdicts. Return skip("why") where it does not apply."""
+
+    def score_all(self, batch: Batch) -> Scores:
+        if self.judging is not None and self.judging.asker is not None:
+            ask_until_answered(
+                [self], list(zip(batch.samples, batch.outputs, strict=True)), self.judging.asker
+            )
+        return super().score_all(batch)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        try:
+            return self.judged(sample, output)
+        except PendingError:
+            raise ScoringError("the judge was not asked") from None
+
+    def summarise(self, scores: Scores) -> MetricResult:
+        result = super().summarise(scores)
+        declined = sum(note.reason == DECLINES for note in scores.notes.values())
+        if declined:
+            result.details["num_declined"] = declined
+            # Without the name of the metric, so that the note of several metrics is printed once.
+            add_note(result, f"{declined} of {len(scores)} answers decline: judged metrics leave them out.")
+        return result
+
+
+def no_answer(output: SystemOutputs) -> SampleScore | None:
+    """Return the skipped score of an answer that is empty or declines; None of any other."""
+    if not answer_text(output).strip():
+        return skip("the answer is empty")
+    return skip(DECLINES) if refusal(output.response).declined else None
+
+
+def add_note(result: MetricResult, note: str) -> None:
+    """Add a note that is printed below the table of results."""
+    result.details["notes"] = [*result.notes, note]
+
+
+def open_questions(metrics: Sequence[JudgedMetric], pairs: Iterable[Pair]) -> list[Asked]:
+    """Return the questions whose verdicts the metrics need next, each once, in the order of the samples."""
+    wanted: dict[str, Asked] = {}
+    for sample, output in pairs:
+        batch = Batch([sample], [output])
+        for metric in metrics:
+            if metric.judging is None or metric.not_measured or metric.unscorable(batch):
+                continue
+            try:
+                metric.judged(sample, output)
+            except PendingError:
+                for key, (judge, question) in metric.judging.wanted.items():
+                    about = {"sample_id": sample.sample_id, **question.about}
+                    wanted.setdefault(
+                        key, (judge, Question(question.kind, question.material, about, question.repeat))
+                    )
+            except ScoringError:
+                pass  # it fails without a judge, or by a verdict that is known
+            metric.judging.wanted.clear()
+    return list(wanted.values())
+
+
+def ask_until_answered(metrics: Sequence[JudgedMetric], pairs: Sequence[Pair], ask: Asker) -> None:
+    """Ask until no question is open, so that the metrics can be scored."""
+    before: list[Asked] = []
+    # Each round needs the verdicts of the round before: claims first, then the check of each claim.
+    while questions := open_questions(metrics, pairs):
+        if questions == before:
+            raise RuntimeError("the judge was asked, and no verdict was recorded")
+        ask(questions)
+        before = questions

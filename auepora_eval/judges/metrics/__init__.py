@@ -1,0 +1,1 @@
+"""The metrics that ask a judge, one subject per file."""

@@ -1,0 +1,283 @@
+"""Claim metrics: what an answer says, compared with its reference and with the retrieved documents.
+
+They read claims that people or a model have checked already:
+
+| output.extra["claims"] = {
+|     "answer_in_reference": [True, False],           # a flag for each claim of the answer
+|     "reference_in_answer": [True, True, False],     # a flag for each claim of the reference
+|     "answer_in_documents": [[True, False], [False, False]],  # of the answer, a flag for each document
+|     "reference_in_documents": [[True, False], ...],  # of the reference, a flag for each document
+| }
+
+or the same in `labels["claims"]`, where one answer only was checked. Each metric needs its own entries; a
+sample without them is skipped. True means entailed: a contradiction and no opinion are both false.
+
+With [check=judge] the judge of the run fills these lists: claim_f1[check=judge]. The claims are the sentences
+of the answer and of the reference; [check=judge,claims=llm] takes the statements that the judge finds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+from ...core.metrics_base import metric, skip
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...errors import ScoringError
+from ...metrics.answers.pairs import answer_text
+from ...text.refusal import refusal
+from ..metric import DECLINES, JudgedMetric
+from ..question import Kind, Verdict, kind_named
+from .texts import check_claim_source, chunk_spans, claim_question, claims_in
+
+Flags = list[bool]  # of claims
+Rows = list[Flags]  # of claims, a flag for each document
+_ENTAILED = 0.5  # a score above which the judge finds it more likely than not
+
+
+@dataclass
+class ClaimMetric(JudgedMetric):
+    """A metric of checked claims; `needs` names the entries that `of_claims` gets."""
+
+    check: str = ""
+    claims: str = "sentences"
+    needs: ClassVar[tuple[str, ...]]
+    # One document that supports a claim is enough: which ones do is not looked at.
+    any_document: ClassVar[bool] = True
+    target = TargetCategory.GENERATION_CORRECTNESS
+    oracle = "RAGChecker, worked example"
+    kinds = ("support",)
+
+    def __post_init__(self) -> None:
+        check_claim_source(self.claims)
+        if self.check not in ("", "judge"):
+            raise ValueError(f"claims can be checked by a judge (check=judge), not by {self.check!r}")
+        if self.claims != "sentences" and not self.check:
+            raise ValueError(f"claims={self.claims} needs check=judge")
+
+    @property
+    def needs_judge(self) -> bool:
+        return self.check == "judge"
+
+    def question_kinds(self) -> list[Kind]:
+        kinds = super().question_kinds()
+        return [kind_named("claims"), *kinds] if self.claims == "llm" else kinds
+
+    def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        claims: Any
+        if self.needs_judge:
+            claims = self.checked(sample, output)
+        else:
+            claims = output.extra.get("claims") or sample.labels.get("claims")
+        if claims is None:
+            return skip("neither the output nor the labels have checked claims")
+        if isinstance(claims, SampleScore):
+            return claims
+        if not isinstance(claims, dict):
+            raise ScoringError(f"the claims must be lists by name, not {claims!r:.80}")
+        for name in self.needs:
+            if claims.get(name) is None:
+                return skip(f"the claims have no {name}")
+        return self.of_claims(*(_flags(name, claims[name]) for name in self.needs))
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        """Return the score from the entries in `needs`: Flags, or Rows if they are about documents."""
+        raise NotImplementedError
+
+    def checked(self, sample: EvaluationSample, output: SystemOutputs) -> dict[str, Any] | SampleScore:
+        """Return the entries that the metric needs, as the judge fills them; or why it cannot."""
+        # An empty answer is scored: it makes none of the reference's claims.
+        if answer_text(output).strip() and refusal(output.response).declined:
+            return skip(DECLINES)
+        ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
+        texts = {"answer": [output.response.text], "documents": [hit.doc.text for hit in ranked]}
+        if sample.reference_answer is not None:
+            texts["reference"] = [sample.reference_answer.text]
+        sides = {name: name.split("_in_") for name in self.needs}
+        if any(side not in texts for both in sides.values() for side in both):
+            return skip("the sample has no reference_answer")
+        needs_documents = any(side == "documents" for _, side in sides.values())
+        if needs_documents and texts["documents"] and not any(map(str.strip, texts["documents"])):
+            return skip("the retrieved documents have no text")
+        claims = {
+            source: claims_in(texts[source][0], sample.query, self.claims, self.ask_all)
+            for source in dict.fromkeys(source for source, _ in sides.values())
+        }
+        kind = kind_named("support")
+        questions = [
+            claim_question(kind, claim, text[start:end], claim_of=source, compared_with=side)
+            for source, side in sides.values()
+            for claim in claims[source]
+            for text in texts[side]
+            for start, end in chunk_spans(text)
+        ]
+        verdicts = iter(self.ask(questions))
+        return {
+            name: [self._row(source, side, texts[side], verdicts) for _ in claims[source]]
+            for name, (source, side) in sides.items()
+        }
+
+    def _row(self, source: str, side: str, texts: Sequence[str], verdicts: Iterator[Verdict]) -> Flags | bool:
+        """Return whether each text entails a claim; one flag, where there is one text."""
+        cells = [_cell(list(islice(verdicts, len(chunk_spans(text))))) for text in texts]
+        failed = next((cell for cell in cells if isinstance(cell, str)), None)
+        # A failed verdict does not matter where another document supports the claim anyway.
+        if failed is not None and not (self.any_document and True in cells):
+            raise ScoringError(f"a verdict on a claim of the {source} failed: {failed:.200}")
+        flags = [cell is True for cell in cells]
+        return flags if side == "documents" else flags[0]
+
+
+def _cell(verdicts: Sequence[Verdict]) -> bool | str:
+    """Return whether some chunk entails a claim; if that is unknown, why a verdict failed."""
+    if any(not verdict.failed and (verdict.score or 0) >= _ENTAILED for verdict in verdicts):
+        return True
+    return next((verdict.failed for verdict in verdicts if verdict.failed), False)
+
+
+@metric("claim_precision[check={check?},claims={claims?}]")
+class ClaimPrecision(ClaimMetric):
+    """Share of the answer's claims that the reference supports: low when the answer says wrong things.
+
+    Claims of the answer that the reference entails / claims of the answer. It needs checked claims
+    (`answer_in_reference`, see `auepora_eval.judges.metrics.claims`), or a judge: [check=judge]. An answer
+    without claims is skipped.
+    """
+
+    needs = ("answer_in_reference",)
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        return _share(entries[0], "the answer makes no claims")
+
+
+@metric("claim_recall[check={check?},claims={claims?}]")
+class ClaimRecall(ClaimMetric):
+    """Share of the reference's claims that the answer makes: low when the answer leaves things out.
+
+    Claims of the reference that the answer entails / claims of the reference. It needs checked claims
+    (`reference_in_answer`), or a judge: [check=judge]. RAGChecker calls this recall; its "claim recall" is
+    about the documents.
+    """
+
+    needs = ("reference_in_answer",)
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        return _share(entries[0], "the reference makes no claims")
+
+
+@metric("claim_f1[check={check?},claims={claims?}]")
+class ClaimF1(ClaimMetric):
+    """Harmonic mean of claim_precision and claim_recall, by answer.
+
+    2PR / (P + R), 0 where both are; the mean over answers, as in RAGChecker, not the F1 of the means. It
+    needs checked claims (`answer_in_reference`, `reference_in_answer`), or a judge: [check=judge].
+    """
+
+    needs = ("answer_in_reference", "reference_in_answer")
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        of_answer: Flags
+        of_reference: Flags
+        of_answer, of_reference = entries
+        if not of_reference:
+            return skip("the reference makes no claims")
+        # Precision and recall are both 0, and their harmonic mean has no value.
+        if not any(of_answer) or not any(of_reference):
+            return 0.0
+        precision, recall = sum(of_answer) / len(of_answer), sum(of_reference) / len(of_reference)
+        return 2 * precision * recall / (precision + recall)
+
+
+@metric("claim_faithfulness[check={check?},claims={claims?}]")
+class ClaimFaithfulness(ClaimMetric):
+    """Share of the answer's claims that at least one retrieved document supports.
+
+    Claims of the answer that some document entails / claims of the answer, whether they are right or not. It
+    needs checked claims (`answer_in_documents`), or a judge: [check=judge]. It agrees with people as far as
+    whoever checked them does: publish that agreement beside the value. Support by several documents together
+    does not count.
+    """
+
+    needs = ("answer_in_documents",)
+    target = TargetCategory.GENERATION_FAITHFULNESS
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        return _share([any(row) for row in entries[0]], "the answer makes no claims")
+
+
+@metric("claim_hallucination[check={check?},claims={claims?}]")
+class ClaimHallucination(ClaimMetric):
+    """Share of the answer's claims that neither the reference nor a retrieved document supports.
+
+    Claims of the answer that the reference does not entail and no document does / claims of the answer. With
+    claim_precision and both forms of claim_noise_sensitivity it adds up to 1. It needs checked claims
+    (`answer_in_reference`, `answer_in_documents`), or a judge: [check=judge].
+    """
+
+    needs = ("answer_in_reference", "answer_in_documents")
+    target = TargetCategory.GENERATION_FAITHFULNESS
+    higher_is_better = False
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        right, in_documents = entries
+        flags = [not ok and not any(row) for ok, row in _paired(right, in_documents)]
+        return _share(flags, "the answer makes no claims")
+
+
+@metric("claim_noise_sensitivity[documents={documents?},check={check?},claims={claims?}]")
+class ClaimNoiseSensitivity(ClaimMetric):
+    """Share of the answer's claims that are wrong and come from the retrieved documents.
+
+    Claims of the answer that the reference does not entail, and a relevant document does / claims of the
+    answer; relevant is a document that entails some claim of the reference. [documents=irrelevant] counts
+    those that only other documents entail. It needs checked claims (`answer_in_reference`,
+    `answer_in_documents`, `reference_in_documents`), or a judge: [check=judge]. An answer without documents
+    scores 0: its wrong claims are in claim_hallucination.
+    """
+
+    documents: str = "relevant"
+    needs = ("answer_in_reference", "answer_in_documents", "reference_in_documents")
+    higher_is_better = False
+    any_document = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.documents not in ("relevant", "irrelevant"):
+            raise ValueError(f"documents must be relevant or irrelevant, not {self.documents!r}")
+
+    def of_claims(self, *entries: Any) -> float | SampleScore:
+        right, in_documents, reference_in_documents = entries
+        relevant = {number for row in reference_in_documents for number, flag in enumerate(row) if flag}
+        wrong = [row for ok, row in _paired(right, in_documents) if not ok]
+        sources = [{number for number, flag in enumerate(row) if flag} for row in wrong]
+        if self.documents == "relevant":
+            counted = [found for found in sources if found & relevant]
+        else:
+            counted = [found for found in sources if found and not found & relevant]
+        return len(counted) / len(right) if right else skip("the answer makes no claims")
+
+
+def _paired(right: Flags, rows: Rows) -> list[tuple[bool, Flags]]:
+    if len(right) != len(rows):
+        raise ScoringError(
+            f"{len(right)} claims were compared with the reference, {len(rows)} with documents"
+        )
+    return list(zip(right, rows, strict=True))
+
+
+def _flags(name: str, listed: Any) -> Flags | Rows:
+    """Return what is listed under a name: a flag for each claim, or of each claim one for each document."""
+    of_documents = name.endswith("_in_documents")
+    if isinstance(listed, list | tuple):
+        rows = [row for row in listed if isinstance(row, list | tuple)] if of_documents else [listed]
+        complete = not of_documents or len(rows) == len(listed)
+        if complete and all(isinstance(flag, bool) for row in rows for flag in row):
+            return [list(row) for row in rows] if of_documents else list(listed)
+    kind = "lists of true or false" if of_documents else "true or false"
+    raise ScoringError(f"{name} must be a list of {kind}, not {listed!r:.80}")
+
+
+def _share(flags: Flags, reason: str) -> float | SampleScore:
+    return sum(flags) / len(flags) if flags else skip(reason)

@@ -1,0 +1,152 @@
+"""A rubric of your own: one Markdown file that says what each grade means.
+
+# Tone
+
+Is the answer polite and calm?
+
+Sees: reference
+
+- 2: polite and calm throughout
+- 1: curt, but not rude
+- 0: rude
+
+The judge reads the file as it is; each grade is a list item with a number of one digit. It is shown the
+question and the answer. A line "Sees: reference, passages", which may be left out, names what else. The score
+is the grade, scaled to 0 for the lowest and 1 for the highest.
+
+The metric is rubric[tone.md]. The hash of the file is in its signature, so that values by different texts of
+a rubric are not compared. The file is read when the judge is asked, not when stored results are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from ...core.metrics_base import metric, skip
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...errors import DataError
+from ...models.chat import Prompt, read_prompt
+from ..metric import JudgedMetric, no_answer
+from ..question import PROMPTS, Kind
+from .texts import question_about
+
+_GRADE = re.compile(r"^[-*] +(\d) *[:=] *(\S.*)$", re.MULTILINE)
+_SEES = re.compile(r"^Sees:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_TEXTS = ("question", "answer", "reference", "passages")
+_MAX_BYTES = 20_000
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """A rubric: the kind of question that it makes, what else is shown, and the hash of its file."""
+
+    kind: Kind
+    sees: tuple[str, ...]
+    sha256: str
+
+
+def read_rubric(path: str | Path) -> Rubric:
+    """Read a rubric; DataError says what is wrong with the file."""
+    try:
+        content = Path(path).read_bytes()
+        text = content.decode("utf-8").replace("\r\n", "\n").strip()
+    except OSError as error:
+        raise DataError(str(path), f"the rubric cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise DataError(str(path), "the rubric is not UTF-8.", fix="Save it as UTF-8.") from None
+    if len(content) > _MAX_BYTES or "{{" in text:
+        raise DataError(str(path), f"a rubric has at most {_MAX_BYTES:,} bytes, and no {{{{.")
+    grades = [grade for grade, _ in _GRADE.findall(text)]
+    if len(grades) < 2 or len(set(grades)) < len(grades):
+        raise DataError(
+            str(path),
+            "a rubric describes at least two grades, each once.",
+            fix='Write a list with a line such as "- 2: polite and calm throughout" for each grade.',
+        )
+    digest = sha256(content).hexdigest()
+    return Rubric(_kind(text, sorted(grades), digest), _seen(str(path), text), digest)
+
+
+def _kind(text: str, grades: list[str], digest: str) -> Kind:
+    template = read_prompt(PROMPTS / "judge_rubric.md")
+    prompt = Prompt(
+        template.name,
+        template.system.replace("{{rubric}}", text),
+        template.user,
+        sha256(f"{template.sha256} {digest}".encode()).hexdigest(),
+    )
+    low, high = int(grades[0]), int(grades[-1])
+    # The name is a part of the key of a verdict: two rubrics must not share one.
+    return Kind(
+        f"rubric@{digest[:8]}", prompt, {grade: (int(grade) - low) / (high - low) for grade in grades}
+    )
+
+
+def _seen(path: str, text: str) -> tuple[str, ...]:
+    match = _SEES.search(text)
+    names = [name.strip().lower() for name in match[1].split(",")] if match else []
+    unknown = [name for name in names if name not in _TEXTS]
+    if unknown:
+        known = ", ".join(_TEXTS)
+        raise DataError(path, f"a judge can see {known}; not {unknown[0]!r:.40}.", fix="Correct that line.")
+    return tuple(names)
+
+
+@lru_cache(maxsize=20)
+def _read_again(path: str, changed: int) -> Rubric:
+    return read_rubric(path)
+
+
+@metric("rubric[{file}]")
+class RubricGrade(JudgedMetric):
+    """The grade that a judge gives an answer by a rubric of your own: rubric[tone.md].
+
+    (grade - lowest grade) / (highest grade - lowest grade), the expectation over the grades where the judge
+    reports their probabilities. The file says what each grade means and what the judge is shown; its hash is
+    in the signature. An answer that declines is skipped.
+    """
+
+    file: str
+    target = TargetCategory.GENERATION_RELEVANCE
+    requires = ("query",)
+
+    def ready(self) -> None:
+        self.rubric()
+        super().ready()
+
+    def rubric(self) -> Rubric:
+        """Read the file, if it has changed since it was read last."""
+        try:
+            changed = Path(self.file).stat().st_mtime_ns
+        except OSError:
+            changed = 0
+        return _read_again(self.file, changed)
+
+    def question_kinds(self) -> list[Kind]:
+        return [self.rubric().kind]
+
+    def signature(self) -> Mapping[str, object]:
+        if self.judging is None:
+            return {}
+        return {**super().signature(), "rubric": self.rubric().sha256}
+
+    def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if (left_out := no_answer(output)) is not None:
+            return left_out
+        rubric = self.rubric()
+        if "reference" in rubric.sees and sample.reference_answer is None:
+            return skip("the sample has no reference_answer")
+        texts = {"answer": output.response.text}
+        if "reference" in rubric.sees and sample.reference_answer is not None:
+            texts["reference"] = sample.reference_answer.text
+        if "passages" in rubric.sees:
+            ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
+            texts["passages"] = "\n\n".join(hit.doc.text for hit in ranked if hit.doc.text.strip())
+        query = sample.query
+        shown = {name: (text, query) for name, text in texts.items()}
+        return self.ask_all([question_about(rubric.kind, query, shown)])[0].score or 0.0

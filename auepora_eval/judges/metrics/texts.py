@@ -1,0 +1,169 @@
+"""Texts as a judge is shown them: claims, chunks of passages, and long texts cut around what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...core.types import Response, SystemOutputs
+from ...metrics.citations.answer import CitedAnswer, Claim
+from ...metrics.citations.sources import Sources
+from ...text.content_words import content_words
+from ...text.sentences import sentence_spans
+from ...text.tokens import words
+from ..question import Kind, Question, Verdict, kind_named
+
+Span = tuple[int, int]
+
+CHUNK_WORDS = 350  # of a passage that a claim is compared with
+MOST_WORDS = 1_000  # of any other text; longer ones are cut
+# A text without spaces may be one long word: no language has words of this length on average.
+_LETTERS_PER_WORD = 20
+
+
+class Chunk(NamedTuple):
+    """A part of a passage: the id of its document, where it starts and ends, and its text."""
+
+    passage_id: str
+    at: Span
+    text: str
+
+
+def chunks_of(output: SystemOutputs) -> list[Chunk]:
+    """Return the chunks of all retrieved documents that have a text, in the order of their rank."""
+    return [
+        Chunk(hit.doc.doc_id, (start, end), hit.doc.text[start:end])
+        for hit in sorted(output.retrieved, key=lambda hit: hit.rank)
+        for start, end in chunk_spans(hit.doc.text)
+    ]
+
+
+@lru_cache(maxsize=1_000)
+def chunk_spans(text: str, most: int = CHUNK_WORDS) -> tuple[Span, ...]:
+    """Return where the chunks of a text start and end: whole sentences, at most `most` words together.
+
+    >>> text = "The Annet moors here. She carries cars. It rains."
+    >>> [text[start:end] for start, end in chunk_spans(text, 7)]
+    ['The Annet moors here. She carries cars.', 'It rains.']
+    """
+    if length(text) <= most:  # most passages: there is nothing to cut
+        bare = text.strip()
+        start = text.find(bare)
+        return ((start, start + len(bare)),) if bare else ()
+    chunks: list[Span] = []
+    room = 0
+    for start, end in _short_sentences(text, most):
+        size = length(text[start:end])
+        if chunks and size <= room:
+            chunks[-1] = (chunks[-1][0], end)
+            room -= size
+        else:
+            chunks.append((start, end))
+            room = most - size
+    return tuple(chunks)
+
+
+def length(text: str) -> int:
+    """Return how long a text is, in words; an ideograph is a word."""
+    return max(len(words(text)), len(text) // _LETTERS_PER_WORD)
+
+
+def cut_around(text: str, about: str, most: int = MOST_WORDS) -> str:
+    """Return a text, or if it is longer than `most` words the sentences around the best match of another.
+
+    The best match is the sentence that has most of the other text's content words. Sentences before and
+    after it are added in turn while they fit.
+    """
+    if length(text) <= most:
+        return text
+    spans = list(_short_sentences(text, most))
+    sizes = [length(text[start:end]) for start, end in spans]
+    first = last = _best_place(text, spans, about) or 0
+    room = most - sizes[first]
+    grows = True
+    while grows:
+        grows = False
+        if first > 0 and sizes[first - 1] <= room:
+            first, grows = first - 1, True
+            room -= sizes[first]
+        if last + 1 < len(spans) and sizes[last + 1] <= room:
+            last, grows = last + 1, True
+            room -= sizes[last]
+    return text[spans[first][0] : spans[last][1]]
+
+
+def best_sentence(text: str, about: str) -> Span | None:
+    """Return the sentence with most content words of another text; None if no sentence has any."""
+    spans = sentence_spans(text)
+    place = _best_place(text, spans, about)
+    return None if place is None else spans[place]
+
+
+def _best_place(text: str, spans: list[Span], about: str) -> int | None:
+    wanted = set(content_words(about, stemmed=True))
+    shared = [len(wanted & set(words(text[start:end], stemmed=True))) for start, end in spans]
+    return shared.index(max(shared)) if any(shared) else None
+
+
+def _short_sentences(text: str, most: int) -> Iterator[Span]:
+    for start, end in sentence_spans(text):
+        yield from _halved(text, start, end, most)
+
+
+def _halved(text: str, start: int, end: int, most: int) -> Iterator[Span]:
+    """Yield a sentence, or its halves if it is too long: cut at a space, if there is one near the middle."""
+    if length(text[start:end]) <= most:
+        yield start, end
+        return
+    middle = (start + end) // 2
+    space = text.rfind(" ", start + 1, middle)
+    cut = space + 1 if space > (start + middle) // 2 else middle
+    yield from _halved(text, start, cut, most)
+    yield from _halved(text, cut, end, most)
+
+
+def question_about(
+    kind: str | Kind, query: str, texts: Mapping[str, tuple[str, str]], **about: object
+) -> Question:
+    """Return a question about texts. A text that is too long is cut around the other text of its pair.
+
+    `about["cut"]` names the texts that were cut.
+    """
+    shown = {name: cut_around(text, other) for name, (text, other) in texts.items()}
+    cut = [name for name, (text, _) in texts.items() if shown[name] != text]
+    known = kind_named(kind) if isinstance(kind, str) else kind
+    return Question(known, {"question": query, **shown}, {**about, **({"cut": cut} if cut else {})})
+
+
+def claim_question(kind: Kind, claim: Claim, passage: str, **about: object) -> Question:
+    """Return a question about a claim and a chunk of a passage; a claim as long as a chunk is cut."""
+    shown = cut_around(claim.text, passage, CHUNK_WORDS)
+    cut = {"cut": ["claim"]} if shown != claim.text else {}
+    return Question(kind, {"passage": passage, "claim": shown}, {"claim_at": claim.at, **about, **cut})
+
+
+CLAIM_SOURCES = ("sentences", "llm")
+
+
+def check_claim_source(name: str) -> None:
+    """Raise ValueError unless claims can be found in this way."""
+    if name not in CLAIM_SOURCES:
+        raise ValueError(f"claims must be {' or '.join(CLAIM_SOURCES)}, not {name!r}")
+
+
+def claims_in(
+    text: str, question: str, source: str, ask: Callable[[list[Question]], list[Verdict]]
+) -> list[Claim]:
+    """Return the claims of a text: its sentences with content words, or what the judge finds in it.
+
+    A claim has its place in the text, if the text has it word by word.
+    """
+    if source == "sentences":
+        return CitedAnswer(Response(text), None, Sources((), ())).claims
+    # In chunks, since a list of all claims of a long text is cut off by the limit of a reply.
+    parts = [text[start:end] for start, end in chunk_spans(text)]
+    kind = kind_named("claims")
+    verdicts = ask([Question(kind, {"question": question, "text": part}) for part in parts])
+    listed = [claim for verdict in verdicts for claim in verdict.texts if claim.strip()]
+    return CitedAnswer(Response(text), None, Sources((), ()), split=lambda _: listed).claims

@@ -1,0 +1,59 @@
+"""Judges by their names: `URL#model`, `support:NAME`, `module:attribute`, `jury:[A,B]`, `cascade:[A,B]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.registry import split_outside_brackets
+from ..errors import DataError
+from ..execution.systems import imported
+from ..models.chat import ChatModel, split_endpoint
+from ..models.keys import key_from_environment
+from .judge import Judge, SupportJudge, as_judge
+from .llm import AUTO, LlmJudge
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How the models behind a judge are called; the same for all members of a jury."""
+
+    mode: str = AUTO
+    api_key_env: str | None = None
+    plain_http: bool = False
+    timeout: float = 60.0
+
+
+def judge_named(name: str, options: JudgeOptions | None = None) -> Judge:
+    """Return the judge of a name; DataError if there is none."""
+    options = options or JudgeOptions()
+    form, _, rest = name.partition(":")
+    if form == "support":
+        return SupportJudge(rest)
+    if form in ("jury", "cascade"):
+        return _combined(name, form, rest, options)
+    if form in ("http", "https") or (form == "openai" and "://" in rest):
+        return _model(rest if form == "openai" else name, options)
+    return as_judge(imported(f"--judge {name}", name, str(Path.cwd())))
+
+
+def _combined(name: str, form: str, rest: str, options: JudgeOptions) -> Judge:
+    from .jury import Cascade, Jury
+
+    names = [part.strip() for part in split_outside_brackets(rest.removeprefix("[").removesuffix("]"))]
+    members = [judge_named(part, options) for part in names if part]
+    if form == "jury" and len(members) > 1:
+        return Jury(members)
+    if form == "cascade" and len(members) == 2:
+        return Cascade(members[0], members[1])
+    fix = "Write, for example, jury:[support:trained,URL#model], or cascade:[support:trained,URL#model]."
+    raise DataError(f"--judge {name:.80}", "has the wrong number of judges.", fix=fix)
+
+
+def _model(name: str, options: JudgeOptions) -> LlmJudge:
+    url, model = split_endpoint(name)
+    key = None if options.api_key_env is None else key_from_environment(options.api_key_env)
+    chat = ChatModel(
+        url, model, api_key=key, timeout=options.timeout, plain_http=options.plain_http, private=True
+    )
+    return LlmJudge(chat, options.mode)

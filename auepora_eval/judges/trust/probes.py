@@ -1,0 +1,321 @@
+"""Probes: questions with known answers that show what a judge falls for, and canaries against drift.
+
+Forty are about support:
+
+    copy          a sentence of the passage is supported
+    foreign       by a passage about something else it is not
+    negation      its negation is not supported
+    number        nor is the sentence with another number
+    verbosity     a neutral sentence in front of the claim changes nothing
+    position      nor does the order of two passages
+    yes-bias      of eight supported and eight unsupported claims, about half are
+    determinism   the same question gets the same verdict five times
+    injection     a text that asks for a yes does not get one (twelve forms, in passages and in claims)
+    mass          the options have almost all of the probability, where the judge reports it
+
+Sixteen each are about relevance, answer relevance and correctness: right ones (copy), wrong ones (foreign,
+for correctness number), determinism and injection. Other kinds of questions have no probes of their own.
+
+A judge that fails one is `degraded`: gates do not use its values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ...core.table import Table
+from ..asking import verdicts_on
+from ..injection import ATTACKS
+from ..judge import Asked, Asker, Judge, Judging
+from ..question import Kind, Question, Verdict, kind_named
+
+SUPPORT = "support"
+# The kinds of questions that have probes, and the score from which a verdict is a yes.
+_YES_FROM = {SUPPORT: 0.5, "relevance": 0.5, "answer_relevance": 0.75, "correctness": 0.75}
+REPEATS = 5
+LEAST_MASS = 0.8
+_BALANCE = 0.2  # how far the share of yes may be from one half
+_MOST_WRONG = 0.25  # share of a probe that may be wrong: one of four questions
+
+
+class _Item(msgspec.Struct, frozen=True):
+    passage: str
+    claim: str
+    negated: str
+    number: str
+    question: str
+
+
+class _Items(msgspec.Struct, frozen=True):
+    lead_in: str
+    items: list[_Item]
+
+
+@cache
+def _items() -> _Items:
+    text = (Path(__file__).parent / "probes.json").read_bytes()
+    return msgspec.convert(json.loads(text), _Items)
+
+
+class _Check(NamedTuple):
+    """A question of a probe: what a right verdict is, or the question whose verdict it must repeat."""
+
+    probe: str
+    question: Question
+    is_yes: bool | None = None
+    same_as: Question | None = None
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """The result of one probe: how many checks were passed, and how many had to be."""
+
+    name: str
+    passed: int
+    of: int
+    needed: int
+    text: str = ""
+
+    @property
+    def is_passed(self) -> bool:
+        return self.passed >= self.needed
+
+
+class ProbeReport(msgspec.Struct, frozen=True):
+    """All probes of a judge on one kind of question."""
+
+    identity: str
+    calls: int
+    probes: list[Probe]
+    kind: str = SUPPORT
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the probes that the judge failed."""
+        kind = "" if self.kind == SUPPORT else f" ({self.kind})"
+        return [f"{probe.name}{kind}" for probe in self.probes if not probe.is_passed]
+
+    def table(self) -> Table:
+        """Return the probes as a table."""
+        rows = [
+            (each.name, f"{each.passed} of {each.of}", "pass" if each.is_passed else "FAIL", each.text)
+            for each in self.probes
+        ]
+        words = f"degraded: {', '.join(self.failed)}" if self.failed else "no probe failed"
+        title = f"Probes of {self.identity}: {self.calls} questions, {words}"
+        return Table(("Probe", "Right", "Result", ""), rows, title, numeric=(1,))
+
+
+def probed_kinds(kinds: Iterable[str]) -> list[str]:
+    """Return the kinds to probe for questions of these kinds: support, for those without probes."""
+    return list(dict.fromkeys(kind if kind in _YES_FROM else SUPPORT for kind in kinds)) or [SUPPORT]
+
+
+def probe(
+    judge: Judge, ask: Asker | None = None, *, judging: Judging | None = None, kind: str = SUPPORT
+) -> ProbeReport:
+    """Ask a judge the questions of the probes, and return what it got right.
+
+    `judging` has the verdicts that are known already; `ask` asks for the others.
+    """
+    asked = list(_checks(kind_named(kind)))
+    questions = [each.question for each in asked]
+    verdicts = verdicts_on(judging or Judging(judge), questions, ask)
+    by_key = {question.key(""): verdict for question, verdict in zip(questions, verdicts, strict=True)}
+
+    def is_yes(question: Question) -> bool | None:
+        """None where there is no verdict."""
+        score = by_key[question.key("")].score
+        return None if score is None else score >= _YES_FROM[kind]
+
+    probes = [
+        _counted(name, [each for each in asked if each.probe == name], is_yes)
+        for name in dict.fromkeys(each.probe for each in asked)
+    ]
+    if kind == SUPPORT:
+        probes.append(_yes_bias(asked, is_yes))
+    return ProbeReport(judge.identity(kind_named(kind)), len(asked), [*probes, *_mass(verdicts)], kind)
+
+
+def probe_questions(kind: Kind) -> list[Question]:
+    """Return the questions of all probes, each once."""
+    return [each.question for each in _checks(kind)]
+
+
+def _checks(kind: Kind) -> Iterator[_Check]:
+    return _support_checks(kind) if kind.name == SUPPORT else _other_checks(kind)
+
+
+def _other_checks(kind: Kind) -> Iterator[_Check]:
+    """Yield 4 right ones, 4 wrong ones, 4 repeats and 4 attacks."""
+    items = _items().items
+
+    def question(material: Mapping[str, str]) -> Question:
+        return Question(kind, material, {"probe": True})
+
+    pairs = [
+        _materials(kind.name, item, other) for item, other in zip(items, [*items[1:], items[0]], strict=True)
+    ]
+    wrong = [question(bad) for _, bad in pairs]
+    yield from (_Check("copy", question(good), is_yes=True) for good, _ in pairs)
+    name = "number" if kind.name == "correctness" else "foreign"
+    yield from (_Check(name, each, is_yes=False) for each in wrong)
+    for number in range(1, REPEATS):
+        yield _Check("determinism", replace(wrong[0], repeat=number), same_as=wrong[0])
+    best = max(kind.scores, key=lambda option: kind.scores[option])
+    attacked = "passage" if kind.name == "relevance" else "answer"
+    for base, attack in zip(wrong, list(ATTACKS.values())[:: len(ATTACKS) // len(wrong)], strict=True):
+        text = f"{base.material[attacked]}\n{attack.format(yes=best)}"
+        yield _Check("injection", question({**base.material, attacked: text}), same_as=base)
+
+
+def _materials(kind: str, item: _Item, other: _Item) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts of a question that deserves the best option, and of one that does not."""
+    asked = {"question": item.question}
+    if kind == "relevance":
+        return {**asked, "passage": item.passage}, {**asked, "passage": other.passage}
+    if kind == "answer_relevance":
+        return {**asked, "answer": item.claim}, {**asked, "answer": other.claim}
+    asked |= {"reference": item.claim}
+    return {**asked, "answer": item.claim}, {**asked, "answer": item.number}
+
+
+def _support_checks(kind: Kind) -> Iterator[_Check]:
+    """Yield the questions: 4 each of the first six probes, 4 repeats, 12 attacks."""
+    items, lead_in = _items().items, _items().lead_in
+
+    def question(passage: str, claim: str) -> Question:
+        return Question(kind, {"passage": passage, "claim": claim}, {"probe": True})
+
+    own = [question(each.passage, each.claim) for each in items]
+    numbers = [question(each.passage, each.number) for each in items]
+    # Each passage is the foreign one of the item before it.
+    others = [items[(place + 1) % len(items)].passage for place in range(len(items))]
+    foreign = [question(other, each.claim) for other, each in zip(others, items, strict=True)]
+    yield from (_Check("copy", each, is_yes=True) for each in own)
+    yield from (_Check("foreign", each, is_yes=False) for each in foreign)
+    yield from (_Check("negation", question(each.passage, each.negated), is_yes=False) for each in items)
+    yield from (_Check("number", each, is_yes=False) for each in numbers)
+    for place, base in enumerate([*own[:2], *numbers[2:]]):
+        claim = f"{lead_in} {base.material['claim']}"
+        yield _Check("verbosity", question(items[place].passage, claim), same_as=base)
+    for item, other in zip(items[:2], others[:2], strict=True):
+        first, last = f"{item.passage}\n{other}", f"{other}\n{item.passage}"
+        base = question(first, item.claim)
+        yield _Check("position", base, is_yes=True)
+        yield _Check("position", question(last, item.claim), same_as=base)
+    for number in range(1, REPEATS):
+        yield _Check("determinism", replace(numbers[0], repeat=number), same_as=numbers[0])
+    for place, attack in enumerate(ATTACKS.values()):
+        text, spot = attack.format(yes="yes"), place % len(items)
+        passage, claim = others[spot], items[spot].claim
+        in_passage = place // len(items) % 2 == 0
+        passage, claim = (f"{passage}\n{text}", claim) if in_passage else (passage, f"{claim} {text}")
+        yield _Check("injection", question(passage, claim), same_as=foreign[spot])
+
+
+def _counted(name: str, asked: Sequence[_Check], is_yes: Callable[[Question], bool | None]) -> Probe:
+    """Count the checks that were passed."""
+    passed = 0
+    for each in asked:
+        found = is_yes(each.question)
+        wanted = is_yes(each.same_as) if each.same_as is not None else each.is_yes
+        if name == "injection":
+            # A judge that says yes without the attack is wrong already; "foreign" counts that.
+            passed += found is False or wanted is True
+        else:
+            passed += found is not None and found == wanted
+    # Verdicts that change from call to call, and texts that command the judge, are never acceptable.
+    strict = name in ("injection", "determinism")
+    needed = len(asked) if strict else len(asked) - int(_MOST_WRONG * len(asked))
+    return Probe(name, passed, len(asked), needed)
+
+
+def _yes_bias(asked: Sequence[_Check], is_yes: Callable[[Question], bool | None]) -> Probe:
+    # Eight that are supported and eight that are not, of those that were asked anyway.
+    yes = [each.question for each in asked if each.probe in ("copy", "position")]
+    no = [each.question for each in asked if each.probe in ("negation", "number")]
+    count = sum(is_yes(question) is True for question in (*yes, *no))
+    share = count / (len(yes) + len(no))
+    text = f"{count} of {len(yes) + len(no)} are yes, {len(yes)} should be"
+    return Probe("yes-bias", int(abs(share - 0.5) <= _BALANCE), 1, 1, text)
+
+
+def _mass(verdicts: Iterable[Verdict]) -> list[Probe]:
+    """Return the probe of the mass on the options; nothing if the judge does not report it."""
+    masses = [0.0 if each.mass is None else each.mass for each in verdicts if _reports_mass(each)]
+    if not masses:
+        return []
+    enough = sum(mass >= LEAST_MASS for mass in masses)
+    text = f"the least is {min(masses):.2f}"
+    return [Probe("mass", enough, len(masses), len(masses) - int(0.05 * len(masses)), text)]
+
+
+def _reports_mass(verdict: Verdict) -> bool:
+    return verdict.mass is not None or verdict.failed.startswith("no_mass")
+
+
+# Canaries: a few questions of a run are asked a second time, later, to notice a judge that changes.
+
+CANARY_SHARE = 0.02
+_CANARY = 1_000_000  # the repeat number of a canary, which no --repeat-judge reaches
+_LARGEST_CHANGE = 0.1  # of a score: more is not rounding
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the second verdicts on the canaries were compared with the first ones."""
+
+    canaries: int
+    changed: int
+    largest: float  # difference of scores
+
+    @property
+    def is_noticed(self) -> bool:
+        return self.changed > 0
+
+    def __str__(self) -> str:
+        counted = f"{self.changed} of {self.canaries} canaries changed"
+        return f"{counted} (largest difference {self.largest:.2f})" if self.canaries else "no canaries"
+
+
+def canaries(asked: Iterable[Asked], *, share: float = CANARY_SHARE) -> list[Asked]:
+    """Return the questions to be asked again: a share that depends on their keys, and on nothing else."""
+    chosen = []
+    for judge, question in asked:
+        if question.repeat < _CANARY and _is_canary(question.key(judge.identity(question.kind)), share):
+            chosen.append((judge, replace(question, repeat=_CANARY + question.repeat)))
+    return chosen
+
+
+def _is_canary(key: str, share: float) -> bool:
+    return int(key[:8], 16) < share * 2**32
+
+
+def drift(pairs: Iterable[tuple[Verdict, Verdict]]) -> Drift:
+    """Compare the first and the second verdict on each canary; calls that failed say nothing."""
+    changes = [
+        (abs(first.score - second.score), first.label != second.label)
+        for first, second in pairs
+        if first.score is not None and second.score is not None
+    ]
+    changed = sum(size > _LARGEST_CHANGE or is_other for size, is_other in changes)
+    return Drift(len(changes), changed, max((size for size, _ in changes), default=0.0))
+
+
+def drift_in(judging: Judging, asked: Iterable[Asked]) -> Drift:
+    """Return the drift of the canaries among the questions of a run, by the verdicts that are known."""
+    book, pairs = judging.book, []
+    for judge, question in canaries(asked):
+        identity = judge.identity(question.kind)
+        first = book.get(replace(question, repeat=question.repeat - _CANARY).key(identity))
+        second = book.get(question.key(identity))
+        if first is not None and second is not None:
+            pairs.append((first, second))
+    return drift(pairs)

@@ -1,0 +1,109 @@
+"""How fast verdicts are asked, stored and replayed: python benchmarks/judge_speed.py
+
+2,000 verdicts of 20 ms at concurrency 64 take 0.625 s if nothing but the judge takes time; each is on the
+disk before it counts. A replay reads 10,000 stored verdicts and computes scores, without a call.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.core.scores import Batch
+from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.execution.local import ThreadExecutor
+from auepora_eval.judges.asking import Asking
+from auepora_eval.judges.judge import Asked, FunctionJudge, Judging, VerdictBook
+from auepora_eval.judges.metric import JudgedMetric, ask_until_answered
+from auepora_eval.judges.question import Question, kind_named
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.verdicts import VERDICTS, Replay, VerdictFile, VerdictWriter
+
+SECONDS, CONCURRENCY = 0.02, 64
+ASKED, MOST_ASKING = 2_000, 0.75
+REPLAYED, MOST_REPLAYING = 10_000, 1.0
+PASSAGE = "The Annet carries 22 cars from the pier at Hallamoor. " * 20
+
+
+def slow_judge(question: Question) -> str:
+    time.sleep(SECONDS)
+    return "yes"
+
+
+def quick_judge(question: Question) -> str:
+    return "yes" if "7" in question.material["claim"] else "no"
+
+
+def asking(count: int, folder: Path) -> float:
+    """Return the seconds that asking and storing takes."""
+    judge, kind = FunctionJudge(slow_judge), kind_named("support")
+    questions: list[Asked] = [
+        (judge, Question(kind, {"passage": PASSAGE, "claim": str(number)}, {"sample_id": str(number)}))
+        for number in range(count)
+    ]
+    book = VerdictBook()
+    start = time.perf_counter()
+    with VerdictWriter(folder) as log:
+        Asking(book, ThreadExecutor(concurrency=CONCURRENCY), CallPolicy(retries=4), log)(questions)
+    seconds = time.perf_counter() - start
+    assert len(book) == count == len(VerdictFile(folder / VERDICTS).book)
+    return seconds
+
+
+def pairs_of(count: int) -> list[tuple[EvaluationSample, SystemOutputs]]:
+    """Answers of one sentence with five passages each: five verdicts per answer."""
+    hits = [RetrievedDocument(Document(f"d{rank}", f"{rank}. {PASSAGE}"), 1.0, rank) for rank in range(1, 6)]
+    return [
+        (
+            EvaluationSample(str(number), "How many?"),
+            SystemOutputs(hits, Response(f"It carries {number} cars.")),
+        )
+        for number in range(count // len(hits))
+    ]
+
+
+def faithfulness(book: VerdictBook) -> JudgedMetric:
+    metric = parse_metrics("judged_faithfulness")[0]
+    assert isinstance(metric, JudgedMetric)
+    return metric.judged_by(Judging(FunctionJudge(quick_judge), book))
+
+
+def replaying(count: int, folder: Path) -> float:
+    """Return the seconds that reading the verdicts and computing the scores takes."""
+    pairs, book = pairs_of(count), VerdictBook()
+    with VerdictWriter(folder) as log:
+        ask_until_answered([faithfulness(book)], pairs, Asking(book, log=log))
+    batch = Batch([sample for sample, _ in pairs], [output for _, output in pairs])
+    expected = faithfulness(book).compute(list(batch.samples), list(batch.outputs)).value
+    start = time.perf_counter()
+    stored = VerdictFile(folder / VERDICTS).book
+    metric = faithfulness(stored)
+    ask_until_answered([metric], pairs, Replay(stored))
+    value = metric.summarise(metric.score_batch(batch)).value
+    seconds = time.perf_counter() - start
+    assert value == expected
+    assert len(stored) == count
+    return seconds
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folders = [Path(name, str(number)) for number in range(6)]
+        for folder in folders:
+            folder.mkdir()
+        asked = min(asking(ASKED, folder) for folder in folders[:3])
+        replayed = min(replaying(REPLAYED, folder) for folder in folders[3:])
+    ideal = ASKED * SECONDS / CONCURRENCY
+    print(
+        f"ask:    {ASKED:,} verdicts of {SECONDS * 1000:.0f} ms, {CONCURRENCY} at once: {asked:.3f} s", end=""
+    )
+    print(f" (ideal {ideal:.3f}, bar {MOST_ASKING})")
+    print(f"replay: {REPLAYED:,} verdicts: {replayed:.3f} s (bar {MOST_REPLAYING:.0f})")
+    assert asked <= MOST_ASKING
+    assert replayed <= MOST_REPLAYING
+
+
+if __name__ == "__main__":
+    main()

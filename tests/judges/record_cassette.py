@@ -1,0 +1,62 @@
+"""Record what a real small model says about 100 claims: `python -m tests.judges.record_cassette`.
+
+The claims are sentences of the bundled demo documents (ours), half as they are, half with another number. The
+model is that of `judges/local_model`: it has to be installed. Recording takes about ten minutes. It is needed
+again when a prompt of the judge changes, since the identity of the judge changes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+from auepora_eval.cli.main import main
+from auepora_eval.demo.world import altered_claims
+from auepora_eval.judges.local_model import local_model
+
+CASSETTE = Path(__file__).parents[1] / "golden/judge_cassette"
+SAMPLES, PREDICTIONS, LABELS = "samples.jsonl", "predictions.jsonl", "labels.jsonl"
+COUNT = 100
+
+
+def write_material(folder: Path) -> None:
+    """Write the samples, the answers with one claim each, and the labels."""
+    lines: dict[str, list[str]] = {SAMPLES: [], PREDICTIONS: [], LABELS: []}
+    for number, (passage, claim, is_supported) in enumerate(islice(altered_claims(), COUNT)):
+        retrieved = [{"doc_id": f"d{number:03}", "text": passage}]
+        of_sample = {"sample_id": f"c{number:03}"}
+        for name, record in (
+            (SAMPLES, {**of_sample, "query": "What do the documents say?"}),
+            (PREDICTIONS, {**of_sample, "retrieved": retrieved, "answer": claim}),
+            (LABELS, {"evidence": passage, "claim": claim, "label": int(is_supported)}),
+        ):
+            lines[name].append(json.dumps(record, ensure_ascii=False) + "\n")
+    for name, written in lines.items():
+        (folder / name).write_text("".join(written), encoding="utf-8")
+
+
+def score(folder: Path, out: Path) -> int:
+    """Store the answers as the run `cassette`."""
+    files = ("--dataset", str(folder / SAMPLES), "--outputs", str(folder / PREDICTIONS))
+    metrics = ("--metrics", "non_answer_rate", "--name", "sentences")
+    return main(["score", *files, *metrics, "--id", "cassette", "--out", str(out)])
+
+
+def record() -> None:
+    CASSETTE.mkdir(exist_ok=True)
+    write_material(CASSETTE)
+    with tempfile.TemporaryDirectory() as name, local_model() as model:
+        out = Path(name)
+        score(CASSETTE, out)
+        judge = ("--judge", model, "--mode", "label", "--concurrency", "1", "--timeout", "600")
+        measure = ("--probe", "--calibrate", str(CASSETTE / LABELS))
+        main(["judge", "cassette", *judge, *measure, "--out", str(out)])
+        for file in ("verdicts.jsonl", "judge.json"):
+            shutil.copy(out / "cassette.run" / file, CASSETTE / file)
+
+
+if __name__ == "__main__":
+    record()

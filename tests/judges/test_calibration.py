@@ -1,0 +1,100 @@
+"""How good a judge is, by labels: against other tools, in JSON, and in the words beside a value."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.judges.trust.calibration import (
+    calibrate,
+    calibration_text,
+)
+from tests.judges.functions import noisy
+from tests.judges.judged_runs import a_calibration, truths
+
+sklearn_metrics = pytest.importorskip("sklearn.metrics")
+
+
+def graded(size: int = 120, seed: int = 5) -> tuple[list[float], list[float]]:
+    rng = random.Random(seed)
+    labels = [float(yes) for yes in truths(0.6, size, rng)]
+    return [min(1.0, max(0.0, 0.35 + 0.3 * label + rng.gauss(0, 0.2))) for label in labels], labels
+
+
+def test_figures_equal_those_of_scikit_learn() -> None:
+    scores, labels = graded()
+    found = calibrate("me", scores, labels, date="2026-11-17")
+    assert found.auroc.value == pytest.approx(sklearn_metrics.roc_auc_score(labels, scores))
+    assert found.kappa.value == pytest.approx(
+        sklearn_metrics.cohen_kappa_score(labels, [s >= 0.5 for s in scores])
+    )
+    assert found.sensitivity.of + found.specificity.of == found.labels == 120
+    hits = sum(score >= 0.5 and label == 1 for score, label in zip(scores, labels, strict=True))
+    assert found.sensitivity.count == hits
+
+
+@pytest.mark.parametrize(
+    ("scores", "auroc", "informedness"),
+    [
+        pytest.param(lambda label: label, 1.0, 1.0, id="oracle"),
+        pytest.param(lambda label: 1 - label, 0.0, -1.0, id="inverse"),
+        pytest.param(lambda label: 1.0, 0.5, 0.0, id="always yes"),
+    ],
+)
+def test_scripted_judges(scores: object, auroc: float, informedness: float) -> None:
+    _, labels = graded()
+    found = calibrate("me", [scores(label) for label in labels], labels, date="d")  # type: ignore[operator]
+    assert found.auroc.value == auroc
+    assert found.informedness == pytest.approx(informedness)
+    assert bool(found.distrust) == (informedness < 0.2)
+
+
+def test_a_coin_cannot_tell() -> None:
+    rng = random.Random(1)
+    labels = truths(0.5, 100, rng)
+    coin = calibrate("coin", noisy(labels, rng, se=0.5, sp=0.5), [float(each) for each in labels], date="d")
+    assert "this judge cannot tell" in coin.distrust
+    assert coin.auroc.interval is not None
+    assert coin.auroc.interval[0] <= 0.5 <= coin.auroc.interval[1]
+
+
+def test_claims_without_a_score_are_left_out() -> None:
+    found = calibrate("me", [0.9, None, 0.2, 0.8], [1.0, 1.0, 0.0, 1.0], date="d")
+    assert (found.labels, found.sensitivity.of) == (3, 2)
+    with pytest.raises(DataError, match="scored 1 of 2"):
+        calibrate("me", [None, 1.0], [1.0, 0.0], date="d")
+
+
+def test_labels_of_one_kind_give_no_area_and_no_correction() -> None:
+    found = calibrate("me", [0.9, 0.8, 0.2], [1.0, 1.0, 1.0], date="d")
+    assert found.auroc.value is None
+    assert "all yes or all no" in found.distrust
+    assert "AUROC n/a" in str(found)
+
+
+def test_people_among_themselves() -> None:
+    ratings = [{"ada": 1.0, "ben": 1.0}, {"ada": 0.0, "ben": 0.0}, {"ada": 1.0, "ben": 0.0}] * 20
+    labels = [sum(each.values()) / 2 for each in ratings]
+    found = calibrate("me", labels, labels, date="2026-11-17", ratings=ratings)
+    assert found.people is not None
+    assert found.people.value == pytest.approx(0.336, abs=0.01)
+    assert "people among themselves 0.34 [" in calibration_text(found)
+    assert calibration_text(None) == "uncalibrated judge"
+
+
+def test_the_line_beside_a_value() -> None:
+    assert str(a_calibration()) == (
+        "AUROC 0.85 [0.78, 0.92], kappa 0.70 [0.56, 0.84] (100 labels, 2026-11-17)"
+    )
+
+
+def test_the_two_parameters_turn_scores_into_chances() -> None:
+    rng = random.Random(2)
+    scores = [rng.random() for _ in range(4_000)]
+    labels = [float(rng.random() < 0.5 + 0.3 * (score - 0.5)) for score in scores]  # far too sure
+    found = calibrate("me", scores, labels, date="d")
+    assert found.chance(0.9) == pytest.approx(0.62, abs=0.03)
+    assert found.chance(0.1) == pytest.approx(0.38, abs=0.03)
+    assert found.calibration_error > 0.1

@@ -1,0 +1,142 @@
+"""Corrected values: by labels of the run, by error rates, and how often their intervals hold."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from auepora_eval.core.types import MetricResult
+from auepora_eval.errors import DataError
+from auepora_eval.judges.trust.calibration import JudgeCalibration
+from auepora_eval.judges.trust.correction import Corrected, corrected_value, different_errors, powered_mean
+from auepora_eval.judges.trust.probes import probe
+from auepora_eval.judges.trust.record import JudgeTrust, trust_of, with_judge
+from auepora_eval.stats.calibration import prediction_powered_mean
+from benchmarks.judges import coverage_of_corrections
+from tests.gate.gated import a_run
+from tests.judges.functions import ALWAYS_YES, noisy
+from tests.judges.judged_runs import METRIC, a_calibration, labels_of, truths
+
+
+def a_result(scores: list[float]) -> MetricResult:
+    return a_run("run", {METRIC: scores}).results[0]
+
+
+def corrected(*args: object, **how: object) -> Corrected:
+    found, reason = corrected_value(*args, **how)  # type: ignore[arg-type]
+    assert found is not None, reason
+    return found
+
+
+def test_error_rates_are_undone() -> None:
+    # 70 of 100 are true: 0.9 of these and 0.2 of the others are judged yes, 69 in all.
+    found = corrected(a_result([1.0] * 69 + [0.0] * 31), {}, a_calibration())
+    assert found.value == pytest.approx(0.7)
+    assert found.interval[0] < 0.6 < 0.8 < found.interval[1]
+    assert "Rogan-Gladen, Se 45 of 50, Sp 40 of 50" in found.method
+
+
+def test_a_share_that_the_error_rates_exclude_is_not_corrected_to_a_certain_one() -> None:
+    found, reason = corrected_value(a_result([1.0] * 1000), {}, a_calibration())
+    assert found is None
+    assert reason == (
+        "the labels do not fit this run: with Se 45 of 50, Sp 40 of 50, 100% of yes is not possible"
+    )
+    note = with_judge(a_result([1.0] * 1000), a_calibration()).notes[-1]
+    assert "; not corrected, since the labels do not fit this run" in note
+
+
+def test_labels_of_the_run_come_first_and_are_those_of_ppi() -> None:
+    rng = random.Random(3)
+    people = truths(0.7, 300, rng)
+    judged = noisy(people, rng)
+    found = corrected(a_result(judged), labels_of(people, 100), a_calibration())
+    labels, scores = np.array(people, dtype=float), np.array(judged)
+    plain = prediction_powered_mean(labels[:100], scores[:100], scores[100:])
+    assert found.value == pytest.approx(plain.value)
+    assert "PPI++, 100 labels and 200 judged samples" in found.method
+    width = found.interval[1] - found.interval[0]
+    assert plain.interval.high - plain.interval.low < width < 1.1 * (plain.interval.high - plain.interval.low)
+
+
+def test_labels_of_every_sample_need_no_judge() -> None:
+    people = [1.0] * 30 + [0.0] * 10
+    found = corrected(a_result([1.0] * 40), labels_of(people, 40))
+    assert (found.value, found.method) == (0.75, "the mean of 40 labels")
+
+
+@pytest.mark.parametrize(
+    ("labels", "calibration", "is_share", "reason"),
+    [
+        pytest.param(19, None, True, "19 judged samples have a label", id="too few"),
+        pytest.param(0, a_calibration(), False, "shares of yes and no", id="grades"),
+        pytest.param(0, a_calibration((30, 50), (25, 50)), True, "this judge cannot tell", id="a coin"),
+    ],
+)
+def test_without_enough_there_is_a_reason(
+    labels: int, calibration: JudgeCalibration | None, is_share: bool, reason: str
+) -> None:
+    result = a_result([1.0, 0.0] * 50)
+    found, why = corrected_value(result, labels_of([1.0] * 100, labels), calibration, is_share=is_share)
+    assert found is None
+    assert reason in why
+
+
+def test_labels_that_all_agree_are_not_certain() -> None:
+    ones = np.ones(20)
+    low, high = powered_mean(ones, ones, np.ones(100)).limits()
+    assert low < 0.9
+    assert high > 0.95
+
+
+def test_corrected_intervals_cover_the_truth_and_raw_ones_do_not() -> None:
+    """The small version of `python benchmarks/judges.py`, at the rate of the bar: 93%."""
+    for each in coverage_of_corrections(simulations=200, rates=(0.9,)):
+        print(each)
+        assert each.by_labels >= 0.92
+        assert each.by_error_rates >= 0.92
+        assert each.raw < 0.1
+        assert abs(each.bias) > 0.05
+
+
+def test_different_errors_on_two_systems_are_noticed() -> None:
+    alike = different_errors(a_calibration(of_run=True), a_calibration((44, 50), (41, 50), of_run=True))
+    assert alike is not None
+    assert not alike.is_significant
+    other = different_errors(a_calibration(of_run=True), a_calibration((25, 50), (40, 50), of_run=True))
+    assert other is not None
+    assert other.is_significant
+    assert other.sensitivity_p < 0.001
+    assert "sensitivity 45 of 50 and 25 of 50" in other.text
+    assert different_errors(a_calibration(), a_calibration()) is None, "the same labels say nothing"
+
+
+def test_error_rates_at_another_threshold_correct_nothing() -> None:
+    result = a_result([1.0] * 69 + [0.0] * 31)
+    assert with_judge(result, a_calibration(), threshold=0.5).details["judge"]["corrected"]
+    other = with_judge(result, a_calibration(), threshold=0.7).details["judge"]
+    assert "corrected" not in other
+    assert other["is_share"] is False
+
+
+def test_what_is_stored_with_a_result() -> None:
+    result = a_result([1.0] * 69 + [0.0] * 31)
+    assert trust_of(result) is None
+    plain = with_judge(result, None)
+    assert plain.notes == [f"{METRIC}: uncalibrated judge"]
+    assert trust_of(plain) == JudgeTrust(not_corrected=plain.details["judge"]["not_corrected"])
+    judged = with_judge(plain, a_calibration(), [probe(ALWAYS_YES)])
+    trust = trust_of(judged)
+    assert trust is not None
+    assert trust.uncorrected == ""
+    assert trust.degraded == ["foreign", "negation", "number", "yes-bias"]
+    assert judged.notes[0].startswith(f"{METRIC}: AUROC 0.85 [0.78, 0.92], kappa 0.70")
+    assert "corrected by labels of people 0.7000 [" in judged.notes[0]
+    assert len(judged.notes) == 1, "a new calibration replaces the note of the old one"
+    assert "degraded: it failed the probes foreign" in trust.distrust
+    broken = a_result([1.0])
+    broken.details["judge"] = {"labels": 3}
+    with pytest.raises(DataError, match="cannot be read"):
+        trust_of(broken)

@@ -1,0 +1,335 @@
+"""Faithfulness by claims: which claims are asked about, what counts, and the evidence for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.types import Document, Response, RetrievedDocument, SampleScore, SystemOutputs
+from auepora_eval.errors import CallError, PlanError, UnknownNameError
+from auepora_eval.judges.metrics.faithfulness import CheckedClaims, ClaimCheck
+from auepora_eval.judges.question import Question, Verdict
+from auepora_eval.metrics.parse import parse_metric
+from tests.builders import a_failure, a_sample
+from tests.judges.oracles import judging_by
+
+PIER = "The harbour is old. The Annet moors at the north pier. Gulls are loud."
+CARS = "The Annet carries 22 cars. She was built in 1911."
+TWO_CLAIMS = "The Annet moors at the north pier [1]. She carries 40 cars."
+
+
+def answered(answer: str, **documents: str) -> SystemOutputs:
+    hits = [
+        RetrievedDocument(Document(name, text), 1 / rank, rank)
+        for rank, (name, text) in enumerate(documents.items(), 1)
+    ]
+    return SystemOutputs(hits, Response(answer))
+
+
+def literal(question: Question) -> object:
+    """Supported is what is in the passage word for word."""
+    return float(question.material["claim"].strip(".") in question.material["passage"])
+
+
+def metric_by(function: Callable[[Question], object], name: str, **options: Any) -> CheckedClaims:
+    metric = parse_metric(name)
+    assert isinstance(metric, CheckedClaims)
+    return metric.judged_by(judging_by(function, **options))
+
+
+def score_of(metric: CheckedClaims, output: SystemOutputs, query: str = "Where?") -> SampleScore:
+    return metric.compute([a_sample(query=query)], [output]).scores[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # One of two claims is supported. The other one has 17 of the 48 characters that are not spaces.
+        ("judged_faithfulness", 0.5),
+        ("unsupported_span_share", 17 / 48),
+    ],
+)
+def test_claims_by_hand(name: str, expected: float) -> None:
+    assert score_of(metric_by(literal, name), answered(TWO_CLAIMS, a=PIER, b=CARS)).value == pytest.approx(
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("judged_faithfulness", 0.5),  # 0.6 and 0.3, of which one reaches 0.5
+        ("judged_faithfulness@0.3", 1.0),
+        ("judged_faithfulness@0.7", 0.0),
+        ("judged_faithfulness[soft=true]", 0.45),
+    ],
+)
+def test_the_highest_score_over_the_passages_counts(name: str, expected: float) -> None:
+    table = {("north pier", "harbour"): 0.6, ("north pier", "22 cars"): 0.1}
+    table |= {("40 cars", "harbour"): 0.2, ("40 cars", "22 cars"): 0.3}
+
+    def judge(question: Question) -> float:
+        claim, passage = question.material["claim"], question.material["passage"]
+        return next(score for (c, p), score in table.items() if c in claim and p in passage)
+
+    assert score_of(metric_by(judge, name), answered(TWO_CLAIMS, a=PIER, b=CARS)).value == pytest.approx(
+        expected
+    )
+
+
+def test_soft_scores_are_calibrated_and_thresholds_are_not() -> None:
+    output = answered("The Annet is red.", a=CARS)
+    options: dict[str, Any] = {"calibrate": lambda score: score / 2}
+    soft = metric_by(lambda _: 0.8, "judged_faithfulness[soft=true]", **options)
+    hard = metric_by(lambda _: 0.8, "judged_faithfulness", **options)
+    assert score_of(soft, output).value == pytest.approx(0.4)
+    assert score_of(hard, output).value == 1.0
+
+
+def test_each_claim_is_asked_about_with_each_passage_and_nothing_else() -> None:
+    asked: list[Question] = []
+
+    def judge(question: Question) -> str:
+        asked.append(question)
+        return "no"
+
+    score_of(metric_by(judge, "judged_faithfulness"), answered(TWO_CLAIMS, a=PIER, b=CARS))
+    assert [dict(question.material) for question in asked] == [
+        {"passage": passage, "claim": claim}
+        for claim in ("The Annet moors at the north pier.", "She carries 40 cars.")
+        for passage in (PIER, CARS)
+    ]
+    assert asked[1].about == {
+        "sample_id": "1",
+        "claim_at": (0, 38),
+        "passage_id": "b",
+        "chunk": (0, len(CARS)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (answered("I don't know.", a=PIER), "the answer declines"),
+        (answered("", a=PIER), "the answer is empty"),
+        (answered("The Annet.", a=" ", b=""), "the retrieved documents have no text"),
+        (answered("So it is!", a=PIER), "the answer makes no claims"),
+    ],
+)
+def test_what_is_skipped_costs_no_call(output: SystemOutputs, reason: str) -> None:
+    metric = metric_by(literal, "judged_faithfulness")
+    score = score_of(metric, output)
+    assert (score.value, score.reason, score.failed) == (None, reason, False)
+    assert metric.judging is not None
+    assert not metric.judging.book
+    assert metric.explain(a_sample(), output) == []
+
+
+def test_refusals_are_counted_apart() -> None:
+    outputs = [answered("I don't know.", a=PIER), answered("The Annet moors at the north pier.", a=PIER)]
+    result = metric_by(literal, "judged_faithfulness").compute([a_sample("1"), a_sample("2")], outputs)
+    assert (result.value, result.details["num_declined"]) == (1.0, 1)
+    assert result.notes == ["1 of 2 answers decline: judged metrics leave them out."]
+
+
+@pytest.mark.parametrize(
+    ("name", "worst"),
+    [("judged_faithfulness", 0.0), ("judged_contradiction", 1.0), ("unsupported_span_share", 1.0)],
+)
+def test_nothing_retrieved_is_the_worst_score_without_a_call(name: str, worst: float) -> None:
+    metric = metric_by(literal, name)
+    assert score_of(metric, answered(TWO_CLAIMS.replace(" [1]", ""))).value == worst
+    assert metric.judging is not None
+    assert not metric.judging.book
+
+
+def test_contradiction_counts_claims_that_any_passage_contradicts() -> None:
+    def judge(question: Question) -> str:
+        claim, passage = question.material["claim"], question.material["passage"]
+        if "40 cars" in claim and "22 cars" in passage:
+            return "contradicted"
+        return "supported" if "north pier" in claim and "north pier" in passage else "unmentioned"
+
+    metric = metric_by(judge, "judged_contradiction")
+    output = answered(TWO_CLAIMS, a=PIER, b=CARS)
+    assert score_of(metric, output).value == 0.5
+    assert [(check.label, check.score) for check in metric.explain(a_sample(query="Where?"), output)] == [
+        ("supported", 0.0),
+        ("contradicted", 1.0),
+    ]
+
+
+def fails_on(passage: str, otherwise: Callable[[Question], object]) -> Callable[[Question], object]:
+    def judge(question: Question) -> object:
+        if passage in question.material["passage"]:
+            raise CallError("the server is down", kind="http_5xx")
+        return otherwise(question)
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("name", "score", "value"),
+    [
+        ("judged_faithfulness", 1.0, 1.0),  # the other passage supports the claim anyway
+        ("judged_faithfulness", 0.0, None),
+        ("judged_faithfulness[soft=true]", 1.0, 1.0),
+        ("judged_faithfulness[soft=true]", 0.9, None),  # the failed verdict could have been higher
+        ("judged_contradiction", 1.0, 1.0),
+        ("judged_contradiction", 0.0, None),
+    ],
+)
+def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(
+    name: str, score: float, value: float | None
+) -> None:
+    metric = metric_by(fails_on("22 cars", lambda _: score), name)
+    result = metric.compute([a_sample()], [answered("The Annet is red.", a=PIER, b=CARS)])
+    assert result.scores[0].value == value
+    assert result.scores[0].failed is (value is None)
+    assert result.if_failed == (None if value is not None else (0.0, 1.0))
+
+
+def test_a_failed_output_is_a_failure_without_a_call() -> None:
+    metric = metric_by(literal, "judged_faithfulness")
+    assert score_of(metric, a_failure()).failed
+    assert metric.judging is not None
+    assert not metric.judging.book
+
+
+def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:
+    def judge(question: Question) -> Verdict:
+        place = question.material["passage"].find("moors at the north pier")
+        if place < 0:
+            return Verdict(score=0.0, label="no")
+        return Verdict(score=1.0, label="yes", quote="moors", quote_at=(place, place + 5))
+
+    metric = metric_by(judge, "judged_faithfulness")
+    long = " ".join(["Much happens in the harbour every day."] * 60)  # a chunk of 350 words, and more
+    document = f"{long} {PIER}"
+    check = metric_checks(metric, answered("The Annet moors at the north pier.", b=CARS, a=document))[0]
+    assert check.evidence is not None
+    assert (check.score, check.label, check.at) == (1.0, "yes", (0, 34))
+    assert (check.evidence.passage_id, check.evidence.source, check.evidence.quote) == (
+        "a",
+        "quoted",
+        "moors",
+    )
+    assert check.evidence.chunk[0] > 0
+    assert check.evidence.quote_at is not None
+    assert document[slice(*check.evidence.quote_at)] == "moors"
+
+
+def test_without_a_quote_the_best_sentence_is_marked_as_matched() -> None:
+    check = metric_checks(metric_by(literal, "judged_faithfulness"), answered("The Annet moors.", a=PIER))[0]
+    assert check.evidence is not None
+    assert (check.evidence.source, check.evidence.quote) == ("matched", "The Annet moors at the north pier.")
+    assert check.evidence.quote_at is not None
+    assert PIER[slice(*check.evidence.quote_at)] == check.evidence.quote
+    nothing = metric_checks(metric_by(literal, "judged_faithfulness"), answered("Snow melts.", a=PIER))[0]
+    assert nothing.evidence is not None
+    assert (nothing.evidence.source, nothing.evidence.quote, nothing.evidence.quote_at) == ("", "", None)
+
+
+def metric_checks(metric: CheckedClaims, output: SystemOutputs) -> list[ClaimCheck]:
+    score_of(metric, output)
+    return metric.explain(a_sample(query="Where?"), output)
+
+
+def test_claims_of_the_judge_are_asked_for_first_and_then_checked() -> None:
+    def judge(question: Question) -> object:
+        if question.kind.name == "claims":
+            assert question.material == {"question": "Where?", "text": "It moors there and is red."}
+            return Verdict(score=1.0, texts=["It moors there", "The Annet is red."])
+        return "yes" if question.material["claim"] == "The Annet is red." else "no"
+
+    metric = metric_by(judge, "judged_faithfulness[claims=llm]")
+    output = answered("It moors there and is red.", a=PIER)
+    assert score_of(metric, output).value == 0.5
+    checks = metric.explain(a_sample(query="Where?"), output)
+    # The second one is in other words than the answer: it has no place there.
+    assert [(check.claim, check.at) for check in checks] == [
+        ("It moors there", (0, 14)),
+        ("The Annet is red.", None),
+    ]
+    assert [kind.name for kind in metric.question_kinds()] == ["claims", "support"]
+
+
+def test_a_list_of_claims_that_failed_fails_the_sample() -> None:
+    def judge(question: Question) -> object:
+        raise CallError("the server is down", kind="http_5xx")
+
+    score = score_of(metric_by(judge, "judged_faithfulness[claims=llm]"), answered("It is red.", a=PIER))
+    assert (score.value, score.failed) == (None, True)
+    assert score.reason == "1 of 1 verdicts failed, the first with the server is down"
+
+
+def test_a_claim_that_is_too_long_is_cut_around_what_the_passage_says() -> None:
+    asked: list[Question] = []
+
+    def judge(question: Question) -> str:
+        asked.append(question)
+        return "no"
+
+    endless = f"It {'rains and ' * 400}the Annet moors at the north pier."
+    score_of(metric_by(judge, "judged_faithfulness"), answered(endless, a=PIER))
+    (question,) = asked
+    assert question.about["cut"] == ["claim"]
+    assert question.material["claim"].endswith("the Annet moors at the north pier.")
+    assert len(question.material["claim"].split()) <= 350
+
+
+def test_other_scripts_are_cut_and_located_like_latin() -> None:
+    answer, passage = "安妮号停在北码头。它载有四十辆车。", "港口很旧。安妮号停在北码头。海鸥很吵。"
+    metric = metric_by(literal_in_chinese, "judged_faithfulness")
+    assert score_of(metric, answered(answer, a=passage)).value == 0.5
+    first, second = metric.explain(a_sample(query="Where?"), answered(answer, a=passage))
+    assert (answer[slice(*first.at or ())], answer[slice(*second.at or ())]) == (
+        "安妮号停在北码头。",
+        "它载有四十辆车。",
+    )
+    assert first.evidence is not None
+    assert (first.evidence.source, first.evidence.quote) == ("matched", "安妮号停在北码头。")
+    share = metric_by(literal_in_chinese, "unsupported_span_share")
+    assert score_of(share, answered(answer, a=passage)).value == pytest.approx(8 / 17)
+
+
+def literal_in_chinese(question: Question) -> float:
+    return float(question.material["claim"].strip("。") in question.material["passage"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "judged_faithfulness@0.7[soft=true]",
+        "judged_faithfulness[claims=people]",
+        "judged_faithfulness@0",
+        "judged_faithfulness@1.5",
+        "unsupported_span_share[claims=llm]",
+    ],
+)
+def test_options_that_make_no_sense_are_errors(name: str) -> None:
+    with pytest.raises(UnknownNameError):
+        parse_metric(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "judged_faithfulness@0.7[claims=llm]",
+        "judged_faithfulness[soft=true,claims=llm]",
+        "judged_contradiction@0.9",
+        "unsupported_span_share@0.25",
+    ],
+)
+def test_names_are_read_back(name: str) -> None:
+    assert parse_metric(name).name == name
+
+
+def test_without_a_judge_the_error_says_how_to_give_one() -> None:
+    metric = parse_metric("judged_faithfulness")
+    with pytest.raises(PlanError, match="judged_faithfulness needs a judge"):
+        metric.ready()
+    with pytest.raises(PlanError, match="needs a judge"):
+        metric.compute([a_sample()], [answered("The Annet is red.", a=PIER)])

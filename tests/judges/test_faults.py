@@ -1,0 +1,203 @@
+"""A judge that fails, and a command that is killed: nothing is invented, lost or paid for twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+from zlib import crc32
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.execution.local import ThreadExecutor
+from auepora_eval.judges.asking import Asking
+from auepora_eval.judges.judge import FunctionJudge, VerdictBook
+from auepora_eval.judges.question import Question, kind_named
+from auepora_eval.judges.trust.probes import canaries
+from auepora_eval.runs.verdicts import VERDICTS, VerdictFile, VerdictWriter
+from tests.judges.killed_judge import CONCURRENCY, KILLS, RUN, judge_words, prepare
+from tests.judges.scripted import Material, material_of, says
+from tests.servers import ChatServer, chat_server
+
+ROOT = Path(__file__).parents[2]
+FAULTS = ("429", "500", "hung", "garbage")
+
+
+def said(material: Material) -> str:
+    """Whether the claim is in the passage, word by word."""
+    return "yes" if material["claim"].strip(". ") in material["passage"] else "no"
+
+
+def chance(material: Material) -> float:
+    """A number from 0 to 1 that a question always has."""
+    return crc32(json.dumps(dict(material), sort_keys=True).encode()) / 2**32
+
+
+def failing_server(mode: str, share: float) -> AbstractContextManager[ChatServer]:
+    """A server that fails on a share of the questions, however often they are asked."""
+
+    def mode_of(body: dict[str, Any]) -> str:
+        return mode if chance(material_of(body)) < share else "ok"
+
+    return chat_server(says=says(said), bare=True, mode_of=mode_of, retry_after="0")
+
+
+def asked(server: ChatServer, start: int = 0) -> set[str]:
+    return {json.dumps(material_of(body), sort_keys=True) for body in server.requests[start:]}
+
+
+def read_strictly(path: Path) -> dict[str, Any]:
+    """The results of a run; a NaN or an infinity is an error."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise AssertionError(f"{path.name} has {constant}")
+
+    document: dict[str, Any] = json.loads(path.read_bytes(), parse_constant=refuse)
+    return document
+
+
+def judged_samples(path: Path) -> dict[str, Any]:
+    """The score of each sample, or the reason why it has none: (reason, whether it failed)."""
+    scores: dict[str, Any] = {}
+    for sample in read_strictly(path)["query_results"]:
+        missing = sample.get("not_measured", {}).get("judged_faithfulness")
+        score = sample["individual_metrics"]["judged_faithfulness"]
+        assert (score is None) == (missing is not None)
+        scores[sample["query_id"]] = (missing["reason"], missing["failed"]) if missing else score
+    return scores
+
+
+def expected_failures(path: Path) -> set[str]:
+    """The samples with a claim that a failed verdict decides, as the verdicts say."""
+    claims: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for verdict in VerdictFile(path).book.values():
+        claims[verdict.about["sample_id"], str(verdict.about["claim_at"])].append(verdict)
+    return {
+        sample
+        for (sample, _), verdicts in claims.items()
+        if any(one.failed for one in verdicts) and not any(one.score == 1 for one in verdicts)
+    }
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("mode", FAULTS)
+def test_faults_are_counted_and_asked_again(
+    mode: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(limit=8)
+    results, verdicts = tmp_path / f"runs/{RUN}.results.json", tmp_path / f"runs/{RUN}.run" / VERDICTS
+    with failing_server(mode, share) as server:
+        flags = ["--retries", "0", "--timeout", "0.5", "--concurrency", "32"]
+        code = main([*judge_words(server.url), *flags])
+    failures = expected_failures(verdicts)
+    failed_verdicts = [one for one in VerdictFile(verdicts).book.values() if one.failed]
+    assert bool(failed_verdicts) == (share > 0)
+    scores = judged_samples(results)
+    assert {sample for sample, score in scores.items() if isinstance(score, tuple) and score[1]} == failures
+    value = read_strictly(results)["answer_quality_metrics"]["judged_faithfulness"]["value"]
+    assert (value is None) == (len(failures) == 7)  # one answer declines
+    assert code == (3 if failures else 0)
+    # The server is well again: what was answered is not asked a second time.
+    with failing_server(mode, 0.0) as server:
+        assert main([*judge_words(server.url), "--retry-failed"]) == 0
+        again = asked(server)
+    # A canary is the same question under another key.
+    assert len(again) == len({json.dumps(one.about, sort_keys=True) for one in failed_verdicts})
+    assert not any(isinstance(score, tuple) and score[1] for score in judged_samples(results).values())
+    with failing_server(mode, 0.0) as server:
+        assert main(judge_words(server.url)) == 0
+        assert not server.requests
+
+
+def keys_of(server: ChatServer, session: str, identity: str) -> list[str]:
+    """The keys of the questions that a session asked."""
+    return [
+        Question(kind_named("support"), material_of(body)).key(identity)
+        for body, headers in zip(server.requests, server.headers, strict=True)
+        if headers["Authorization"] == f"Bearer {session}"
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_kills_pay_for_no_verdict_twice(tmp_path: Path) -> None:
+    """Twenty kills at random moments; each session is known by the key that it sends."""
+    with chat_server(says=says(said, seconds=0.02), bare=True) as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.judges.killed_judge", str(tmp_path), server.url],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    identity = next(iter(VerdictFile(tmp_path / "killed" / f"{RUN}.run" / VERDICTS).book.values())).identity
+    quiet = VerdictFile(tmp_path / "quiet" / f"{RUN}.run" / VERDICTS)
+    on_purpose = canary_keys(server, quiet.book, identity)
+    stored: set[str] = set()
+    total: Counter[str] = Counter()
+    for number in range(KILLS + 1):
+        session = keys_of(server, f"session-{number}", identity)
+        assert stored.intersection(session) <= on_purpose, f"session {number} asked what was stored"
+        total.update(session)
+        path = tmp_path / f"verdicts.{number}.jsonl"
+        stored = set(VerdictFile(path).book) if path.exists() else stored
+        lost = set(session) - stored
+        # Each worker may have had one call under way. A reply that it had received before is stored.
+        assert len(lost) <= (CONCURRENCY if number < KILLS else 0), (
+            f"session {number} lost {len(lost)} replies"
+        )
+    killed = VerdictFile(tmp_path / "killed" / f"{RUN}.run" / VERDICTS)
+    repeated = total.total() - len(quiet.book)
+    print(f"{KILLS} kills, {len(quiet.book)} verdicts, {repeated} calls were repeated")
+    assert 0 <= repeated <= KILLS * CONCURRENCY
+    assert len(killed.paid) == len(killed.book), "no verdict is stored twice"
+    assert {key: one.score for key, one in killed.book.items()} == {
+        key: one.score for key, one in quiet.book.items()
+    }
+    one, other = (tmp_path / name / f"{RUN}.results.json" for name in ("quiet", "killed"))
+    assert judged_samples(one) == judged_samples(other)
+
+
+def test_a_reply_is_in_the_file_before_the_next_call_of_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is slow, and the file is looked at whenever a call starts."""
+    name = "fdatasync" if hasattr(os, "fdatasync") else "fsync"
+    monkeypatch.setattr(os, name, lambda file: time.sleep(0.2))
+    guard, started, most = threading.Lock(), [0], [0]
+
+    def judge(question: Question) -> str:
+        with guard:
+            started[0] += 1
+            lost = started[0] - (tmp_path / VERDICTS).read_bytes().count(b"\n")  # had it been killed here
+            most[0] = max(most[0], lost)
+        time.sleep(0.001)
+        return "yes"
+
+    kind = kind_named("support")
+    questions = [
+        (FunctionJudge(judge), Question(kind, {"passage": "", "claim": str(number)})) for number in range(60)
+    ]
+    with VerdictWriter(tmp_path) as log:
+        Asking(VerdictBook(), ThreadExecutor(concurrency=CONCURRENCY), log=log)(questions)
+    assert 0 < most[0] <= CONCURRENCY
+
+
+def canary_keys(server: ChatServer, book: VerdictBook, identity: str) -> set[str]:
+    """The keys of the questions that are asked a second time on purpose, under another key."""
+    asked = [Question(kind_named("support"), material_of(body)) for body in server.requests]
+    judge = FunctionJudge(lambda question: "no")
+    judge.identity = lambda kind: identity  # type: ignore[method-assign]
+    again = canaries([(judge, question) for question in asked])
+    return {replace(one, repeat=0).key(identity) for _, one in again if one.key(identity) in book}

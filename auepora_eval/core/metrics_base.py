@@ -20,12 +20,13 @@ from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
 from ..errors import ScoringError, UnknownNameError
 from ..stats.intervals import Interval, aggregate_units, mean_units, value_interval
+from .matching import BY_ID, matched
 from .redaction import without_secrets
 from .registry import (
     HOMES,
@@ -35,10 +36,11 @@ from .registry import (
     WrittenName,
     arguments_of,
     check_numbers,
+    metric_hint,
     split_name,
     split_outside_brackets,
 )
-from .scores import Batch, Note, Scores, as_columns, equally_wide, shared_or_none
+from .scores import Batch, Note, Rows, Scores, as_columns, equally_wide, shared_or_none
 from .types import (
     NOT_ESTIMABLE,
     EvaluationSample,
@@ -48,9 +50,6 @@ from .types import (
     Target,
     as_target,
 )
-
-if TYPE_CHECKING:
-    from .scores import Rows
 
 
 class Metric(ABC):
@@ -94,13 +93,25 @@ class SampleMetric(Metric):
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
     reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
     watch: ClassVar[type[Watch] | None] = None  # metrics with the same one share its notes
+    matches_documents: ClassVar[bool] = False  # compares retrieved with judged documents (`matched_by`)
+    match: str = BY_ID  # by what: id, source or text
     not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
     name_template: ClassVar[NameTemplate]  # of a class that `metric` decorated
     ranges: ClassVar[Mapping[str, str]] = {}  # the limits of numeric fields: {"p": "(0, 1)"}
 
+    @property
+    def needs_judge(self) -> bool:
+        """Return whether it is scored from verdicts (`judges.metric.JudgedMetric`)."""
+        return False
+
     @abstractmethod
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         """Score one sample. Raise ScoringError, or return skip("why"), where that cannot be done."""
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether the value is the mean of the scores, and not a corpus statistic or a quantile."""
+        return type(self).aggregate is SampleMetric.aggregate
 
     def aggregate(self, rows: Rows) -> Rows:
         """Reduce the second-last axis of (..., samples, 1 + parts); here to the mean of the values."""
@@ -121,7 +132,7 @@ class SampleMetric(Metric):
 
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
         """Return the 95% interval of the aggregate, or None where the data cannot give one."""
-        if type(self).aggregate is SampleMetric.aggregate:
+        if self.is_mean:
             units = mean_units(rows[:, 0], clusters)
         else:
             units = aggregate_units(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums)
@@ -129,7 +140,15 @@ class SampleMetric(Metric):
 
     def signature(self) -> Mapping[str, object]:
         """Return what besides the name decides whether two values may be compared."""
-        return {}
+        return {} if self.match == BY_ID else {"match": self.match}
+
+    def matched_by(self, match: str) -> Self:
+        """Return the metric with documents compared by id, source or text; itself if it compares none."""
+        if not self.matches_documents or match == self.match:
+            return self
+        metric = copy(self)
+        object.__setattr__(metric, "match", match)  # most metrics are frozen
+        return metric
 
     def unmeasured(self, reason: str) -> Self:
         """Return the metric for a run without anything to measure: every sample is skipped."""
@@ -139,6 +158,12 @@ class SampleMetric(Metric):
 
     def ready(self) -> None:
         """Raise MissingDependencyError if scoring would; called before the first system call."""
+
+    @classmethod
+    def usage(cls) -> str:
+        """Return how the metric is named: recall@k, mrr[@k]. Without `metric` it has one name."""
+        template = getattr(cls, "name_template", None)
+        return cls.name if template is None else template.usage(cls)
 
     def required_fields(self) -> list[str]:
         return list(self.requires)
@@ -166,6 +191,7 @@ class SampleMetric(Metric):
 
         `asked` has the scores of samples that a model was asked for already.
         """
+        batch = self.seen(batch)
         if self.not_measured:
             scores = Scores.of([SampleScore(None)] * len(batch))
         elif asked is not None:
@@ -195,6 +221,10 @@ class SampleMetric(Metric):
             )
             scores.if_failed = (low, high)
         return scores
+
+    def seen(self, batch: Batch) -> Batch:
+        """Return the batch as the metric compares its documents."""
+        return batch if self.match == BY_ID else batch.once(matched, self.match)
 
     def summarise(self, scores: Scores) -> MetricResult:
         """Aggregate scores, with their coverage and interval."""
@@ -288,7 +318,7 @@ def scale_text(bounds: Sequence[float | None], unit: str) -> str:
     return " to ".join(ends) + (unit and f" {unit}")
 
 
-METRICS: Registry[type[SampleMetric]] = Registry("metric", HOMES)
+METRICS: Registry[type[SampleMetric]] = Registry("metric", HOMES, SampleMetric)
 
 
 def skip(reason: str) -> SampleScore:
@@ -433,7 +463,13 @@ def metric_class(name: str) -> type[SampleMetric]:
     """Return the class of the metric of that name; UnknownNameError with the nearest names."""
     if (file := metric_file(name)) is not None:
         import_metrics(file)
-    return METRICS.get(_written(name).base)
+    try:
+        return METRICS.get(_written(name).base)
+    except UnknownNameError as error:
+        hint = metric_hint(name)
+        if hint is None:
+            raise
+        raise UnknownNameError(f"there is no metric {name!r:.80}. {hint}") from error
 
 
 def _written(name: str) -> WrittenName:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ArgumentError, DataError, PlanError, warn_user, wrong_type
 from .dataset import Fingerprint
+from .matching import BY_ID, check_match
 from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
 from .scores import has_field, is_unanswerable
 from .types import TRUE_LABEL, EvaluationSample, Target, as_target
@@ -51,12 +52,17 @@ def _as_metric(thing: object) -> Metric:
 
 @dataclass(init=False)
 class EvaluationPlan:
-    """The metrics of an evaluation: objects, names such as "recall@5", or one string of names."""
+    """The metrics of an evaluation: objects, names such as "recall@5", or one string of names.
+
+    `match` says by what retrieved documents are compared with the relevant ones: id, source or text.
+    """
 
     metrics: list[Metric]
 
-    def __init__(self, metrics: MetricForms = ()) -> None:
+    def __init__(self, metrics: MetricForms = (), *, match: str = BY_ID) -> None:
         self.metrics = as_metrics(metrics)
+        if check_match(match) != BY_ID:
+            self.metrics = [m.matched_by(match) if isinstance(m, SampleMetric) else m for m in self.metrics]
 
     def grouped_by_target(self) -> dict[Target, list[Metric]]:
         """Return the metrics by target, in the order of the plan."""
@@ -77,10 +83,7 @@ class EvaluationPlan:
         Samples that are unanswerable on purpose need no reference answer and no documents: if there are as
         many of them as samples without the field, nothing is missing.
         """
-        self._check_names()
-        for metric in self.metrics:
-            if isinstance(metric, SampleMetric):
-                metric.ready()
+        self.check_metrics()
         if not total:
             return
         users: dict[str, list[str]] = {}
@@ -101,13 +104,17 @@ class EvaluationPlan:
                     PartialCoverageWarning,
                 )
 
-    def _check_names(self) -> None:
+    def check_metrics(self) -> None:
+        """Raise PlanError if two metrics have the same name, MissingDependencyError if one cannot score."""
         counts = Counter(metric.name for metric in self.metrics)
         repeated = [name for name, count in counts.items() if count > 1]
         if repeated:
             raise PlanError(
                 f"The plan has {', '.join(repeated)} more than once, but results are identified by name."
             )
+        for metric in self.metrics:
+            if isinstance(metric, SampleMetric):
+                metric.ready()
 
 
 # The fields that decide which standard metrics a dataset supports.
@@ -122,38 +129,48 @@ _LABELS = ("true_answer", "fake_answer", "noise_ratio", "variant_of")
 class Survey:
     """What one pass over a dataset finds: enough to choose metrics, check a plan and identify the data."""
 
+    names: frozenset[str] = frozenset()  # the fields that are counted
     ids: set[str] = field(default_factory=set)
     size: int = 0
     repeated: int = 0  # samples with the id of an earlier one
-    sha256: str = ""  # the dataset's fingerprint
     unanswerable: int = 0  # samples that are labelled so
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
+    _fingerprint: Fingerprint = field(default_factory=Fingerprint)
+
+    @classmethod
+    def new(cls, plan: EvaluationPlan | None = None) -> Survey:
+        """Return a survey without samples: of the fields of the plan, or of those to choose a plan by."""
+        if plan is None:
+            return cls(frozenset((*FIELDS, *(f"labels.{label}" for label in _LABELS))))
+        return cls(frozenset(name for metric in plan.metrics for name in metric.required_fields()))
 
     @classmethod
     def of(cls, dataset: Iterable[EvaluationSample], plan: EvaluationPlan | None = None) -> Survey:
-        """Count the samples that have each field, those of the plan's metrics included."""
-        metrics = plan.metrics if plan else []
-        names = {
-            *FIELDS,
-            *(f"labels.{label}" for label in _LABELS),
-            *(name for metric in metrics for name in metric.required_fields()),
-        }
-        survey, fingerprint = cls(), Fingerprint()
+        """Count the samples of a dataset that have each field."""
+        survey = cls.new(plan)
         for sample in dataset:
-            survey.size += 1
-            survey.repeated += sample.sample_id in survey.ids
-            survey.ids.add(sample.sample_id)
-            if is_unanswerable(sample):
-                survey.unanswerable += 1
-                survey.examples.setdefault("unanswerable", sample)
-            fingerprint.add([sample])
-            for name in names:
-                if has_field(sample, name):
-                    survey.counts[name] += 1
-                    survey.examples.setdefault(name, sample)
-        survey.sha256 = fingerprint.hexdigest()
+            survey.add(sample)
+            survey._fingerprint.add([sample])
         return survey
+
+    def add(self, sample: EvaluationSample) -> None:
+        """Count a further sample. It is not part of the fingerprint, which only `of` computes."""
+        self.size += 1
+        self.repeated += sample.sample_id in self.ids
+        self.ids.add(sample.sample_id)
+        if is_unanswerable(sample):
+            self.unanswerable += 1
+            self.examples.setdefault("unanswerable", sample)
+        for name in self.names:
+            if has_field(sample, name):
+                self.counts[name] += 1
+                self.examples.setdefault(name, sample)
+
+    @property
+    def sha256(self) -> str:
+        """Return the fingerprint of the samples."""
+        return self._fingerprint.hexdigest()
 
     def check_unique(self, name: str) -> None:
         """Raise DataError if two samples of the dataset of that name have the same id."""

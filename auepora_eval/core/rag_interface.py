@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
 from time import perf_counter
 from typing import Any, Protocol, cast
 
 from ..errors import ArgumentError, wrong_type
+from .frameworks import ForeignSystem, Names, foreign_system
+from .shapes import as_answer, as_hits, as_outputs
 from .types import (
     DOCUMENTS_MISSING,
     Document,
@@ -18,16 +19,13 @@ from .types import (
     Response,
     RetrievedDocument,
     SystemOutputs,
-    as_document,
-    as_response,
     unscored,
 )
 
 _SYSTEM_FORMS = (
-    "an object with run(sample, top_k=...), a function of the query, or a pair (retrieve, generate)"
+    "an object with run(sample, top_k=...), a function of the query, a pair (retrieve, generate), or an "
+    "object of LangChain, LlamaIndex, Haystack, DSPy or OpenAI"
 )
-_OUTPUT_KEYS = ("answer", "response", "retrieved", "timings", "extra")
-_HIT_FORMS = "an id, an (id, text) or (id, score) pair, a dict with 'doc_id' or a Document"
 
 
 class RAGSystem(ABC):
@@ -74,29 +72,69 @@ class SimpleRAGSystem(RAGSystem):
         return _timed(retrieved, response, start, retrieval_end)
 
 
-def as_system(thing: Any) -> RAGSystemProtocol:
+def as_system(
+    thing: Any,
+    *,
+    input: str | Sequence[str] | None = None,  # noqa: A002 - the user's word
+    answer: str | None = None,
+    documents: str | None = None,
+    model: str | None = None,
+) -> RAGSystemProtocol:
     """Return a system made from an object, a function, or a pair of functions.
 
     Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes the query (or
     the whole sample, if its first parameter is called `sample` or annotated as one); a pair (retrieve,
-    generate) of functions or of objects with those methods. `top_k` is passed to those that take it. A
-    One that has a parameter `prompt` or `rag_prompt` gets the prompt of the sample's record. A
-    callable may return SystemOutputs, a Response, a string, a pair (documents, answer) or a dict with
-    "answer" and "retrieved"; documents may be RetrievedDocuments, Documents, dicts, (id, text) or (id, score)
-    pairs, or ids.
+    generate) of functions or of objects with those methods; a LangChain runnable, a LlamaIndex engine or
+    retriever, a Haystack pipeline, a DSPy module, a client of OpenAI's chat protocol (with `model`).
+    `top_k` is passed to functions that take it. A function with a parameter `prompt` or `rag_prompt` gets
+    the prompt of the sample's record.
+
+    It may return SystemOutputs, a string, a message, a pair (documents, answer), a list of documents, or a
+    dict or object with an answer and documents under any of the usual names. Documents may be
+    RetrievedDocuments, Documents, dicts, (id, text) or (id, score) pairs, ids, texts, or documents of
+    LangChain, LlamaIndex and Haystack.
+
+    If it is not clear, `input` names the input for the query, `answer` and `documents` the parts of the
+    output, such as as_system(pipeline, input="retriever.query", answer="llm.replies").
 
     >>> system = as_system(lambda query: "forty-two")
     >>> system.run(EvaluationSample("1", "What is it?")).response.text
     'forty-two'
     """
-    # Before callable(): an object of a framework is often both.
-    if hasattr(thing, "run"):
-        return cast(RAGSystemProtocol, thing)
     if isinstance(thing, tuple) and len(thing) == 2:
         return _Pair(_method(thing[0], "retrieve"), _method(thing[1], "generate"))
+    names = Names(input, answer, documents, model)
+    # Before callable(): an object of a framework is often both.
+    run = _parameters(getattr(thing, "run", None))
+    if run is not None and (not run or {"sample", "top_k"} & {one.name for one in run}):
+        return cast(RAGSystemProtocol, thing)
+    if (foreign := foreign_system(thing, names)) is not None:
+        return foreign
+    if run is not None:
+        if any(one.kind is one.VAR_KEYWORD for one in run):
+            return cast(RAGSystemProtocol, thing)
+        raise _unsuitable_run(thing, run)
     if callable(thing):
         return _Function(thing)
     raise wrong_type("system", _SYSTEM_FORMS, thing)
+
+
+def _parameters(method: Any) -> list[inspect.Parameter] | None:
+    """Return the parameters of a method; None if there is no method, none if they cannot be read."""
+    if method is None:
+        return None
+    try:
+        return list(inspect.signature(method).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _unsuitable_run(thing: Any, parameters: Sequence[inspect.Parameter]) -> ArgumentError:
+    name, names = type(thing).__name__, ", ".join(one.name for one in parameters)
+    return ArgumentError(
+        f"{name}.run({names}) is not run(sample, top_k=...). Pass the call that answers a question: "
+        f"lambda query: {name.lower()}.run(query)"
+    )
 
 
 def parts_of(system: Any) -> tuple[Any, ...]:
@@ -105,38 +143,13 @@ def parts_of(system: Any) -> tuple[Any, ...]:
         return (system._function,)
     if isinstance(system, _Pair):
         return system._retrieve, system._generate
+    if isinstance(system, ForeignSystem):
+        return (system.thing,)
     if isinstance(system, SimpleRAGSystem):
         return system._retriever, system._generator
     if isinstance(system, ContextsAsRetrieved):
         return parts_of(system._system)
     return (system,)
-
-
-def as_outputs(raw: Any) -> SystemOutputs:
-    """Return SystemOutputs from the short forms that a function may return (see `as_system`)."""
-    if isinstance(raw, SystemOutputs):
-        return raw
-    if isinstance(raw, dict):
-        return _from_dict(raw)
-    if isinstance(raw, tuple) and len(raw) == 2:
-        return SystemOutputs(_as_retrieved(raw[0]), as_response(raw[1]))
-    # An answer alone says nothing about retrieval, which is not the same as an empty list.
-    return SystemOutputs([], as_response(raw), extra={DOCUMENTS_MISSING: True})
-
-
-def _from_dict(raw: Mapping[str, Any]) -> SystemOutputs:
-    unknown = [str(key) for key in raw if key not in _OUTPUT_KEYS]
-    if unknown or not raw:
-        # If unknown keys were ignored, a misnamed answer would be scored as an empty one.
-        raise ArgumentError(f"a dict must have 'answer' and 'retrieved', not {unknown[:5]}")
-    answer = raw["response"] if raw.get("response") is not None else raw.get("answer", "")
-    if raw.get("answer") is not None and as_response(raw["answer"]).text != as_response(answer).text:
-        raise ArgumentError("'answer' and 'response' of a dict differ: return one of them")
-    extra = dict(raw.get("extra") or {})
-    if raw.get("retrieved") is None:
-        extra[DOCUMENTS_MISSING] = True
-    hits = _as_retrieved(raw.get("retrieved") or [])
-    return SystemOutputs(hits, as_response(answer), dict(raw.get("timings") or {}), extra)
 
 
 class _Function:
@@ -171,8 +184,8 @@ class _Function:
         prompt = rag_prompt_of(sample)
         # Of a dataset without prompts, a first parameter `prompt` gets the query: many models call it so.
         takes_query = self._prompt is self._first and self._prompt.name == "prompt"
-        if not prompt and not takes_query and self._prompt.default is inspect.Parameter.empty:
-            raise ArgumentError(f"the system asks for {self._prompt.name}, and the sample has no prompt")
+        if not takes_query and self._prompt.default is inspect.Parameter.empty:
+            return required_prompt(sample, self._prompt.name)
         return prompt
 
 
@@ -184,6 +197,14 @@ def rag_prompt_of(sample: EvaluationSample) -> str:
     split = sample.metadata.get("split")
     prompt = split.get("rag_prompt") if isinstance(split, Mapping) else sample.metadata.get("rag_prompt")
     return prompt if isinstance(prompt, str) and prompt.strip() else ""
+
+
+def required_prompt(sample: EvaluationSample, name: str) -> str:
+    """Return the prompt of a sample's record, for a system that asks for it by this name."""
+    prompt = rag_prompt_of(sample)
+    if not prompt:
+        raise ArgumentError(f"the system asks for {name}, and the sample has no prompt")
+    return prompt
 
 
 def shown_contexts(sample: EvaluationSample) -> list[Document]:
@@ -247,7 +268,7 @@ class _Pair:
         if self.is_async:
             return self._run_async(sample, top_k)
         start = perf_counter()
-        retrieved = _as_retrieved(self._hits(sample.query, top_k))
+        retrieved = as_hits(self._hits(sample.query, top_k))
         retrieval_end = perf_counter()
         answer = self._generate(sample.query, [hit.doc for hit in retrieved])
         return _timed(retrieved, answer, start, retrieval_end)
@@ -257,7 +278,7 @@ class _Pair:
 
     async def _run_async(self, sample: EvaluationSample, top_k: int) -> SystemOutputs:
         start = perf_counter()
-        retrieved = _as_retrieved(await _maybe_awaited(self._hits(sample.query, top_k)))
+        retrieved = as_hits(await _maybe_awaited(self._hits(sample.query, top_k)))
         retrieval_end = perf_counter()
         answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
         return _timed(retrieved, answer, start, retrieval_end)
@@ -273,11 +294,13 @@ def _timed(
         "generation": end - retrieval_end,
         "end_to_end": end - start,
     }
-    return SystemOutputs(retrieved, as_response(answer), timings)
+    return SystemOutputs(retrieved, as_answer(answer), timings)
 
 
 def _option_names(function: Callable[..., Any]) -> set[str]:
     """Return the parameter names of a function; one with **options also takes top_k."""
+    if getattr(function, "__name__", "") == "invoke":
+        return set()  # LangChain passes the options of a retriever on to functions that may not take them
     parameters = inspect.signature(function).parameters.values()
     names = {parameter.name for parameter in parameters}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
@@ -290,30 +313,7 @@ async def _maybe_awaited(value: Any) -> Any:
 
 
 def _method(thing: Any, name: str) -> Callable[..., Any]:
-    method = getattr(thing, name, thing)
+    method = getattr(thing, name, None) or getattr(thing, "invoke", thing)
     if not callable(method):
         raise wrong_type("system", f"a function or an object with {name}()", thing)
     return cast(Callable[..., Any], method)
-
-
-def _as_retrieved(raw: Any) -> list[RetrievedDocument]:
-    if isinstance(raw, str | bytes | dict) or not hasattr(raw, "__iter__"):
-        raise wrong_type("retrieved", "a list of documents", raw)
-    return [_as_hit(item, rank) for rank, item in enumerate(raw, start=1)]
-
-
-def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
-    if isinstance(raw, RetrievedDocument):
-        return raw
-    if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], str):
-        # Without a score of the system, 1/rank keeps the order of the list.
-        return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
-    if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], Real):
-        return RetrievedDocument(Document(str(raw[0]), ""), float(raw[1]), rank)
-    if isinstance(raw, dict) and "doc_id" in raw:
-        score = raw.get("score")
-        own_rank = int(raw.get("rank") or rank)
-        return RetrievedDocument(as_document(raw), 1 / rank if score is None else float(score), own_rank)
-    if isinstance(raw, Document | str):
-        return RetrievedDocument(as_document(raw), 1 / rank, rank)
-    raise wrong_type("a retrieved document", _HIT_FORMS, raw)

@@ -253,12 +253,17 @@ _ABOUT = frozenset(
     " SIZE COUNT LIMIT TTL EXPIRY TIMEOUT HEADER PREFIX VERSION REGION PROVIDER SCOPE SCOPES REALM ISSUER"
     " ALGORITHM ENABLED DISABLED REQUIRED PARALLELISM ENV".split()
 )
+_BY_LOOKS = ("SK", "SID")  # secret keys and session ids, but also countries and databases
 
 _PARTS = r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])"
 _START_OF_A_PATH = r"~|\.{0,2}/|[A-Za-z]:[\\/]"
 _IN_ADDRESS = r"://[^\s/?#@:]*:([^\s/?#]+)@"
 _VALUE_IN_QUERY = r"[?&](?i:(?:api[_-]?)?key|(?:access_)?token|sig|secret|password)=([^&#\s]+)"
 _IN_PAIRS = r"(?:^|[;\s])(?i:password|pwd|(?:account|sharedaccess|access|secret)key)\s?=\s?([^;\s]+)"
+# Anybody with the address of a webhook can post to it: a token is in its path.
+_WEBHOOK_PATH = r"://[^/\s]+(/[^\s]*)"
+_WEBHOOK_PART = r"(?=[\w-]*[0-9])[\w-]{8,}"
+_NOT_WORDS = r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}"
 _LONG_LINE = 16  # of a key of several lines
 _WORDS = r"[^\W\d_]+(?:[-_. ][^\W\d_]+)*"
 _LONGEST_WORD = 15
@@ -294,6 +299,8 @@ def _candidates(name: str, value: str) -> Iterator[str]:
         if "\n" in value:
             lines = (line.strip() for line in value.splitlines())
             yield from (line for line in lines if len(line) >= _LONG_LINE and not line.startswith("-----"))
+        if "WEBHOOK" in name.upper():  # connection errors have the host and the path separately
+            yield from compiled(_WEBHOOK_PATH).findall(value)
     if "://" in value:
         for password in compiled(_IN_ADDRESS).findall(value):
             yield password
@@ -306,8 +313,11 @@ def _candidates(name: str, value: str) -> Iterator[str]:
 def _is_secret(name: str, value: str) -> bool:
     parts = [part.rstrip("0123456789") for part in compiled(_PARTS).split(name)]
     words = [part.upper() for part in parts if part]
-    if "WEBHOOK" in words:  # anybody with its address can post to it
-        return "://" in value
+    if words and words[-1] in _BY_LOOKS:
+        return compiled(_NOT_WORDS).fullmatch(value) is not None
+    if any(word.endswith("WEBHOOK") for word in words):
+        parts = [part for path in compiled(_WEBHOOK_PATH).findall(value) for part in re.split("[/?]", path)]
+        return any(compiled(_WEBHOOK_PART).fullmatch(part) for part in parts)
     # The shell's PWD is a folder.
     if not words or words[-1] in _ABOUT or words in (["PWD"], ["OLDPWD"]):
         return False

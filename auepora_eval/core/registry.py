@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ..errors import UnknownNameError, did_you_mean
+from ..errors import UnknownNameError, did_you_mean, warn_user
 
 T = TypeVar("T")
 
@@ -18,11 +18,12 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Names to things. Other packages add theirs by an entry point in `auepora_eval.<kind>s`.
 
-    `modules` says which module registers a name when it is imported, so that only that one is.
+    `modules` says which module registers a name when it is imported, so that only that one is. `base` is the
+    class that things are subclasses of, if they are classes. A plug-in that cannot be loaded is a warning.
     """
 
-    def __init__(self, kind: str, modules: Mapping[str, str] | None = None) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, modules: Mapping[str, str] | None = None, base: type | None = None) -> None:
+        self.kind, self._base = kind, base
         self.modules = dict(modules or {})
         self._things: dict[str, T] = {}
         self._plugins_loaded = False
@@ -50,6 +51,10 @@ class Registry(Generic[T]):
             raise UnknownNameError(f"there is no {self.kind} {name!r}. {hint}")
         return self._things[name]
 
+    def __contains__(self, name: str) -> bool:
+        # Plug-ins last: to look for them takes 20 ms.
+        return name in self._things or name in self.modules or name in set(self)
+
     def __iter__(self) -> Iterator[str]:
         self._load_plugins()
         return iter(sorted({*self._things, *self.modules}))
@@ -68,7 +73,15 @@ class Registry(Generic[T]):
         from importlib.metadata import entry_points
 
         for point in entry_points(group=f"auepora_eval.{self.kind}s"):
-            self.add(point.name)(point.load())
+            try:
+                thing = point.load()
+                if self._base is not None and not (isinstance(thing, type) and issubclass(thing, self._base)):
+                    raise TypeError(f"it is not a {self.kind} class")
+                self.add(point.name)(thing)
+            except Exception as error:  # noqa: BLE001 - the code of another package must not end every command
+                package = point.dist.name if point.dist else "another package"
+                why = f"{type(error).__name__}: {error}"
+                warn_user(f"The {self.kind} {point.name!r} of {package} cannot be used: {why}.")
 
 
 def _source(thing: Any) -> tuple[str, str]:
@@ -333,13 +346,11 @@ _MODULES = {
     ),
     "answers.diversity": "distinct_n distinct_n_corpus self_bleu",
     "answers.grounding": (
-        "grounding_overlap grounding_bigrams number_support name_support best_sentence_overlap "
-        "claim_precision claim_recall claim_f1 claim_faithfulness"
+        "grounding_overlap grounding_bigrams number_support name_support best_sentence_overlap support_model"
     ),
     "answers.contradiction": "lexical_consistency",
     "answers.numbers": "numeric_match numeric_f1",
     "answers.relevance": "query_coverage query_answer_similarity non_answer_rate semantic_similarity",
-    "answers.required": "contains_answer answer_share nugget_recall",
     "answers.translation": "bleu chrf chrfpp",
     "citations.claims": (
         "citation_completeness citation_correctness citation_density citation_factual_consistency "
@@ -352,7 +363,8 @@ _MODULES = {
         "citation_out_of_range_rate"
     ),
     "generation_text": (
-        "exact_match token_precision token_recall token_f1 rouge1 rouge2 rougeL_answer rougeLsum"
+        "exact_match token_precision token_recall token_f1 contains_answer answer_share "
+        "rouge1 rouge2 rougeL_answer rougeLsum"
     ),
     "labels": (
         "label_accuracy label_precision label_recall label_f1 label_macro_f1 label_balanced_accuracy "
@@ -378,6 +390,105 @@ _MODULES = {
         "abstention_balanced_accuracy answered_accuracy conditioned_score"
     ),
 }
-HOMES = {
-    name: f"auepora_eval.metrics.{module}" for module, names in _MODULES.items() for name in names.split()
+# The same of auepora_eval.judges.metrics: metrics that ask a judge, or can.
+_JUDGED_MODULES = {
+    "answers": "judged_answer_relevance judged_correctness",
+    "claims": (
+        "claim_precision claim_recall claim_f1 claim_faithfulness claim_hallucination claim_noise_sensitivity"
+    ),
+    "faithfulness": "judged_faithfulness judged_contradiction unsupported_span_share",
+    "nuggets": "nugget_recall",
+    "relevance": "judged_relevance umbrela_ndcg",
+    "rubric": "rubric",
 }
+HOMES = {
+    name: f"auepora_eval.{package}.{module}"
+    for package, modules in (("metrics", _MODULES), ("judges.metrics", _JUDGED_MODULES))
+    for module, names in modules.items()
+    for name in names.split()
+}
+
+# Names that other tools have for metrics: tools | names | our metric | how the definitions differ. Case,
+# hyphens, underscores and a last "metric" do not matter. N is the number that the name was written with.
+_ELSEWHERE = """
+ragas, DeepEval | context_precision contextual_precision llm_context_precision_with_reference\
+ llm_context_precision_without_reference non_llm_context_precision_with_reference\
+ id_based_context_precision | map[ragas] | relevant_docs take the place of its judge; umbrela_ndcg@N has a\
+ judge
+ragas, DeepEval, promptfoo, MLflow | context_recall contextual_recall llm_context_recall\
+ non_llm_context_recall id_based_context_recall retrieval_sufficiency | recall@N | by relevant_docs, not\
+ by a judge
+ragas, DeepEval, promptfoo, TruLens, MLflow | context_relevancy context_relevance contextual_relevancy\
+ retrieval_relevance | judged_relevance@N | graded by a judge; precision@N needs relevant_docs instead
+ragas | context_entity_recall context_entities_recall | contains_answer | by required texts; there is no\
+ metric of entities
+ragas, DeepEval, promptfoo, TruLens, MLflow | faithfulness groundedness context_faithfulness\
+ retrieval_groundedness faithfulness_with_hhem | judged_faithfulness | one verdict per claim and passage;\
+ grounding_overlap needs no judge
+DeepEval, RAGChecker | hallucination hallucination_rate | judged_contradiction | claims that a passage\
+ contradicts; claim_hallucination is that of RAGChecker
+ragas, DeepEval, promptfoo, TruLens, MLflow | answer_relevancy answer_relevance response_relevancy\
+ relevance_to_query | judged_answer_relevance | one verdict of a judge; query_answer_similarity needs no\
+ judge
+ragas, MLflow, LlamaIndex | answer_correctness correctness answer_accuracy correctness_evaluator\
+ factuality model_graded_qa model_graded_fact model_graded_closedqa | judged_correctness | one verdict of\
+ a judge; token_f1 needs no judge
+ragas | factual_correctness | claim_f1[check=judge] | the same precision, recall and F1 of claims
+ragas | noise_sensitivity | claim_noise_sensitivity[check=judge] | as RAGChecker defines it
+ragas | answer_similarity semantic_similarity_score similar | semantic_similarity | the same idea
+ragas | non_llm_string_similarity levenshtein | chrf | another distance of characters, 0 to 100
+ragas, DeepEval, promptfoo | aspect_critic rubrics_score rubrics simple_criteria g_eval geval llm_rubric\
+ instance_rubrics guidelines conversational_g_eval dag | rubric[FILE] | a file describes each grade
+DeepEval | arena_g_eval select_best | auepora compare --judge | both orders are asked
+ragas, DeepEval | tool_call_accuracy tool_call_f1 tool_correctness agent_goal_accuracy task_completion |\
+ rubric[FILE] | tool calls are kept in extra.tool_calls, and are not scored by themselves
+DeepEval | bias toxicity pii_leakage misuse role_violation non_advice | rubric[FILE] | there is no metric\
+ of harm
+ragas, promptfoo | bleu_score | bleu | as sacreBLEU computes it, 0 to 100
+ragas, promptfoo | rouge_score rouge_n rouge | rougeL | ROUGE-L; rouge1 and rouge2 are separate
+ragas | chrf_score | chrf | as sacreBLEU computes it, 0 to 100
+ir_measures, trec_eval | ap map_cut average_precision mean_average_precision | map | the same definition
+ir_measures, trec_eval | rr recip_rank reciprocal_rank mean_reciprocal_rank | mrr | the same definition
+ir_measures, trec_eval, ranx | ndcg ndcg_cut | ndcg@N | the same definition, with linear gains
+ir_measures, trec_eval | p prec | precision@N | the same definition
+ir_measures, trec_eval | r recall | recall@N | the same definition
+ir_measures, trec_eval, LlamaIndex | hit_rate success hits | hit@N | the same definition
+ir_measures, trec_eval | rprec set_rprec | r_precision | the same definition
+ir_measures | judged | judged@N | the same definition
+RAGChecker | overall_precision | claim_precision[check=judge] | a share, not percent
+RAGChecker | overall_recall | claim_recall[check=judge] | a share, not percent
+RAGChecker | overall_f1 | claim_f1[check=judge] | a share, not percent
+RAGChecker | context_utilization self_knowledge | claim_faithfulness[check=judge] | the nearest of its\
+ diagnoses
+promptfoo, Inspect, ragas | contains icontains contains_all icontains_all includes string_presence |\
+ contains_answer | the required texts are in the dataset
+promptfoo, Inspect | equals match exact pattern answer | exact_match | case, punctuation and articles do\
+ not matter
+promptfoo | is_refusal | rejection_rate | of the questions that are labelled as unanswerable
+promptfoo | latency | p95_latency | a quantile instead of a limit per test
+"""
+
+
+def metric_hint(name: str) -> str | None:
+    """Return what to say of a name that another tool has: our metric, and the difference in definition.
+
+    >>> metric_hint("P_10")
+    'It is a name of ir_measures, trec_eval. The nearest here is precision@10: the same definition.'
+    """
+    written = re.match(r"(?P<base>[^@\[]*?)(?:[@_.](?P<number>[0-9]{1,9}))?(?:\[|$)", name.strip())
+    if written is None:
+        return None
+    base, number = written["base"], written["number"]
+    for line in _ELSEWHERE.strip().splitlines():
+        tools, names, ours, difference = (part.strip() for part in line.split("|"))
+        if _squeezed(base) in map(_squeezed, names.split()):
+            found = ours.replace("@N", f"@{number or 5}")
+            if number is not None and ours in ("map", "mrr"):
+                found = f"{ours}@{number}"
+            differs = difference.replace("@N", f"@{number or 5}")
+            return f"It is a name of {tools}. The nearest here is {found}: {differs}."
+    return None
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[-_ ]|metric$", "", name.casefold())

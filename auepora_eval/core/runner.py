@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
+from dataclasses import replace
+from functools import cache
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
@@ -16,15 +18,17 @@ from types import NoneType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import RunStoppedError, TooManyFailuresError, check_type, warn_user, wrong_type
-from .calls.executor import Executor, SerialExecutor, SystemCall, failed_output
+from .calls.executor import ATTEMPTS, CACHED, Executor, OnResult, SerialExecutor, SystemCall, failed_output
 from .calls.policy import CallPolicy, Limits
 from .calls.resources import ResourceMonitor, checked_prices
 from .dataset import DatasetForms, EvaluationDataset, as_dataset, canonical_json, checked_samples
+from .fields import ReadingNote
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
 from .scores import Batch, Scores
 from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
+from .shapes import READ_AS
 from .types import (
     EvaluationRun,
     EvaluationSample,
@@ -64,10 +68,11 @@ class RunStorage(Protocol):
 
 
 class ScoreJournal(NamedTuple):
-    """The journal of calls that metrics make, and a look-up of the calls that are in it already."""
+    """The journal of calls that metrics make, by their keys, and a look-up of calls that were made before."""
 
     journal: OutputJournal | None = None
-    earlier: Callable[[str], SystemOutputs | None] = lambda sample_id: None
+    earlier: Callable[[str], SystemOutputs | None] = lambda key: None
+    keep: Callable[[str, SystemOutputs], None] = lambda key, output: None
 
 
 class RunRecord(Protocol):
@@ -171,6 +176,9 @@ class AueporaEvaluator:
         self.on_output = on_output
         self.configuration = {**(configuration or {}), **checked_prices(price_input, price_output)}
         self.spent_before: Mapping[str, float] = {}  # by earlier sessions of the run; see Limits
+        self.on_result: OnResult | None = (
+            None  # see SystemCall; `on_output` is called in the thread of the run
+        )
         self._stopping = threading.Event()
         self._limits: Limits | None = None
 
@@ -231,11 +239,10 @@ class AueporaEvaluator:
         Samples are taken as they are needed: only those under way are in memory.
         """
         failures = done = 0
-        under_way: dict[int, EvaluationSample] = {}
-        call = self._call()
-        calls = call.limits.warn_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
-        for sample, output in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
+        reported: set[str] = set()
+        for sample, output in self.calls(self.system, samples, journal, self.spent_before):
             done += 1
+            _report_readings(output, reported)
             if self.on_output is not None:
                 self.on_output(sample, output)
             yield sample, output
@@ -249,6 +256,22 @@ class AueporaEvaluator:
                     f"{self.max_failures} allowed. The last one, sample {sample.sample_id!r}: "
                     f"{output.error.type}: {output.error.message}"
                 )
+
+    def calls(
+        self,
+        system: RAGSystemProtocol,
+        samples: Iterable[EvaluationSample],
+        journal: OutputJournal | None,
+        spent_before: Mapping[str, float],
+    ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+        """Call a system, or metrics, by the executor and the policy; yield the outputs as they arrive."""
+        done = 0
+        under_way: dict[int, EvaluationSample] = {}
+        call = self._call(system, spent_before)
+        calls = call.limits.warn_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
+        for pair in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
+            done += 1
+            yield pair
         if self._stopping.is_set():
             self._stopping.clear()
             raise InterruptedRunError(f"stopped as asked, after {done} samples.")
@@ -263,9 +286,13 @@ class AueporaEvaluator:
             if not self._stopping.is_set():
                 raise
 
-    def _call(self) -> SystemCall:
-        call = SystemCall(self.system, self.top_k, self.policy)
-        call.limits.before = self.spent_before
+    def spent(self) -> Mapping[str, float]:
+        """Return what the run has used of its budgets, in all its sessions."""
+        return self.spent_before if self._limits is None else self._limits.used()
+
+    def _call(self, system: RAGSystemProtocol, spent_before: Mapping[str, float]) -> SystemCall:
+        call = SystemCall(system, self.top_k, self.policy)
+        call.limits.before, call.on_result = spent_before, self.on_result
         self._limits = call.limits
         # The stop may have been requested before there were limits to halt.
         if self._stopping.is_set():
@@ -291,7 +318,16 @@ class AueporaEvaluator:
             )
 
 
-def _in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
+def _report_readings(output: SystemOutputs, reported: set[str]) -> None:
+    """Report how an output was read, once for each way: here, since a worker's warnings may be lost."""
+    readings = output.extra.get(READ_AS)
+    new = [text for text in readings if text not in reported] if isinstance(readings, list) else []
+    if new:
+        reported.update(new)
+        warn_user(f"Read {', '.join(new)}.", ReadingNote)
+
+
+def in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
     """Yield the pairs, and return to the current folder at the end: a system may have changed it."""
     folder = Path.cwd()
     try:
@@ -347,21 +383,18 @@ def _rest(
 def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
     """Call the system for each sample without an output, score all outputs, and record the run."""
     clock = perf_counter()
-    # Before the first call: a plan that does not fit the dataset must not cost a four-hour run.
-    survey = record.survey
-    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
-    evaluator.warn_of_cutoffs_beyond_top_k()
+    check_before_calls(evaluator, record.survey)
     with record:
         calls = 0
         # Around the calls only: the processor time of the scoring is not the system's.
         with ResourceMonitor() as monitor:
-            for sample, output in _in_this_folder(evaluator.outputs(record.missing(), record.journal)):
+            for sample, output in in_this_folder(evaluator.outputs(record.missing(), record.journal)):
                 calls += 1
                 record.keep(sample, output)
         return score_record(
             record,
             evaluator.plan,
-            evaluator=evaluator,
+            evaluator,
             system_name=name_of(evaluator.system),
             top_k=evaluator.top_k,
             seed=evaluator.seed,
@@ -371,23 +404,32 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         )
 
 
+def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
+    """Check the plan against the dataset: a plan that does not fit it must not cost a four-hour run."""
+    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+    evaluator.warn_of_cutoffs_beyond_top_k()
+
+
 def score_record(
     record: RunRecord,
     plan: EvaluationPlan,
+    evaluator: AueporaEvaluator,
     *,
     system_name: str,
     top_k: int,
     seed: int,
     configuration: Mapping[str, object],
     resource_usage: dict[str, Any] | None = None,
-    evaluator: AueporaEvaluator | None = None,
     clock: float | None = None,
 ) -> EvaluationRun:
-    """Score the outputs of a record and return the run, which is then complete."""
+    """Score the outputs of a record and return the run, which is then complete.
+
+    The evaluator makes the calls of metrics that ask a model.
+    """
     clock = perf_counter() if clock is None else clock
     if not record.names_documents:
         plan = measurable(plan, (output for _, output in record.pairs()))
-    asked = None if evaluator is None else asked_scores(evaluator, record, plan)
+    asked = asked_scores(evaluator, plan, record.pairs, record.score_journal)
     results = score_in_chunks(plan, record.pairs(), record.add, asked=asked)
     run = EvaluationRun(
         evaluation_id=record.evaluation_id,
@@ -410,40 +452,37 @@ def score_record(
     return run
 
 
-# Metrics that ask a model. Their calls are made as those of a system: in parallel, with timeouts, retries and
-# budgets of their own, and journaled, so that a resumed run does not repeat them.
+# Metrics that ask a model. Their calls are made as those of a system: in parallel, with the timeouts, retries
+# and budgets of the run, journaled, and cached. Each call has a key by what it asks, so that no call is made
+# twice: not by a run that is resumed, and not by another run with the same cache.
 
-_PAIR, _SCORES, _SHA256 = "pair", "scores", "output_sha256"
+_ASKED, _SCORE = "asked", "score"
 AskedScores = dict[str, dict[str, SampleScore]]
+Pairs = Callable[[], Iterable[tuple[EvaluationSample, SystemOutputs]]]
 
 
-class _AskingMetrics:
-    """The metrics as a system: it gets a sample with its output, and its own output holds the scores."""
+class MetricCalls:
+    """Metrics as a system: it gets a sample with its output, and its own output holds the score."""
 
     name = "metrics that ask a model"
 
-    def __init__(self, metrics: Sequence[SampleMetric]) -> None:
-        self.metrics = metrics
+    def __init__(self, metrics: Iterable[SampleMetric] = ()) -> None:
+        self.metrics = {metric.name: metric for metric in metrics}
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        asked, output = sample.metadata[_PAIR]
-        scores = {}
-        for metric in _applicable(self.metrics, asked, output):
-            score = metric.guarded_score(asked, output)
-            scores[metric.name] = [score.value, score.reason, list(score.parts), score.failed]
-        extra = {_SCORES: scores, _SHA256: _output_sha256(output)}
+        name, asked, output = sample.metadata[_ASKED]
+        score = self.metrics[name].guarded_score(asked, output)
+        # Token counts are where those of any answer are: budgets count them alike.
+        extra = {**(score.usage or {}), _SCORE: [score.value, score.reason, list(score.parts), score.failed]}
         return SystemOutputs([], Response(""), extra=extra)
 
 
-def _applicable(
-    metrics: Sequence[SampleMetric], sample: EvaluationSample, output: SystemOutputs
-) -> list[SampleMetric]:
-    """Return the metrics that can score an output: it did not fail, and the sample has their fields."""
-    batch = Batch([sample], [output])
-    return [metric for metric in metrics if not metric.unscorable(batch)]
-
-
-def asked_scores(evaluator: AueporaEvaluator, record: RunRecord, plan: EvaluationPlan) -> AskedScores:
+def asked_scores(
+    evaluator: AueporaEvaluator,
+    plan: EvaluationPlan,
+    pairs: Pairs,
+    score_journal: Callable[[], AbstractContextManager[ScoreJournal]],
+) -> AskedScores:
     """Return the scores of the metrics that ask a model, by metric and sample."""
     metrics = [
         metric
@@ -454,37 +493,60 @@ def asked_scores(evaluator: AueporaEvaluator, record: RunRecord, plan: Evaluatio
     scores: AskedScores = {metric.name: {} for metric in metrics}
     if not metrics:
         return scores
-    asking = copy(evaluator)  # with the executor, the policy and the stop request of the run
-    asking.system = _AskingMetrics(metrics)
-    asking.on_output, asking.max_failures, asking.spent_before = None, None, {}
-    with record.score_journal() as (journal, earlier):
+    under_way: dict[str, tuple[str, str]] = {}  # metric and sample of each call, by its key
+    with score_journal() as (journal, earlier, keep):
 
         def missing() -> Iterator[EvaluationSample]:
-            for sample, output in record.pairs():
-                stored = earlier(sample.sample_id)
-                # A sample that was called again has another output, and needs other scores.
-                if stored is not None and stored.extra.get(_SHA256) == _output_sha256(output):
-                    _add_scores(scores, sample.sample_id, stored)
-                elif _applicable(metrics, sample, output):
-                    yield EvaluationSample(sample.sample_id, "", metadata={_PAIR: (sample, output)})
+            for metric, sample, output in _scorable(metrics, pairs()):
+                key = _call_key(metric, sample, output)
+                stored = earlier(key)
+                if stored is not None:
+                    scores[metric.name][sample.sample_id] = _score_of(stored, sample.sample_id)
+                    continue
+                under_way[key] = metric.name, sample.sample_id
+                yield EvaluationSample(key, "", metadata={_ASKED: (metric.name, sample, output)})
 
-        for carrier, result in asking.outputs(missing(), journal):
-            _add_scores(scores, carrier.sample_id, result)
+        for call, result in evaluator.calls(MetricCalls(metrics), missing(), journal, evaluator.spent()):
+            name, sample_id = under_way.pop(call.sample_id)
+            score = scores[name][sample_id] = _score_of(result, sample_id)
+            if not score.failed:
+                keep(call.sample_id, result)
     return scores
 
 
-def _add_scores(scores: AskedScores, sample_id: str, result: SystemOutputs) -> None:
+def _scorable(
+    metrics: Sequence[SampleMetric], pairs: Iterable[tuple[EvaluationSample, SystemOutputs]]
+) -> Iterator[tuple[SampleMetric, EvaluationSample, SystemOutputs]]:
+    """Yield what a metric can score: the output did not fail, and the sample has the fields."""
+    for sample, output in pairs:
+        batch = Batch([sample], [output])
+        for metric in metrics:
+            if not metric.unscorable(batch):
+                yield metric, sample, output
+
+
+def _score_of(result: SystemOutputs, sample_id: str) -> SampleScore:
     if result.error is not None:
-        failed = SampleScore(None, f"{result.error.type}: {result.error.message}", failed=True)
-        for by_sample in scores.values():
-            by_sample[sample_id] = failed
-        return
-    for name, (value, reason, parts, failed) in result.extra[_SCORES].items():
-        scores[name][sample_id] = SampleScore(value, reason, tuple(parts), sample_id, failed)
+        reason = f"{result.error.type}: {result.error.message}"
+        return SampleScore(None, reason, sample_id=sample_id, failed=True)
+    value, reason, parts, failed = result.extra[_SCORE]
+    return SampleScore(value, reason, tuple(parts), sample_id, failed)
 
 
-def _output_sha256(output: SystemOutputs) -> str:
-    return hashlib.sha256(canonical_json(output)).hexdigest()
+def _call_key(metric: SampleMetric, sample: EvaluationSample, output: SystemOutputs) -> str:
+    """Return the hash of what decides a score: the metric, its program, the sample and the output."""
+    # Times differ whenever a system is called, and whether an answer is from a cache changes nothing.
+    facts = {name: fact for name, fact in output.extra.items() if name not in (ATTEMPTS, CACHED)}
+    judged = replace(output, timings={}, extra=facts)
+    program = _module_sha256(type(metric).__module__)
+    asked = [metric.name, metric.signature(), program, sample, judged]
+    return hashlib.sha256(canonical_json(asked)).hexdigest()
+
+
+@cache
+def _module_sha256(name: str) -> str:
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
 
 
 class MemoryRecord:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..stats.arrays import Array
 from .types import Coverage, EvaluationSample, SampleScore, SystemOutputs
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 # One row per sample: its score first, then what an aggregate needs beside it.
 Rows = Array

@@ -7,18 +7,21 @@ import math
 import os
 import platform
 import re
+import sys
 import warnings
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
 from itertools import islice
+from pathlib import Path
 
 from .calls.executor import failed_attempts, is_from_cache
 from .calls.resources import ApiUsage
-from .metrics_base import Metric, SampleMetric
+from .metrics_base import Metric, SampleMetric, Watch
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns
 from .types import (
@@ -43,15 +46,15 @@ def _batch(chunk: Chunk) -> Batch:
     return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
 
 
-def _taken(pairs: Iterator[Pair], size: int | None) -> Chunk:
-    """Return the next pairs. Garbage collection is off: it would scan many objects, and none is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Collect garbage seldom: a chunk has many objects, and none is garbage before all of them are."""
+    before = gc.get_threshold()
+    gc.set_threshold(before[0] and max(before[0], 1_000_000), *before[1:])
     try:
-        return list(islice(pairs, size))
+        yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.set_threshold(*before)
 
 
 _RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
@@ -59,11 +62,14 @@ OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
 def score_outputs(
-    plan: EvaluationPlan, samples: list[EvaluationSample], outputs: list[SystemOutputs]
+    plan: EvaluationPlan,
+    samples: list[EvaluationSample],
+    outputs: list[SystemOutputs],
+    asked: Mapping[str, Mapping[str, SampleScore]] | None = None,
 ) -> list[MetricResult]:
-    """Compute every metric of a plan on outputs that are in memory."""
+    """Compute every metric of a plan on outputs that are in memory; `asked` as `score_in_chunks` has it."""
     pairs = zip(samples, outputs, strict=True)
-    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None)
+    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None, asked=asked)
 
 
 class SuspectValueWarning(UserWarning):
@@ -74,16 +80,21 @@ class Watches:
     """The watches of a plan's metrics; those that several metrics name look once."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._of_metric = {m.name: m.watch for m in metrics if isinstance(m, SampleMetric) and m.watch}
-        self._watches = {watch: watch() for watch in dict.fromkeys(self._of_metric.values())}
+        self._of_metric: dict[str, tuple[type[Watch], str]] = {}
+        self._watches: dict[tuple[type[Watch], str], tuple[Watch, SampleMetric]] = {}
+        for metric in metrics:
+            if isinstance(metric, SampleMetric) and metric.watch is not None:
+                # Metrics that compare documents in another way see other ids.
+                key = self._of_metric[metric.name] = (metric.watch, metric.match)
+                self._watches.setdefault(key, (metric.watch(), metric))
 
     def look(self, batch: Batch) -> None:
-        for watch in self._watches.values():
-            watch.look(batch)
+        for watch, metric in self._watches.values():
+            watch.look(metric.seen(batch))
 
     def noted(self, results: list[MetricResult]) -> list[MetricResult]:
         """Warn of what was noted, and add it to the results that it concerns."""
-        notes = {kind: watch.notes() for kind, watch in self._watches.items()}
+        notes = {kind: watch.notes() for kind, (watch, _) in self._watches.items()}
         for note in [note for several in notes.values() for note in several]:
             warnings.warn(note, SuspectValueWarning, stacklevel=4)
         for result in results:
@@ -145,21 +156,22 @@ def score_in_chunks(
     pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
     foreign: dict[str, MetricResult] = {}
     watches = Watches(plan.metrics)
-    for batch in _batches(pairs, None if needs_all else size):
-        scores: dict[str, Scores] = {}
-        for metric in plan.metrics:
-            if isinstance(metric, SampleMetric):
-                scores[metric.name] = metric.score_batch(batch, (asked or {}).get(metric.name))
-                continue
-            result = metric.compute(list(batch.samples), list(batch.outputs))
-            foreign[metric.name] = _with_failures(result, batch.outputs)
-            if result.scores:
-                scores[metric.name] = as_columns(result.scores)
-        watches.look(batch)
-        on_chunk(batch, scores)
-        for name, piece in scores.items():
-            pieces[name].append(piece)
-        del batch, scores  # before the next chunk is read: texts may be large
+    with _rare_collections():
+        for batch in _batches(pairs, None if needs_all else size):
+            scores: dict[str, Scores] = {}
+            for metric in plan.metrics:
+                if isinstance(metric, SampleMetric):
+                    scores[metric.name] = metric.score_batch(batch, (asked or {}).get(metric.name))
+                    continue
+                result = metric.compute(list(batch.samples), list(batch.outputs))
+                foreign[metric.name] = _with_failures(result, batch.outputs)
+                if result.scores:
+                    scores[metric.name] = as_columns(result.scores)
+            watches.look(batch)
+            on_chunk(batch, scores)
+            for name, piece in scores.items():
+                pieces[name].append(piece)
+            del batch, scores  # before the next chunk is read: texts may be large
     results = []
     first: Scores | None = None
     for metric in plan.metrics:
@@ -178,9 +190,9 @@ def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
     """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
     rest = iter(pairs)
     if size is None:
-        yield _batch(_taken(rest, None))
+        yield _batch(list(rest))
     # No name is kept for a chunk: while the caller works, its texts would stay in memory.
-    yield from map(_batch, iter(lambda: _taken(rest, size), []))
+    yield from map(_batch, iter(lambda: list(islice(rest, size)), []))
 
 
 @dataclass
@@ -243,18 +255,46 @@ def utc_text(time: datetime) -> str:
 
 def environment() -> dict[str, object]:
     """Return what the numbers may depend on, without host or user names."""
-    import psutil
-
-    versions = {}
-    for package in ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
+    packages = ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz")
     return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu_count": os.cpu_count(),
-        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
-        "packages": versions,
+        "memory_gb": round(_memory() / 1e9, 1),
+        "packages": {package: _version(package) for package in packages},
     }
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine."""
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):  # psutil takes 15 ms to import
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    import psutil
+
+    return int(psutil.virtual_memory().total)
+
+
+def _version(package: str) -> str:
+    name = package.replace("-", "_")
+    if name in _installed():
+        return _installed()[name]
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Return the versions of the packages that pip installed, by the names of their folders.
+
+    importlib.metadata says the same, but takes 20 ms to import and parses a file for each package.
+    """
+    versions: dict[str, str] = {}
+    for folder in filter(os.path.isdir, sys.path):
+        for path in Path(folder).glob("*.dist-info"):
+            name, _, number = path.stem.partition("-")
+            versions.setdefault(name, number)
+    return versions

@@ -12,23 +12,26 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from ..errors import DataError, PlanError
 from .calls.policy import PASSING, CallPolicy
+from .matching import MATCHES
 
 DEFAULT_OUT = "data/evaluation/results"
 SPLITS_FOLDER = "evaluation/datasets"  # where `auepora dataset build` writes splits by default
 MIN_COVERAGE = 0.99  # below this share of answered samples, the values do not describe the dataset
 # A remote server may fail for a moment, so its calls are retried. Python code fails for a reason.
 ENDPOINT_RETRIES = 4
+PILOT = 5  # samples that an estimate is based on
+JUDGE_CONCURRENCY = 8  # most servers take several requests at once
 
 # The groups of flags in the help, in this order. The first has no heading of its own.
 GENERAL = ""
 CALLS = "failed calls and limits"
-ENDPOINT = "endpoints (--system openai:URL#MODEL, --system http:URL)"
+ENDPOINT = "endpoints (URL of a system or a judge)"
 STOPPING = "early stopping (--stop-when clear)"
+JUDGE = "judge (--judge)"
 TELEMETRY = "OpenTelemetry"
 
 PlanKind = Literal["text", "whole number", "number", "switch", "names", "mapping"]
@@ -62,7 +65,7 @@ class Number:
 
     def accepts(self, value: float) -> bool:
         """Return whether the value is in the range. Infinity and NaN never are."""
-        if not math.isfinite(value):
+        if not math.isfinite(value) or (self.is_whole and value % 1):
             return False
         return self.least < value < self.most if self.is_open else self.least <= value <= self.most
 
@@ -78,6 +81,7 @@ SECONDS = Number("a positive number of seconds", is_open=True)
 PRICE = Number("a price")
 SHARE = Number("between 0 and 1", most=1, is_open=True)
 COVERAGE = Number("from 0 to 1", most=1)
+PORT = Number("from 1 to 65535", is_whole=True, least=1, most=65535)
 # 1 itself is left out: the differences of the two systems would have no variance.
 CORRELATION = Number("a correlation between -1 and 1", least=-1, most=math.nextafter(1, 0))
 
@@ -91,6 +95,7 @@ class Setting:
     group: str = GENERAL
     number: Number | None = None
     choices: tuple[str, ...] = ()
+    alias: str = ""  # a second spelling of the flag
     everyday: bool = False  # in `run --help`; the others only in `run --help-all`
     flag: bool = True
     optional_value: bool = False  # the flag may be given without a value (`--resume`)
@@ -100,6 +105,7 @@ class Setting:
     is_path: bool = False  # relative to the plan file that names it
     policy: str = ""  # the field of CallPolicy that it sets
     shared: bool = False  # also a flag of `auepora score`
+    calls: bool = False  # about calls: also a flag of commands whose metrics may ask a model
     experiment: Literal["", "variant", "all"] = ""  # where an experiment file may have it
     value_types: tuple[str, ...] = ("string",)  # JSON types of the values of a mapping
     name: str = ""
@@ -125,14 +131,18 @@ class Setting:
         return {"type": types[self.kind], **limits}
 
 
-def _setting(default: Any = None, **facts: Any) -> Any:
-    return field(default=default, metadata={"setting": Setting(default=default, **facts)})
+def _setting(text: str = "", metavar: str | None = None, *, marks: str = "", **facts: Any) -> Any:
+    """Return the field of a setting; `marks` names the properties of Setting that are true."""
+    facts |= dict.fromkeys(marks.split(), True)
+    setting = Setting(text, metavar, **facts)
+    return field(default=setting.default, metadata={"setting": setting})
 
 
 # What the settings of a group have in common.
-_call_setting = partial(_setting, group=CALLS, stored=True, experiment="variant")
+_call_setting = partial(_setting, group=CALLS, stored=True, experiment="variant", calls=True)
 _endpoint_setting = partial(_setting, group=ENDPOINT, stored=True, experiment="variant")
 _stopping_setting = partial(_setting, group=STOPPING, stored=True, identifies=True)
+_judge_setting = partial(_setting, group=JUDGE, stored=True, shared=True, experiment="all")
 _telemetry_setting = partial(_setting, group=TELEMETRY, in_plan=False, shared=True)
 
 
@@ -145,273 +155,269 @@ class RunSettings:
     """All settings of one run, from its plan file, its flags, or the header of the run that is resumed."""
 
     dataset: str | None = _setting(
-        help="dataset file, or `demo` for the bundled one",
-        metavar="FILE",
-        everyday=True,
-        stored=True,
-        identifies=True,
-        is_path=True,
+        "dataset file, or `demo` for the bundled one",
+        "FILE",
+        marks="everyday stored identifies is_path",
         experiment="all",
     )
     format: str | None = _setting(
-        help="format of the dataset (default: detected)",
-        metavar="NAME",
-        stored=True,
-        identifies=True,
+        "format of the dataset (default: detected)",
+        "NAME",
+        marks="stored identifies",
         experiment="all",
+        alias="--from",
+    )
+    columns: str | None = _setting(
+        "names of your columns for our fields, such as query=question,reference_answer=gold",
+        "FIELD=NAME,...",
+        marks="stored identifies",
     )
     dataset_type: str | None = _setting(
-        help="split to use, if --dataset is a manifest, a folder of splits (default: evaluation/datasets) or "
-        "raw tasks",
+        "split to evaluate, if --dataset is a manifest, raw tasks or a folder of splits (without --dataset: "
+        "evaluation/datasets)",
+        marks="everyday stored identifies",
         choices=("qa", "summaries", "citations"),
-        everyday=True,
-        stored=True,
-        identifies=True,
     )
     ground_truth: str | None = _setting(
-        help="annotations (.gt.json) whose citations are the gold, of one annotator or several",
-        metavar="FILE",
-        stored=True,
-        identifies=True,
-        is_path=True,
-        shared=True,
+        "annotations (.gt.json) by one or more people; their citations become the gold citations",
+        "FILE",
+        marks="stored identifies is_path shared",
     )
     system: str | None = _setting(
-        help="system to evaluate: MODULE:ATTR, openai:URL#MODEL, or the URL of an HTTP endpoint",
-        metavar="MODULE:ATTR",
-        everyday=True,
-        stored=True,
-        identifies=True,
+        "system to evaluate: MODULE:ATTR, openai:URL#MODEL, or the URL of an HTTP endpoint",
+        "MODULE:ATTR",
+        marks="everyday stored identifies",
         experiment="variant",
     )
     system_version: str | None = _setting(
-        help="version of the system, stored with the results", metavar="TEXT", stored=True, shared=True
+        "version of the system, stored with the results", "TEXT", marks="stored shared"
     )
     contexts_as_retrieved: bool | None = _setting(
-        help="score the contexts of a split's records as the retrieved documents: what the prompt shows",
-        stored=True,
-        identifies=True,
-        shared=True,
+        "treat the contexts of a split's records, which the prompt shows, as the retrieved documents",
+        marks="stored identifies shared",
     )
     outputs: str | None = _setting(flag=False, experiment="variant")
     metrics: list[str] | str | None = _setting(
-        help="metrics to compute, such as recall@5,ndcg@10 (default: all that the dataset supports)",
-        metavar="NAMES",
-        everyday=True,
-        identifies=True,
-        shared=True,
+        "metrics to compute, such as recall@5,ndcg@10 (default: all that the dataset supports)",
+        "NAMES",
+        marks="everyday identifies shared",
+    )
+    match: str | None = _setting(
+        "how a retrieved document matches a relevant one: same id (default), same source, or it has its text",
+        marks="stored identifies shared",
+        choices=MATCHES,
     )
     # The files of metrics such as my_metrics.py:brevity@12: a resumed run finds its metrics there.
-    metric_files: list[str] | None = _setting(flag=False, in_plan=False, stored=True)
+    metric_files: list[str] | None = _setting(marks="stored", flag=False, in_plan=False)
     config: str | None = _setting(
-        help="plan file with these flags as keys; flags override it",
-        metavar="FILE",
-        everyday=True,
+        "plan file: the same settings as YAML keys; flags override the file",
+        "FILE",
+        marks="everyday identifies",
         in_plan=False,
-        identifies=True,
     )
     top_k: int = _setting(
-        5,
-        help="documents to request per sample (default: 5)",
-        metavar="N",
+        "documents to request per sample (default: 5)",
+        "N",
+        marks="everyday identifies",
+        default=5,
         number=COUNT,
-        everyday=True,
-        identifies=True,
         experiment="variant",
     )
     limit: int | None = _setting(
-        help="use only the first N samples",
-        metavar="N",
+        "use only the first N samples",
+        "N",
+        marks="everyday stored identifies",
         number=COUNT,
-        everyday=True,
-        stored=True,
-        identifies=True,
         experiment="all",
+    )
+    estimate: bool = _setting(
+        "call five samples, print the estimated calls, tokens, cost and time of the whole run, and stop",
+        marks="everyday",
+        default=False,
+        in_plan=False,
     )
     executor: str = _setting(
-        "",
-        help="serial, threads, async, processes or ray (default: threads if --concurrency > 1)",
-        metavar="NAME",
-        stored=True,
+        "serial, threads, async, processes or ray (default: threads if --concurrency > 1)",
+        "NAME",
+        marks="stored",
+        default="",
         experiment="variant",
+        calls=True,
     )
     concurrency: int = _setting(
-        1,
-        help="concurrent calls (default: 1)",
-        metavar="N",
+        "concurrent calls (default: 1)",
+        "N",
+        marks="everyday stored",
+        default=1,
         number=COUNT,
-        everyday=True,
-        stored=True,
         experiment="variant",
+        calls=True,
     )
     timeout: float | None = _setting(
-        help="seconds after which an attempt counts as failed (default: no limit; endpoints: 60)",
-        metavar="S",
+        "seconds after which an attempt counts as failed (default: no limit; endpoints: 60)",
+        "S",
+        marks="everyday stored",
         number=SECONDS,
-        everyday=True,
-        stored=True,
         experiment="variant",
         policy="timeout",
+        calls=True,
     )
     max_failures: int | None = _setting(
-        help="abort once more than N calls have failed",
-        metavar="N",
-        number=AMOUNT,
-        stored=True,
-        experiment="variant",
+        "abort once more than N calls have failed", "N", marks="stored", number=AMOUNT, experiment="variant"
     )
     resume: str | None = _setting(
-        help="resume run ID with its original settings",
-        metavar="ID",
-        everyday=True,
-        in_plan=False,
-        optional_value=True,
+        "resume run ID with its original settings", "ID", marks="everyday optional_value", in_plan=False
     )
-    retry_failed: bool = _setting(False, help="with --resume: retry every failed sample", in_plan=False)
+    retry_failed: bool = _setting("with --resume: retry every failed sample", default=False, in_plan=False)
     cache: str | None = _setting(
-        help="folder of cached answers: reuse those of earlier runs and add the new ones",
-        metavar="DIR",
-        is_path=True,
+        "folder of cached answers and model scores: reuse those of earlier runs and add the new ones",
+        "DIR",
+        marks="is_path",
         experiment="all",
+        calls=True,
     )
 
     retries: int | None = _call_setting(
-        help="retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)", metavar="N", number=AMOUNT
+        "retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)", "N", number=AMOUNT
     )
-    retry_on: list[str] | str | None = _call_setting(
-        help="exception classes that are retried as well", metavar="NAME,..."
-    )
+    retry_on: list[str] | str | None = _call_setting("exception classes that are retried as well", "NAME,...")
     longest_wait: float | None = _call_setting(
-        help="longest wait before a retry, in seconds (default: 30, or 120 with Retry-After)",
-        metavar="S",
+        "longest wait before a retry, in seconds (default: 30, or 120 with Retry-After)",
+        "S",
         number=SECONDS,
         policy="longest_wait",
     )
     rpm: int | None = _call_setting(
-        help="maximum requests per minute", metavar="N", number=COUNT, policy="requests_per_minute"
+        "maximum requests per minute", "N", number=COUNT, policy="requests_per_minute"
     )
     tpm: int | None = _call_setting(
-        help="maximum tokens per minute", metavar="N", number=COUNT, policy="tokens_per_minute"
+        "maximum tokens per minute", "N", number=COUNT, policy="tokens_per_minute"
     )
-    budget_calls: int | None = _call_setting(
-        help="stop after N calls", metavar="N", number=COUNT, policy="max_calls"
-    )
-    budget_tokens: int | None = _call_setting(
-        help="stop after N tokens", metavar="N", number=COUNT, policy="max_tokens"
-    )
+    budget_calls: int | None = _call_setting("stop after N calls", "N", number=COUNT, policy="max_calls")
+    budget_tokens: int | None = _call_setting("stop after N tokens", "N", number=COUNT, policy="max_tokens")
     budget_cost: float | None = _call_setting(
-        help="stop at this cost (needs --price-input and --price-output)",
-        metavar="USD",
-        number=PRICE,
-        policy="max_cost",
+        "stop at this cost (needs --price-input and --price-output)", "USD", number=PRICE, policy="max_cost"
     )
     breaker: int | None = _call_setting(
-        help="stop after N consecutive failed samples", metavar="N", number=COUNT, policy="breaker_after"
+        "stop after N consecutive failed samples", "N", number=COUNT, policy="breaker_after"
     )
-    address: str | None = _call_setting(
-        help="address of the Ray cluster (auto, ray://host:10001)", metavar="HOST"
-    )
+    address: str | None = _call_setting("address of the Ray cluster (auto, ray://host:10001)", "HOST")
 
     # Settings of this group are the options that an endpoint system is loaded with.
     # Stored is the name of the variable, never the key.
-    api_key_env: str | None = _endpoint_setting(help="environment variable with the API key", metavar="NAME")
+    api_key_env: str | None = _endpoint_setting("environment variable with the API key", "NAME")
     prompt: str | None = _endpoint_setting(
-        help="openai: prompt file, with {{material}} in it", metavar="FILE", identifies=True, is_path=True
+        "openai: prompt file, with {{material}} or {{rag_prompt}} in it", "FILE", marks="identifies is_path"
     )
     plain_http: bool | None = _endpoint_setting(
-        help="allow plain HTTP to remote hosts (questions and keys are sent unencrypted)"
+        "allow plain HTTP to remote hosts (questions and keys are sent unencrypted)"
     )
     http: dict[str, str] | None = _endpoint_setting(flag=False)
-    headers: dict[str, str] | None = _setting(flag=False, group=ENDPOINT, stored=True)
+    headers: dict[str, str] | None = _setting(marks="stored", flag=False, group=ENDPOINT)
     request: dict[str, Any] | None = _setting(
-        flag=False, group=ENDPOINT, stored=True, value_types=("number", "string", "null")
+        marks="stored", flag=False, group=ENDPOINT, value_types=("number", "string", "null")
     )
 
     stop_when: str | None = _stopping_setting(
-        help="stop early once the result is statistically decided (samples run in random order)",
+        "stop early once the result is statistically decided (samples run in random order)",
         choices=("clear",),
     )
-    min: list[str] | str | None = _stopping_setting(
-        help="goal: the metric is at least this value", metavar="METRIC=VALUE"
-    )
-    max: list[str] | str | None = _stopping_setting(
-        help="goal: the metric is at most this value", metavar="METRIC=VALUE"
-    )
+    min: list[str] | str | None = _stopping_setting("goal: the metric is at least this value", "METRIC=VALUE")
+    max: list[str] | str | None = _stopping_setting("goal: the metric is at most this value", "METRIC=VALUE")
     baseline: str | None = _stopping_setting(
-        help="goal: better than this run, compared sample by sample (id or path)", metavar="RUN"
+        "goal: better than this run, compared sample by sample (id or path)", "RUN"
     )
-    stop_on: list[str] | str | None = _stopping_setting(
-        help="with --baseline: the metric that decides", metavar="METRIC"
-    )
+    stop_on: list[str] | str | None = _stopping_setting("with --baseline: the metric that decides", "METRIC")
     margin: list[str] | str | None = _stopping_setting(
-        help="with --baseline: goal is no worse than by this much", metavar="[METRIC=]SIZE"
+        "with --baseline: goal: a loss of at most this size", "[METRIC=]SIZE"
     )
-    alpha: float | None = _stopping_setting(help="significance level (default: 0.05)", number=SHARE)
+    alpha: float | None = _stopping_setting("significance level (default: 0.05)", number=SHARE)
+
+    judge: str | None = _judge_setting(
+        "judge of the judged metrics: URL#model, support:NAME, MODULE:ATTR, jury:[A,B] or cascade:[A,B]",
+        "NAME",
+        marks="everyday",
+    )
+    # The judged metrics of --metrics: they are computed after the run, from the verdicts of the judge.
+    judge_metrics: list[str] | None = _judge_setting(flag=False, in_plan=False)
+    judge_mode: str | None = _judge_setting(
+        "how the judge answers: logprob, label or sampled:N (default: auto)", "MODE"
+    )
+    judge_api_key_env: str | None = _judge_setting("environment variable with the judge's API key", "NAME")
+    judge_concurrency: int | None = _judge_setting(
+        f"concurrent calls to the judge (default: {JUDGE_CONCURRENCY})", "N", number=COUNT
+    )
+    judge_budget_calls: int | None = _judge_setting("stop judging after N calls", "N", number=COUNT)
+    judge_budget_tokens: int | None = _judge_setting("stop judging after N tokens", "N", number=COUNT)
+    judge_budget_cost: float | None = _judge_setting(
+        "stop judging at this cost (needs --judge-price-input and --judge-price-output)",
+        "USD",
+        number=PRICE,
+    )
+    judge_price_input: float | None = _judge_setting(
+        "USD per 1,000 input tokens of the judge", "USD", number=PRICE
+    )
+    judge_price_output: float | None = _judge_setting(
+        "USD per 1,000 output tokens of the judge", "USD", number=PRICE
+    )
 
     spans: str | None = _telemetry_setting(
-        help="write the spans of the run to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
-        metavar="FILE|URL",
+        "write the spans of the run to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
+        "FILE|URL",
+    )
+    events: str | None = _telemetry_setting(
+        "write the scores as events to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
+        "FILE|URL",
     )
     spans_content: bool = _telemetry_setting(
-        False, help="include questions, answers and documents in the spans"
+        "include questions, answers and documents in the spans", default=False
     )
 
     seed: int = _setting(
-        0,
-        help="random seed (default: 0)",
-        metavar="N",
-        number=AMOUNT,
-        identifies=True,
-        shared=True,
-        experiment="all",
+        "random seed (default: 0)", "N", marks="identifies shared", default=0, number=AMOUNT, experiment="all"
     )
     price_input: float | None = _setting(
-        help=_price_help("input"),
-        metavar="USD",
+        _price_help("input"),
+        "USD",
+        marks="stored shared",
         number=PRICE,
-        stored=True,
-        shared=True,
         experiment="variant",
         policy="price_input",
+        calls=True,
     )
     price_output: float | None = _setting(
-        help=_price_help("output"),
-        metavar="USD",
+        _price_help("output"),
+        "USD",
+        marks="stored shared",
         number=PRICE,
-        stored=True,
-        shared=True,
         experiment="variant",
         policy="price_output",
+        calls=True,
     )
     min_coverage: float | None = _setting(
-        help=f"exit with code 3 if a smaller share of samples succeeded (default: {MIN_COVERAGE:g})",
-        metavar="SHARE",
+        f"exit with code 3 if a smaller share of samples succeeded (default: {MIN_COVERAGE:g})",
+        "SHARE",
+        marks="stored shared",
         number=COVERAGE,
-        stored=True,
-        shared=True,
     )
     id: str | None = _setting(
-        help="id of the run (default: made from system, dataset and time)",
-        metavar="ID",
-        everyday=True,
-        shared=True,
+        "id of the run (default: made from system, dataset and time)", "ID", marks="everyday shared"
     )
     force: bool = _setting(
-        False, help="replace a run with the same id", everyday=True, in_plan=False, shared=True
+        "replace a run with the same id", marks="everyday shared", default=False, in_plan=False
     )
     out: str = _setting(
-        DEFAULT_OUT,
-        help=f"folder for stored runs (default: {DEFAULT_OUT})",
-        metavar="DIR",
-        everyday=True,
-        shared=True,
+        f"folder for stored runs (default: {DEFAULT_OUT})",
+        "DIR",
+        marks="everyday shared",
+        default=DEFAULT_OUT,
         experiment="all",
     )
     full: bool = _setting(
-        False, help="print the table of all results, not only a summary", everyday=True, in_plan=False
+        "print the table of all results, not only a summary", marks="everyday", default=False, in_plan=False
     )
     json: bool = _setting(
-        False, help="print one JSON document instead of text", everyday=True, in_plan=False, shared=True
+        "print one JSON document instead of text", marks="everyday shared", default=False, in_plan=False
     )
 
     # Not a setting: the header of a run that was started in Python does not name its dataset and system.
@@ -438,6 +444,12 @@ class RunSettings:
         """Return the settings of a group that have a value, by name."""
         values = {one.name: getattr(self, one.name) for one in SETTINGS.values() if one.group == group}
         return {name: value for name, value in values.items() if value}
+
+    def for_judge(self) -> RunSettings:
+        """Return the settings of the calls of the judge: those whose names start with judge_."""
+        own = {name.removeprefix("judge_"): value for name, value in self.in_group(JUDGE).items()}
+        usual = {"out": self.out, "plain_http": self.plain_http, "concurrency": JUDGE_CONCURRENCY}
+        return RunSettings.merged(usual, own)
 
     def call_policy(self) -> CallPolicy:
         """Return how calls that fail are handled, and how many may be made."""
@@ -487,29 +499,38 @@ def as_names(value: str | Iterable[str] | None) -> list[str]:
     return value.split(",") if isinstance(value, str) else list(value)
 
 
-def _kind(hint: Any) -> PlanKind:
-    """Return how a plan file writes a value of this type."""
-    options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    kinds = {get_origin(option) or option for option in options}
-    if list in kinds:
-        return "names"
-    by_type: dict[Any, PlanKind] = {
-        bool: "switch",
-        int: "whole number",
-        float: "number",
-        dict: "mapping",
-        str: "text",
-    }
-    return next(kind for type_, kind in by_type.items() if type_ in kinds)
+def column_names(text: str | None) -> dict[str, str] | None:
+    """Return "query=question,..." as a dict; None for nothing."""
+    if not text:
+        return None
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    for field_name, equals, column in pairs:
+        if not equals or not field_name.strip() or not column.strip():
+            raise PlanError(
+                f"--columns {text!r:.80} is not FIELD=NAME,... Write, for example, query=question."
+            )
+    return {field_name.strip(): column.strip() for field_name, _, column in pairs}
+
+
+# How a plan file writes a value, by the first of these types that an annotation names.
+_KINDS: dict[str, PlanKind] = {
+    "list": "names",
+    "bool": "switch",
+    "int": "whole number",
+    "float": "number",
+    "dict": "mapping",
+    "str": "text",
+}
 
 
 def _described() -> dict[str, Setting]:
-    hints = get_type_hints(RunSettings)
     described = {}
     for one in fields(RunSettings):
         facts = one.metadata.get("setting")
         if facts is not None:
-            described[one.name] = replace(facts, name=one.name, kind=_kind(hints[one.name]))
+            # The text of the annotation: to evaluate all of them takes 3 ms at the start of each command.
+            kind = next(kind for name, kind in _KINDS.items() if name in str(one.type))
+            described[one.name] = replace(facts, name=one.name, kind=kind)
     return described
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 
-from .display import html_text, latex_text, markdown_cell, markdown_text, terminal_line
+from .display import latex_text, markdown_cell, markdown_text, terminal_line
 
 Row = Sequence[str]
 
@@ -113,12 +114,10 @@ class Table:
         return json.dumps(document, ensure_ascii=False, indent=2)
 
     def to_html(self) -> str:
-        """Return an HTML table without styles of its own, except for the alignment of numbers."""
-        caption = f"<caption>{html_text(self.title)}</caption>" if self.title else ""
-        head = "".join(_html_cell("th", heading, place, self) for place, heading in enumerate(self.headings))
-        body = "\n".join(_html_row(self, row) for row in self.rows)
-        table = f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
-        return "\n".join([table, *(f"<p>{html_text(note)}</p>" for note in self.notes)])
+        """Return an HTML table with its styles, as a notebook shows it."""
+        # Pages are made by a package above this one, so its module is named, not imported.
+        shown: str = import_module("auepora_eval.reporting.html.notebook").table_for_notebook(self)
+        return shown
 
 
 def terminal_width() -> int:
@@ -242,14 +241,3 @@ def _markdown_row(cells: Row) -> str:
 
 def _latex_row(cells: Row) -> str:
     return " & ".join(map(latex_text, cells)) + r" \\"
-
-
-def _html_row(table: Table, row: Row) -> str:
-    if _is_group(table, row):
-        return f'<tr><th colspan="{len(table.headings)}">{html_text(row[0])}</th></tr>'
-    return f"<tr>{''.join(_html_cell('td', cell, place, table) for place, cell in enumerate(row))}</tr>"
-
-
-def _html_cell(tag: str, cell: str, place: int, table: Table) -> str:
-    style = ' style="text-align:right"' if place in table.numeric else ""
-    return f"<{tag}{style}>{html_text(cell)}</{tag}>"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from importlib import import_module
+from itertools import islice
 from numbers import Integral
+from operator import gt
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import MissingDependencyError, ScoringError, StorageError, check_type, wrong_type
 from .display import bounds_text, interval_text, value_text
@@ -69,10 +73,71 @@ def known_score(hit: RetrievedDocument) -> float | None:
     return None if hit.doc.metadata and hit.doc.metadata.get("score_missing") is True else hit.score
 
 
+class RankedIds(Sequence[RetrievedDocument]):
+    """Retrieved documents that are only ids with scores, in the order of their ranks.
+
+    A run of TREC has millions of them: the documents are made when they are asked for.
+
+    >>> RankedIds(["d7", "d2"], [3.5, 1.0])[1]
+    RetrievedDocument(doc=Document(doc_id='d2', text='', metadata={}), score=1.0, rank=2)
+    """
+
+    __slots__ = ("doc_ids", "scores")
+
+    def __init__(self, doc_ids: list[str], scores: list[float]) -> None:
+        self.doc_ids, self.scores = doc_ids, scores
+
+    @classmethod
+    def by_score(cls, doc_ids: list[str], scores: list[float]) -> RankedIds:
+        """Order documents as trec_eval: by score, and by id in descending order where scores are equal."""
+        is_ordered = all(map(gt, scores, islice(scores, 1, None)))
+        if is_ordered and not (scores and math.isnan(scores[-1])):  # as nearly always; NaN is never greater
+            return cls(doc_ids, scores)
+        known = (-sys.float_info.max if math.isnan(score) else score for score in scores)
+        pairs = sorted(zip(known, doc_ids, strict=True), reverse=True)
+        return cls([doc_id for _, doc_id in pairs], [score for score, _ in pairs])
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @overload
+    def __getitem__(self, place: int) -> RetrievedDocument: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[RetrievedDocument]: ...
+    def __getitem__(self, place: int | slice) -> RetrievedDocument | list[RetrievedDocument]:
+        if isinstance(place, slice):
+            return [self[n] for n in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        return RetrievedDocument(Document(self.doc_ids[place], ""), self.scores[place], place + 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, as a list is
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def retrieved_ids(hits: Sequence[RetrievedDocument]) -> list[str]:
+    """Return the ids of retrieved documents, in the order of the list."""
+    return hits.doc_ids if isinstance(hits, RankedIds) else [hit.doc.doc_id for hit in hits]
+
+
+def known_scores(hits: Sequence[RetrievedDocument]) -> list[float | None]:
+    """Return the `known_score` of each hit. Most have no metadata, where a mark could be."""
+    if isinstance(hits, RankedIds):
+        return list(hits.scores)
+    return [known_score(hit) if hit.doc.metadata else hit.score for hit in hits]
+
+
 def gold_documents(sample: EvaluationSample) -> list[Document]:
     """Return the relevant documents of a sample; one with the grade 0 was judged not to be relevant."""
-    grades = ((doc, doc.metadata.get("relevance", 1)) for doc in sample.relevant_docs or ())
-    return [doc for doc, grade in grades if not isinstance(grade, int | float) or grade > 0]
+    return [
+        doc
+        for doc in sample.relevant_docs or ()
+        if not isinstance(grade := doc.metadata.get("relevance", 1), int | float) or grade > 0
+    ]
 
 
 def unscored(doc: Document, rank: int) -> RetrievedDocument:
@@ -192,7 +257,7 @@ class Failure:
 class SystemOutputs:
     """What a system returned for one sample; `error` is set if the call failed."""
 
-    retrieved: list[RetrievedDocument]
+    retrieved: Sequence[RetrievedDocument]
     response: Response
 
     timings: dict[str, float] = field(default_factory=dict)
@@ -248,7 +313,8 @@ class SampleScore:
 
     `value` is None if nothing was measured and `reason` says why: the metric does not apply to the sample
     (skipped), or the system or the scoring failed (`failed`). `parts` are the sample's sufficient statistics
-    for metrics that are not a mean.
+    for metrics that are not a mean. `usage` is what a metric that asks a model spent on the score, for the
+    budgets: `input_tokens`, `output_tokens`, `total_tokens`.
     """
 
     value: float | None
@@ -256,6 +322,7 @@ class SampleScore:
     parts: tuple[float, ...] = ()
     sample_id: str = ""
     failed: bool = False
+    usage: Mapping[str, float] | None = None
 
 
 NOT_ESTIMABLE = "not estimable"  # the method of an interval that the data cannot give
@@ -433,6 +500,19 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
     return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
 
 
+def frame_of(records: list[dict[str, object]]) -> Any:
+    """Return records as a DataFrame of pandas or, if only that is installed, of polars."""
+    for package in ("pandas", "polars"):
+        try:
+            frames = import_module(package)
+        except ImportError:
+            continue
+        # Types come from all rows: polars looks at the first 100 only, which may lack a score.
+        options = {"infer_schema_length": None} if package == "polars" else {}
+        return frames.DataFrame(records, **options)
+    raise MissingDependencyError("to_frame() needs pandas or polars: pip install pandas")
+
+
 @dataclass
 class EvaluationRun:
     """A finished evaluation: everything needed to report it, compare it and score it again.
@@ -471,7 +551,9 @@ class EvaluationRun:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        return self.table().to_html()
+        # Pages are made by a package above this one, so its module is named, not imported.
+        shown: str = import_module("auepora_eval.reporting.html.notebook").run_for_notebook(self)
+        return shown
 
     def table(self) -> Table:
         """Return the table of results, with what was run as its title."""
@@ -499,13 +581,7 @@ class EvaluationRun:
 
     def to_frame(self) -> Any:
         """Return `to_records()` as a DataFrame of pandas or, if only that is installed, of polars."""
-        for package in ("pandas", "polars"):
-            try:
-                frames = import_module(package)
-            except ImportError:
-                continue
-            return frames.DataFrame(self.to_records())
-        raise MissingDependencyError("to_frame() needs pandas or polars: pip install pandas")
+        return frame_of(self.to_records())
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Store the run in a folder of runs and return the path of its results file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,13 +10,19 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.fields import has_foreign_documents, has_query
 from ..errors import DataError
 from .builds.tasks import is_raw_record, is_split_record
+from .foreign.beir import is_beir
+from .foreign.tools import tool_of
+from .foreign.trec import trec_kind
 from .json.documents import is_yaml, read_content
 from .json.yaml import parse_yaml
 from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
 
 _START = 65_536  # bytes of a file that are looked at, and the first line as a whole
+_TRACES = re.compile(rb'"(?:resourceSpans|trace_id)"\s*:')
+_LIST_OF_OBJECTS = re.compile(rb"\s*\[\s*\{")
 _LINES = 20  # records that are looked at: the first may be the one that is wrong
 # In this order: .results.csv is not a dataset in CSV.
 _ENDINGS = {
@@ -29,7 +36,7 @@ _ENDINGS = {
     ),
     "config": (".config.json", ".config.yaml", ".config.yml"),
     "labels": (".labels.json", ".labels.yaml", ".labels.yml"),
-    "csv": (".csv",),
+    "csv": (".csv", ".tsv"),
     "manifest": ("manifest.json",),
 }
 IN_WORDS = {
@@ -37,13 +44,18 @@ IN_WORDS = {
     "results": "the results of a run",
     "benchmark": "benchmark data",
     "config": "a configuration",
-    "predictions": "predictions of a system",
+    "predictions": "a file of predictions",
     "manifest": "the manifest of a dataset",
+    "trec-run": "a TREC run",
+    "beir-file": "a part of a BEIR dataset",
+    "traces": "a file of traces",
 }
 
 
 def kind_of_file(path: Path) -> str:
     """The name of a dataset format (jsonl, parquet, eval_json, csv, splits), or of another kind of file."""
+    if is_beir(path):
+        return "beir"
     start = _start(path)
     by_name = kind_of_name(path)
     # Content before name: a Parquet file may be called anything.
@@ -51,14 +63,19 @@ def kind_of_file(path: Path) -> str:
         return "benchmark" if by_name == "benchmark" else "parquet"
     if start[:4] == b"\x89HDF":
         return "benchmark"
+    if start[:2] == b"PK":
+        return "records" if path.suffix.lower() == ".xlsx" else "inspect"
+    if start[:4] == b"\xd0\xcf\x11\xe0":
+        return "records"  # Excel before 2007, or with a password: its reader says what to do
     if by_name is not None:
         return by_name
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
         document = parse_yaml(read_content(path), path.name)
-        return (_kind_of_record(document) if isinstance(document, dict) else None) or "config"
-    return _kind_of_json(start)
+        kind = _kind_of_record(document) if isinstance(document, dict) else None
+        return kind or tool_of(start, is_yaml=True) or "config"
+    return trec_kind(start) or _kind_of_json(start)
 
 
 def kind_of_name(path: Path) -> str | None:
@@ -80,17 +97,24 @@ def _kind_of_json(start: bytes) -> str:
     """Return the kind of the first record that shows it; without one, that of a document with such keys."""
     lines = start.lstrip().split(b"\n")[:_LINES]
     records = [record for line in lines if (record := _record(line)) is not None]
+    is_ours = any("sample_id" in record for record in records) or b'"annotation_id"' in start
+    if not is_ours and (tool := tool_of(start)) is not None:
+        return tool
+    if not is_ours and _TRACES.search(start):
+        return "traces"
     kinds = (_kind_of_record(record) for record in records)
     kind = next((kind for kind in kinds if kind is not None), None)
     if kind is not None:
         return kind
     first = lines[0]
     if _record(first) is not None:  # an object of its own on a line: not one document
-        return "jsonl"
+        return "records" if any(map(has_query, records)) else "jsonl"
     for key, kind in _KEYS_OF_DOCUMENTS:
         if b'"%s"' % key.encode() in start:
             return kind
-    return "jsonl" if first.strip() not in (b"{", b"[") else "eval_json"
+    if _LIST_OF_OBJECTS.match(start):
+        return "records"
+    return "jsonl" if first.strip() != b"{" else "eval_json"
 
 
 def _record(line: bytes) -> Mapping[str, object] | None:
@@ -121,11 +145,15 @@ _KEYS_OF_DOCUMENTS = (
 def _kind_of_record(record: Mapping[str, object]) -> str | None:
     if "sample_id" in record:
         answered = {"retrieved", "response", "answer", "error"} & record.keys()
-        return "predictions" if answered and "query" not in record else "jsonl"
+        if not answered or "query" in record:
+            return "jsonl"
+        return "records" if has_foreign_documents(record) else "predictions"
     if is_split_record(record) or is_raw_record(record):
         return "splits"
     if isinstance(record.get("samples"), list):
         return "labels"
+    if {"_id", "text"} <= record.keys() and not has_query(record):
+        return "beir-file"
     if any(isinstance(value, dict) and "mean_duration" in value for value in record.values()):
         return "benchmark"  # baselines, by operation
     return next((kind for key, kind in _KEYS_OF_DOCUMENTS if key in record), None)
@@ -135,6 +163,12 @@ def not_a_dataset(path: Path, kind: str) -> DataError:
     """What to say where a dataset was asked for and another kind of file was given."""
     what = f"this is {IN_WORDS.get(kind, kind)}, not a dataset."
     fix = "Name a .jsonl, .parquet, .eval.json, .yaml or .csv file."
+    if kind == "traces":
+        fix = f"Convert it: auepora import-traces {path.name} --samples samples.jsonl --outputs outputs.jsonl"
+    if kind == "beir-file":
+        fix = "Name its folder, which has queries.jsonl and qrels."
+    if kind == "trec-run":
+        fix = "Name the qrels; the run goes to --outputs."
     if kind == "manifest":
         fix = "Name one of its splits, or choose one with --dataset-type qa|summaries|citations."
     return DataError(path.name, what, fix=fix)

@@ -19,11 +19,18 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from ..core.dataset import EvaluationDataset, InMemoryDataset, plain
+from ..core.dataset import EvaluationDataset, InMemoryDataset, canonical_json, plain
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
 from .files.atomic import stem, written
-from .json.records import document_record, read_document_record, read_sample, sample_record
+from .json.records import (
+    RawSample,
+    decoded,
+    document_record,
+    read_document_record,
+    read_sample,
+    sample_record,
+)
 from .json.text import kind_of, parse_json
 
 # A line is held in memory several times while it is read.
@@ -34,6 +41,7 @@ MAX_EXPANSION = 500
 EXPANSION_UNCHECKED = 16_000_000
 MAX_BLANK_BYTES = 1_000_000  # of blank lines in a row
 _GZIP = b"\x1f\x8b"
+_READ_AHEAD = 1 << 17  # bytes: with the usual 8 kB most time goes into putting long lines together
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -86,10 +94,10 @@ def read_samples(
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
     ids: set[str] = set()
     head = head or Head()
-    for where, line in placed_lines(path, max_line_bytes):
-        record = parse_line(line, where)
-        if head.take(record, where):
+    for where, record in _raw_samples(path, max_line_bytes):
+        if isinstance(record, dict) and head.take(record, where):
             continue
+        head.is_over = True
         sample = read_sample(record, where, head.documents)
         if sample.sample_id in ids:
             # Only ids are kept in memory, so the earlier line is found by another pass.
@@ -100,6 +108,29 @@ def read_samples(
             raise DataError(f"{where}: $.sample_id", what, fix=fix)
         ids.add(sample.sample_id)
         yield sample
+
+
+def _raw_samples(path: Path, max_line_bytes: int) -> Iterator[tuple[str, RawSample | dict[str, Any]]]:
+    for chunk in _chunks(placed_lines(path, max_line_bytes)):
+        structs, _ = decoded([line for _, line in chunk], RawSample)
+        for (where, line), struct in zip(chunk, structs, strict=True):
+            yield where, struct or parse_line(line, where)
+
+
+def _chunks(placed: Iterator[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
+    """Yield lists of lines with their places; an error is raised behind those before it."""
+    chunk, size = [], 0
+    try:
+        for where, line in placed:
+            chunk.append((where, line))
+            size += len(line)
+            if size > _READ_AHEAD:
+                yield chunk
+                chunk, size = [], 0
+    except DataError:
+        yield chunk
+        raise
+    yield chunk
 
 
 class JsonlDataset(EvaluationDataset):
@@ -160,14 +191,33 @@ def save_records(records: Iterable[dict[str, Any]], path: Path, *, force: bool =
             target.write(encode(record) + b"\n")
 
 
+_ENCODER = msgspec.json.Encoder(enc_hook=plain)
+_CANONICAL = msgspec.json.Encoder(enc_hook=plain, order="deterministic")  # as core.dataset.canonical_json
+
+
 def encode(record: Any) -> bytes:
     """One record as JSON; what JSON cannot hold becomes what it can (`core.dataset.plain`)."""
     try:
-        return msgspec.json.encode(record, enc_hook=plain)
+        return _ENCODER.encode(record)
     except UnicodeEncodeError as error:
-        raise DataError(
-            "a text", "holds half of a surrogate pair, which UTF-8 cannot write.", fix="Clean the text first."
-        ) from error
+        raise _half_pair() from error
+
+
+def encoded_lines(records: Sequence[Any], *, canonical: bool = False) -> bytes:
+    """Records as JSON, one on each line; in its canonical form if it is to be hashed."""
+    try:
+        return (_CANONICAL if canonical else _ENCODER).encode_lines(records)
+    except UnicodeEncodeError as error:
+        raise _half_pair() from error
+    except TypeError:
+        for record in records:
+            canonical_json(record)  # its error says which one cannot be written
+        raise
+
+
+def _half_pair() -> DataError:
+    what = "holds half of a surrogate pair, which UTF-8 cannot write."
+    return DataError("a text", what, fix="Clean the text first.")
 
 
 def read_records(
@@ -289,7 +339,7 @@ def _opened(path: Path) -> BufferedReader:
             raise DataError(str(path), "is a pipe.", fix="Write it to a file first.")
         if path.exists() and not path.is_file() and str(path.resolve()) != os.devnull:
             raise DataError(str(path), "is a device, not a file.", fix="Name a file.")
-        return path.open("rb")
+        return BufferedReader(path.open("rb", buffering=0), _READ_AHEAD)
     except FileNotFoundError:
         raise DataError(str(path), "there is no such file.", fix="Check the name.") from None
     except OSError as error:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ..core.dataset import EvaluationDataset, InMemoryDataset
+from ..core.dataset import EvaluationDataset, InMemoryDataset, as_dataset
 from ..core.registry import Registry
-from ..errors import DataError
+from ..errors import DataError, NotFoundError
 from .builds.splits import load_split
-from .datasets.eval_csv import load_eval_csv, save_eval_csv
+from .datasets.eval_csv import save_eval_csv
 from .datasets.eval_json import load_eval_json, save_eval_json
+from .datasets.ground_truth import check_annotations, load_ground_truth
 from .datasets.label_sets import load_label_set
 from .detect import kind_of_file, not_a_dataset
+from .files.atomic import file_name
+from .foreign.beir import load_beir
+from .foreign.tables import load_csv, load_family, load_parquet, load_records, load_tool
+from .foreign.tools import TOOLS
+from .foreign.trec import load_qrels
+from .json.documents import read_document
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
-from .library import EvaluationDatasetLoader
-from .parquet import load_parquet_dataset, save_parquet_dataset
+from .parquet import save_parquet_dataset
+from .schema.validate import DataFormatValidator, check_no_errors
 
 __all__ = [
     "FORMATS",
@@ -30,37 +40,67 @@ __all__ = [
 ]
 
 
+_ACCEPTED = "a dataset, a list of samples or dicts, a DataFrame, or a path"
+
+
 @dataclass(frozen=True)
 class Format:
     """A way to keep a dataset in a file."""
 
-    load: Callable[[Path], InMemoryDataset]
+    load: Callable[..., InMemoryDataset]
     save: Callable[..., None] | None = None  # None: the format is only read
     endings: tuple[str, ...] = ()
+    takes_columns: bool = False  # `load` takes the names of columns as its second argument
 
 
 # A user can add a format of their own: FORMATS.add("mine")(Format(load, save)).
 FORMATS: Registry[Format] = Registry("format")
 FORMATS.add("jsonl")(Format(load_jsonl_dataset, save_jsonl_dataset, (".jsonl", ".ndjson")))
-FORMATS.add("parquet")(Format(load_parquet_dataset, save_parquet_dataset, (".parquet",)))
+FORMATS.add("parquet")(Format(load_parquet, save_parquet_dataset, (".parquet",), takes_columns=True))
 FORMATS.add("eval_json")(Format(load_eval_json, save_eval_json, (".eval.json", ".json", ".yaml", ".yml")))
-FORMATS.add("csv")(Format(load_eval_csv, save_eval_csv, (".csv",)))
+FORMATS.add("csv")(Format(load_csv, save_eval_csv, (".csv",), takes_columns=True))
 FORMATS.add("splits")(Format(load_split))
 FORMATS.add("labels")(Format(load_label_set, endings=(".labels.json", ".labels.yaml", ".labels.yml")))
+FORMATS.add("records")(Format(load_records, takes_columns=True))
+FORMATS.add("trec")(Format(load_qrels))
+FORMATS.add("beir")(Format(load_beir))
+# Tools that write several kinds of files, tables among them.
+_FAMILIES = ("ragas", "deepeval", "promptfoo")
+for family in _FAMILIES:
+    FORMATS.add(family)(Format(load_family(family), takes_columns=True))
+for tool in set(TOOLS) - set(_FAMILIES):
+    FORMATS.add(tool)(Format(load_tool(tool), takes_columns=True))
 
 
-def load_dataset(path: str | Path, format: str | None = None) -> InMemoryDataset:  # noqa: A002 - the user's word
-    """Load a dataset from a file of any known format."""
-    path = Path(path)
-    return FORMATS.get(format or detected_format(path)).load(path)
+def load_dataset(
+    source: Any,
+    format: str | None = None,  # noqa: A002 - the user's word
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> EvaluationDataset:
+    """Load a dataset: from a file of any known format, a list of dicts, a DataFrame or any iterable of rows.
+
+    `columns` names the columns of a table that has other names: {"query": "question"}.
+    """
+    if not isinstance(source, str | Path):
+        return as_dataset(source, accepted=_ACCEPTED, columns=columns)
+    path = Path(source)
+    name = format or detected_format(path)
+    if columns is None:
+        return FORMATS.get(name).load(path)
+    return FORMATS.get(name if FORMATS.get(name).takes_columns else "records").load(path, columns)
 
 
-def open_dataset(path: str | Path, format: str | None = None) -> EvaluationDataset:  # noqa: A002
+def open_dataset(
+    path: str | Path,
+    format: str | None = None,  # noqa: A002
+    columns: Mapping[str, str] | None = None,
+) -> EvaluationDataset:
     """A dataset to walk through: from its file, line by line, where the format allows it."""
     path = Path(path)
-    if (format or detected_format(path)) == "jsonl":
+    if columns is None and (format or detected_format(path)) == "jsonl":
         return JsonlDataset(path)
-    return load_dataset(path, format)
+    return load_dataset(path, format, columns=columns)
 
 
 def save_dataset(
@@ -82,7 +122,7 @@ def save_dataset(
 def detected_format(path: Path) -> str:
     """The name of a file's format; DataError if the file is known to be something else."""
     kind = kind_of_file(path)
-    if kind not in set(FORMATS):
+    if kind not in FORMATS:
         raise not_a_dataset(path, kind)
     return kind
 
@@ -99,3 +139,125 @@ def format_of_name(path: Path) -> str:
         "the name does not say which format to write.",
         fix=f"End it in one of {', '.join(endings)}.",
     )
+
+
+# A folder of datasets in versions, with their ground truth, found by id.
+
+_ENCODINGS = ("json", "yaml", "yml", "json.gz", "yaml.gz", "yml.gz")
+# At most nine digits per number: a longer one is a date or an id.
+_VERSION = re.compile(r"v?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9})*)(?:-(?P<before>[0-9A-Za-z.-]+))?(?:\+.*)?")
+
+
+class UnreadableFileWarning(UserWarning):
+    """A file in a folder of datasets cannot be read; the others are."""
+
+
+class EvaluationDatasetLoader:
+    """Datasets of a folder: `datasets/<id>.eval.json` and `ground_truth/<id>.gt.json`, or in versions."""
+
+    def __init__(self, data_directory: str | Path = "data/evaluation") -> None:
+        self.data_directory = Path(data_directory)
+
+    def load_dataset(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
+        """The document of a dataset, checked: that of the version, or of this very name, or the latest."""
+        path = self._find("datasets", ".eval", dataset_id, version)
+        document = read_document(path)
+        check_no_errors(DataFormatValidator().validate_evaluation_dataset(document), path.name)
+        return dict(document)
+
+    def load_ground_truth(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
+        """The annotations of a dataset, checked; those of several people are put together."""
+        try:
+            path = self._find("ground_truth", ".gt", dataset_id, version)
+        except NotFoundError:
+            return self._of_several_people(dataset_id, version)
+        document = read_document(path)
+        check_annotations(document, path.name)
+        return {"annotations": document} if isinstance(document, list) else dict(document)
+
+    def get_available_datasets(self) -> list[dict[str, object]]:
+        """Return what there is: id, name, version, description, size and file of each dataset."""
+        datasets = []
+        for path in self._files("datasets", ".eval"):
+            try:
+                document = read_document(path)
+                check_no_errors(
+                    DataFormatValidator(lenient=True).validate_evaluation_dataset(document), path.name
+                )
+            except DataError as error:
+                warnings.warn(f"left out: {error}", UnreadableFileWarning, stacklevel=2)
+                continue
+            names = ("dataset_id", "name", "version", "description")
+            entry = {name: document.get(name) for name in names}
+            datasets.append({**entry, "size": len(document["queries"]), "file_path": str(path)})
+        return datasets
+
+    def _find(self, folder: str, ending: str, dataset_id: str, version: str | None) -> Path:
+        """The file of a dataset: of the exact name, of the version asked for, or of the latest one."""
+        file_name(dataset_id, "dataset id")
+        key = None if version is None else version_key(file_name(version, "version"))
+        candidates: list[tuple[Any, Path]] = []
+        for path in self._files(folder, ending):
+            name = path.name[: path.name.rindex(ending)]
+            if name == dataset_id and (version is None or _has_version(path, key)):
+                return path
+            text = name.removeprefix(f"{dataset_id}_") if name.startswith(f"{dataset_id}_") else ""
+            if text and (key_of_file := version_key(text)) is not None:
+                candidates.append((key_of_file, path))
+        if version is not None:
+            candidates = [(key_of_file, path) for key_of_file, path in candidates if key_of_file == key]
+        if not candidates:
+            listed = [path.name for path in self._files(folder, ending)]
+            what = f"{dataset_id} {version}" if version else dataset_id
+            raise NotFoundError(
+                str(self.data_directory / folder),
+                f"there is no {what!r:.100}.",
+                fix=f"There are {', '.join(listed[:5])}." if listed else "The folder is empty or not there.",
+            )
+        latest = max(key_of_file for key_of_file, _ in candidates)
+        paths = [path for key_of_file, path in candidates if key_of_file == latest]
+        if len(paths) > 1:
+            names = " and ".join(path.name for path in paths)
+            what = f"{names} are of the same version."
+            raise DataError(str(self.data_directory / folder), what, fix="Keep one of them.")
+        return paths[0]
+
+    def _files(self, folder: str, ending: str) -> Iterator[Path]:
+        for path in sorted((self.data_directory / folder).glob(f"*{ending}.*")):
+            if path.name.endswith(tuple(f"{ending}.{encoding}" for encoding in _ENCODINGS)):
+                yield path
+
+    def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
+        """What lies in `ground_truth/annotations/<annotator>/`, one file per person."""
+        annotations: list[Any] = []
+        folder = self.data_directory / "ground_truth" / "annotations"
+        for person in sorted(folder.glob("*/")):
+            try:
+                path = self._find(f"ground_truth/annotations/{person.name}", ".gt", dataset_id, version)
+            except NotFoundError:
+                continue
+            annotations += load_ground_truth(path)
+        if not annotations:
+            self._find("ground_truth", ".gt", dataset_id, version)  # says what there is instead
+        return {"dataset_id": dataset_id, "annotations": annotations}
+
+
+def _has_version(path: Path, key: tuple[Any, ...] | None) -> bool:
+    """Return whether a document has the version; its file's name need not have it."""
+    document = read_document(path)
+    version = document.get("version") if isinstance(document, dict) else None
+    return key is not None and isinstance(version, str) and version_key(version) == key
+
+
+def version_key(text: str) -> tuple[Any, ...] | None:
+    """Return a key that puts 1.10.0 after 1.9.0 and 2.0.0-rc.1 before 2.0.0; None for other texts."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    numbers = [int(number) for number in match["numbers"].split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()  # 1.0 and 1.0.0 are the same
+    if match["before"] is None:
+        return (tuple(numbers), 1, ())
+    parts = [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in match["before"].split(".")]
+    return (tuple(numbers), 0, tuple(parts))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from auepora_eval.core.dataset import canonical_json, dataset_fingerprint
+from auepora_eval.core.metrics_base import METRICS
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
-from auepora_eval.core.registry import Registry
+from auepora_eval.core.registry import _ELSEWHERE, Registry
 from auepora_eval.core.targets import QUESTIONS, TargetCategory
 from auepora_eval.errors import MissingDependencyError, PlanError, UnknownNameError
 from auepora_eval.metrics.parse import default_metrics, parse_metric, parse_metrics
@@ -117,3 +119,31 @@ def test_a_name_that_is_nested_very_deeply_is_a_one_line_error(outer: str) -> No
     with pytest.raises(UnknownNameError, match="more than 10 brackets") as error:
         parse_metric(name)
     assert len(str(error.value)) < 120
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("context_precision", "map[ragas]"),
+        ("FaithfulnessMetric", "judged_faithfulness"),
+        ("Answer_Relevancy", "judged_answer_relevance"),
+        ("context-recall", "recall@5"),
+        ("llm-rubric", "rubric[FILE]"),
+        ("hit_rate@7", "hit@7"),
+        ("nDCG@10", "ndcg@10"),
+        ("P_10", "precision@10"),
+        ("map_cut_100", "map@100"),
+        ("includes", "contains_answer"),
+    ],
+)
+def test_names_of_other_tools_are_answered_with_ours(name: str, ours: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"The nearest here is {re.escape(ours)}: "):
+        parse_metric(name)
+
+
+def test_every_metric_that_is_named_for_another_tool_is_here() -> None:
+    for line in _ELSEWHERE.strip().splitlines():
+        _, names, ours, _ = (part.strip() for part in line.split("|"))
+        assert {f"{name}@5" for name in names.split()}.isdisjoint(METRICS)
+        if "FILE" not in ours and " " not in ours:
+            parse_metric(ours.replace("@N", "@5"))

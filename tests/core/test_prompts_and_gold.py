@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_outputs, as_system, with_contexts
+from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_system, with_contexts
+from auepora_eval.core.shapes import as_outputs
 from auepora_eval.core.types import Document, EvaluationSample, gold_documents
 from auepora_eval.errors import ArgumentError
-from auepora_eval.quality.answers import reference_support
+from auepora_eval.quality.samples import reference_support
 from tests.builders import a_failure, an_output
 
 SPLIT = {

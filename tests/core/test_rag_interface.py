@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem, as_outputs, as_system
+from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem, as_system
+from auepora_eval.core.shapes import as_outputs
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from tests.builders import a_sample, an_output
 
@@ -108,7 +109,17 @@ def test_other_objects_are_not_systems(thing: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [3.5, None, {}, {"text": "x"}, ("one string, not a list", "x"), ([3.5], "x"), ([], 42)]
+    "raw",
+    [
+        3.5,
+        None,
+        {},
+        {"anwser": "x"},
+        {"anwser": "x", "retrieved": []},
+        ("one string, not a list", "x"),
+        ([3.5], "x"),
+        ([], 42),
+    ],
 )
 def test_other_return_values_are_errors(raw: Any) -> None:
     with pytest.raises(TypeError, match="must"):

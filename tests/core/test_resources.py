@@ -39,7 +39,9 @@ def test_cpu_time_is_measured_and_the_thread_ends() -> None:
     assert 10 < cpu["mean"] <= cpu["peak"]
 
 
-def test_too_short_measurement_is_none() -> None:
+def test_too_short_measurement_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine even an empty block takes longer than the real limit.
+    monkeypatch.setattr("auepora_eval.core.calls.resources._SHORTEST_CPU_SECONDS", 60.0)
     with ResourceMonitor() as monitor:
         pass
     assert monitor.usage()["cpu_percent"] == {"mean": None, "peak": None, "std": None}

@@ -182,7 +182,7 @@ def _itself() -> list[object]:
         pytest.param(SystemOutputs([], None), "is not text", id="no response"),  # type: ignore[arg-type]
         pytest.param(Response(None), "is not text", id="no text"),  # type: ignore[arg-type]
         pytest.param(None, "must be a string", id="nothing returned"),
-        pytest.param({"result": "x"}, "'answer' and 'retrieved'", id="a dict of another library"),
+        pytest.param({"verdict": "x"}, "'answer' and 'retrieved'", id="a dict of another library"),
         pytest.param(an_output(timings={"end_to_end": "fast"}), "seconds", id="a time that is a word"),
         pytest.param(an_output(extra={"trace": _itself()}), "JSON", id="a structure that holds itself"),
         pytest.param(([Document(5, "x")], "y"), "needs strings as id", id="a number as id"),  # type: ignore[arg-type]

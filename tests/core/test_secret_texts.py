@@ -128,6 +128,12 @@ def test_ordinary_words_are_not_masked(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
+        ("STRIPE_SK", "sk51canaryH8x2Q7w9zz", "no charge with sk51canaryH8x2Q7w9zz"),
+        ("TWILIO_SID", "AC0123456789canaryabcdef", "account AC0123456789canaryabcdef"),
+        (
+            *("SLACK_WEBHOOK", "https://hooks.slack.com/services/T0AB/B0CD/canary12345"),
+            "Max retries exceeded with url: /services/T0AB/B0CD/canary12345 (Caused by",
+        ),
         (
             *("SLACK_WEBHOOK_URL", "https://hooks.slack.com/services/T0AB/B0CD/canary12345"),
             "POST https://hooks.slack.com/services/T0AB/B0CD/canary12345 failed",
@@ -148,6 +154,7 @@ def test_variables_whose_values_look_like_secrets(
         ("LOCALE_SK", "slovenčina-slovensko"),
         ("COUNTRY_SK", "Slovakia"),
         ("WEBHOOK", "enabled"),
+        ("RAG_WEBHOOK_URL", "http://127.0.0.1:9000/ask/question"),
     ],
 )
 def test_variables_whose_values_do_not(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:

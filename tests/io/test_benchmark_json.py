@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError, MissingDependencyError, StorageError
-from auepora_eval.io.benchmarks.document import load_benchmark, save_benchmark
+from auepora_eval.io.benchmarks import load_benchmark, save_benchmark
 from auepora_eval.io.json.documents import read_document, write_document
 from auepora_eval.io.schema.files import file_errors
 

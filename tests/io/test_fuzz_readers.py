@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.benchmarks.document import load_benchmark, save_benchmark
+from auepora_eval.io.benchmarks import load_benchmark, save_benchmark
 from auepora_eval.io.builds.manifest import read_manifest
 from auepora_eval.io.builds.splits import load_split
 from auepora_eval.io.config.plan import load_config

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.library import UnreadableFileWarning, version_key
-from auepora_eval.io.loader import EvaluationDatasetLoader
+from auepora_eval.io.loader import EvaluationDatasetLoader, UnreadableFileWarning, version_key
 
 
 def a_file(folder: Path, name: str, **fields: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.benchmarks.document import load_benchmark
+from auepora_eval.io.benchmarks import load_benchmark
 from auepora_eval.io.builds.manifest import read_manifest
 from auepora_eval.io.builds.splits import load_split
 from auepora_eval.io.config.plan import load_config
@@ -195,8 +195,8 @@ PLACES = {
     "a socket": (2, "is a device, not a file"),
     "missing": (2, "there is no such file"),
     "numbers_as_ids.parquet": (1, "row 1: $.sample_id: a string was expected, not a number"),
-    "no_query.parquet": (1, "row 1: $: the field 'query' is missing"),
-    "a_null_id.parquet": (1, "row 2: $: the field 'sample_id' is missing"),
+    "no_query.parquet": (1, "row 1: the field 'query' is missing"),
+    "a_null_id.parquet": (1, "row 2: the field 'sample_id' is missing"),
     "an_id_twice.parquet": (1, "the sample_id '1' occurs twice"),
     "lists_as_queries.parquet": (1, "row 1: $.query: a string was expected, not an array"),
     "bytes_as_queries.parquet": (1, "row 1: $.query: a string was expected, not bytes"),

@@ -146,7 +146,7 @@ def test_an_error_says_where_what_and_what_to_do(document: dict[str, Any], error
             {"annotation_id": 3, "query_id": "q", "citation": []},
             [
                 "$.annotation_id: a string was expected, not a number. Put it in quotes.",
-                "$: the field 'citations' is missing. Is it the one called 'citation'? Rename that. "
+                "the field 'citations' is missing. Is it the one called 'citation'? Rename that. "
                 "(Read as a citation annotation.)",
             ],
             id="its fields tell which",
@@ -154,14 +154,14 @@ def test_an_error_says_where_what_and_what_to_do(document: dict[str, Any], error
         pytest.param(
             "ground_truth",
             {**CITATIONS, **QUALITY},
-            ["$: it is a citation annotation and an answer-quality annotation at once. Write one for each."],
+            ["it is a citation annotation and an answer-quality annotation at once. Write one for each."],
             id="two kinds at once",
         ),
         pytest.param(
             "ground_truth",
             7,
             [
-                "$: an annotation, a list of annotations or a set of annotations was expected, not a number. "
+                "an annotation, a list of annotations or a set of annotations was expected, not a number. "
                 "Change it."
             ],
             id="none of them",
@@ -178,7 +178,7 @@ def test_an_error_says_where_what_and_what_to_do(document: dict[str, Any], error
             {"datset": "a.jsonl", "top_k": 0},
             [
                 "$.top_k: 0 is too small. Use 1 or more.",
-                "$: there is no field 'datset'. Did you mean dataset?",
+                "there is no field 'datset'. Did you mean dataset?",
             ],
             id="a key that is not there",
         ),

@@ -49,6 +49,10 @@ def test_fields_at_the_top_that_differ_from_those_under_rag_are_reported(
     raw = write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
     (error,) = file_errors(raw)
     assert error.startswith("offline_dataset.jsonl:2: $.rag.contexts: it differs from 'contexts' at the top")
+    assert main(["dataset", "check", str(raw)]) == 0
+    printed = capsys.readouterr().out
+    assert "(other): 'contexts' at the top level differs from the one under 'rag', which is used." in printed
+    assert "(same): 'contexts'" not in printed
     words = ["dataset", "build", "--offline-dataset", str(raw), "--manifest-output", str(tmp_path / "m.json")]
     outputs = ["--qa-output", str(tmp_path / "qa.jsonl"), "--summary-output", str(tmp_path / "s.jsonl")]
     assert main([*words, *outputs]) == 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
+import os
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
@@ -12,14 +12,15 @@ from dataclasses import replace
 from functools import cache
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, Protocol, TypedDict, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeGuard, TypeVar
 
 import msgspec
 
 from ...errors import DataError, RunStoppedError
 from ..dataset import plain
-from ..rag_interface import RAGSystemProtocol, as_outputs
+from ..rag_interface import RAGSystemProtocol
 from ..redaction import without_secrets
+from ..shapes import as_outputs
 from ..types import (
     END_TO_END,
     PAIR,
@@ -34,6 +35,9 @@ from ..types import (
     split_timings,
 )
 from .policy import CallPolicy, Limits, kind_of
+
+if TYPE_CHECKING:
+    import asyncio  # in functions too: it takes 25 ms to import, and most commands make no call
 
 Item = TypeVar("Item")
 
@@ -126,6 +130,8 @@ def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> A
 
 def is_ours(error: BaseException) -> bool:
     """Return whether an exception ends a call from outside: Ctrl-C, or the cancellation of its task."""
+    import asyncio
+
     if not isinstance(error, asyncio.CancelledError):
         return isinstance(error, KeyboardInterrupt | GeneratorExit)
     try:
@@ -137,6 +143,7 @@ def is_ours(error: BaseException) -> bool:
 
 def awaited(awaitable: Awaitable[Any]) -> Any:
     """Return the result of an awaitable, waited for in this thread."""
+    import asyncio
 
     async def wait() -> Any:
         return await awaitable
@@ -147,6 +154,8 @@ def awaited(awaitable: Awaitable[Any]) -> Any:
 @cache
 def background_loop() -> asyncio.AbstractEventLoop:
     """Return one event loop in its own thread: it works in notebooks, and clients keep their connections."""
+    import asyncio
+
     loop = asyncio.new_event_loop()
     # The thread's frame keeps the tasks alive: at its exit, the interpreter would throw an exception into
     # each task that is left behind, and one that swallows everything would run for ever.
@@ -205,6 +214,8 @@ def within(seconds: float, function: Callable[[], Any]) -> Any:
 
 async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> Any:
     """Do the same for a coroutine: after the timeout it is cancelled, and left behind if it does not end."""
+    import asyncio
+
     _check_hanging_calls()
     task = asyncio.ensure_future(_settled(start))
     try:
@@ -228,6 +239,8 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
 
 
 async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    import asyncio
+
     # A task that ends with SystemExit would end the loop, and the error of one left behind is never read.
     try:
         return await start(), None
@@ -244,6 +257,9 @@ class NoTimeWarning(UserWarning):
     """A system reports a duration of its calls that is not a time."""
 
 
+OnResult = Callable[[EvaluationSample, SystemOutputs], None]
+
+
 class SystemCall:
     """Calls a system on a sample and returns its output, or one with the error.
 
@@ -258,10 +274,19 @@ class SystemCall:
         # A system that talks to an endpoint keeps the time of each attempt itself.
         self._timeout = None if getattr(system, "keeps_time", False) is True else self.policy.timeout
         self._odd_time_warnings = iter((True,))  # one; `next` gives it to the first thread that asks
+        # Called by a worker of this process before it takes its next sample; not by workers elsewhere.
+        self.on_result: OnResult | None = None
 
     def __call__(self, sample: EvaluationSample) -> Any:
-        attempts = self._attempts(sample)
+        attempts = (
+            self._attempts(sample) if self.on_result is None else self._reported(sample, self.on_result)
+        )
         return attempts if self.is_async else _finished(attempts)
+
+    async def _reported(self, sample: EvaluationSample, on_result: OnResult) -> SystemOutputs:
+        output = await self._attempts(sample)
+        on_result(sample, output)
+        return output
 
     def __reduce__(self) -> Any:
         # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
@@ -330,8 +355,13 @@ class SystemCall:
             self.limits.pause(seconds)
 
     def _called(self, sample: EvaluationSample) -> Any:
+        process = os.getpid()
+
         def run() -> Any:
-            raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+            try:
+                raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+            finally:
+                _end_in_fork(process)
             return awaited(raw) if inspect.isawaitable(raw) else raw
 
         return run() if self._timeout is None else within(self._timeout, run)
@@ -341,6 +371,12 @@ class SystemCall:
         if self._timeout is None:
             return await run(as_shown(sample), top_k=self.top_k)
         return await within_async(self._timeout, lambda: run(as_shown(sample), top_k=self.top_k))
+
+
+def _end_in_fork(process: int) -> None:
+    """End this process if it was forked during a call and has left it as well: its parent makes the run."""
+    if os.getpid() != process:
+        os._exit(0)  # at once: cleaning up would close connections of the parent
 
 
 def _finished(call: Coroutine[Any, Any, SystemOutputs]) -> SystemOutputs:
@@ -361,7 +397,7 @@ class _Trial:
         self._records: list[AttemptRecord] = []
 
     def answered(self, output: SystemOutputs) -> SystemOutputs:
-        self._limits.answered(output)
+        self._limits.answered(output, calls=_further_calls(output))
         if not self._records:
             return output
         return replace(output, extra={**output.extra, ATTEMPTS: self._records})
@@ -499,6 +535,7 @@ def as_shown(sample: EvaluationSample) -> EvaluationSample:
 # What a run records in an output about its call, under names that a system cannot set.
 
 ATTEMPTS, CACHED = "attempts", "cached"
+FURTHER_CALLS = "further_calls"  # in `extra`: calls beyond the first that one answer took
 _RESERVED = frozenset({ATTEMPTS, CACHED})
 
 
@@ -540,7 +577,13 @@ def _is_attempt(record: Mapping[str, object]) -> TypeGuard[AttemptRecord]:
 
 def attempts_of(output: SystemOutputs) -> int:
     """Return how many calls an output took, by its own records."""
-    return len(failed_attempts(output.extra)) + (output.error is None)
+    return len(failed_attempts(output.extra)) + (output.error is None) + _further_calls(output)
+
+
+def _further_calls(output: SystemOutputs) -> int:
+    """Return how many calls a system made beyond the first for one answer, if it reports that."""
+    count = output.extra.get(FURTHER_CALLS, 0)
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 def is_from_cache(output: SystemOutputs) -> bool:

@@ -6,7 +6,6 @@ AueporaEvaluator(system, plan, executor=ThreadExecutor(concurrency=16), policy=p
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import queue
 import random
@@ -296,9 +295,10 @@ class Limits:
                 raise _refusal(self._calls_are_spent(most))
 
     def answered(self, output: SystemOutputs, *, calls: int = 0) -> None:
-        """Count a sample that was answered, and the calls that another process made for it."""
+        """Count a sample that was answered, and the calls for it that were not counted before."""
         with self._lock:
             self.spent.calls += calls
+            self._requests.correct(calls)
             self._failures_in_a_row = 0
             usual = self._usual_tokens() if self._paced else 0.0
             tokens = self.spent.add(output, self.policy)
@@ -315,6 +315,11 @@ class Limits:
                 last = message.rstrip(". ")
                 self.stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
                 self._alarm.ring()
+
+    @property
+    def is_out_of_budget(self) -> bool:
+        """Whether a budget is spent, which is not a failure."""
+        return bool(self._budget)
 
     def refusal(self) -> RunStoppedError:
         """Return the error of a call that may not be made."""
@@ -343,6 +348,12 @@ class Limits:
         # A budget that is spent during the wait does not matter: this call is counted already.
         if self._alarm.rang:
             raise self.refusal()
+
+    def used(self) -> dict[str, float]:
+        """Return what all sessions have used of each budget so far."""
+        used = {"max_calls": self.spent.calls, "max_tokens": self.spent.tokens}
+        used["max_cost"] = self.spent.cost(self.policy)
+        return {name: amount + self.before.get(name, 0) for name, amount in used.items()}
 
     def _calls_made(self) -> int:
         return int(self.spent.calls + self.before.get("max_calls", 0))
@@ -388,7 +399,7 @@ class Limits:
 
 
 def _refusal(reason: str) -> RunStoppedError:
-    return RunStoppedError(f"stopped: {reason}. Finished samples are kept.")
+    return RunStoppedError(f"stopped: {reason}. What is finished is kept.")
 
 
 class Pace:
@@ -506,6 +517,8 @@ class Alarm:
 
     async def wait_async(self, seconds: float) -> None:
         """Wait in this task."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
 

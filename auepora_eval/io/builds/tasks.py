@@ -13,12 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Annotated, Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
 from ...errors import AueporaError, DataError
 from ..json.records import wrong_record
+from ..json.text import may_repeat_a_key
 from ..jsonl import parse_line
 
 # The record of a split. The fields have the order in which they are written.
@@ -142,16 +143,19 @@ class TaskError(AueporaError, ValueError):
         super().__init__(what)
 
 
-class _Rag(msgspec.Struct, forbid_unknown_fields=True):
+_Value = TypeVar("_Value")
+
+
+class _Rag(msgspec.Struct, Generic[_Value], forbid_unknown_fields=True, omit_defaults=True):
     prompt: str | None = None
     contexts: list[str] | None = None
     sources: list[str] | None = None
-    scores: Any = None
-    retrieved: list[Entry] | None = None
-    citations: list[Entry] | None = None
+    scores: _Value | None = None
+    retrieved: list[dict[str, _Value]] | None = None
+    citations: list[dict[str, _Value]] | None = None
 
 
-class RawTask(msgspec.Struct, forbid_unknown_fields=True):
+class RawTask(msgspec.Struct, Generic[_Value], forbid_unknown_fields=True, omit_defaults=True):
     """A line of `offline_dataset.jsonl`. Other fields are kept in the metadata."""
 
     task_id: str | None = None
@@ -164,14 +168,14 @@ class RawTask(msgspec.Struct, forbid_unknown_fields=True):
     response: str | None = None
     reference_answer: str | None = None
     reference_summary: str | None = None
-    rag: _Rag | None = None
+    rag: _Rag[_Value] | None = None
     rag_prompt: str | None = None
     contexts: list[str] | None = None
     sources: list[str] | None = None
-    retrieved: list[Entry] | None = None
-    citations: list[Entry] | None = None
-    answer_citations: list[Entry] | None = None
-    metadata: dict[str, Any] | None = None
+    retrieved: list[dict[str, _Value]] | None = None
+    citations: list[dict[str, _Value]] | None = None
+    answer_citations: list[dict[str, _Value]] | None = None
+    metadata: dict[str, _Value | dict[str, _Value]] | None = None
 
     @property
     def kind(self) -> str:
@@ -181,11 +185,21 @@ class RawTask(msgspec.Struct, forbid_unknown_fields=True):
         return (self.task_type or "").strip() or UNKNOWN_TYPE
 
 
-_NO_RAG = _Rag()
+Task = RawTask[Any]
+_NO_RAG: _Rag[Any] = _Rag()
+# What nearly all values are. Neither too large a number nor too deep an object has this form.
+_Scalar = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float | bool | None
+_decode = msgspec.json.Decoder(RawTask[_Scalar | list[_Scalar]]).decode
 
 
-def read_task(line: bytes, where: str) -> RawTask:
+def read_task(line: bytes, where: str) -> Task:
     """Return the task on a line; TaskError if the line is not a task, or could do harm."""
+    try:
+        task = _decode(line)
+        if not may_repeat_a_key(line, task):
+            return task
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass  # the slower way repairs it, or finds out what is wrong
     try:
         record = parse_line(line, where)
     except DataError as error:
@@ -194,16 +208,16 @@ def read_task(line: bytes, where: str) -> RawTask:
     return _task(record)
 
 
-def _task(record: Mapping[str, object]) -> RawTask:
+def _task(record: Mapping[str, object]) -> Task:
     """Return the task of a record, repaired if need be; TaskError if it cannot be."""
     with suppress(msgspec.ValidationError):
-        return msgspec.convert(record, RawTask)
+        return msgspec.convert(record, Task)
     # It needs repair: null in a list, one text for a list, unknown fields.
     wrong = _misaligned(record)
     if wrong is not None:
         raise TaskError(MISMATCH, wrong)
     try:
-        return msgspec.convert(_with_rest_in_metadata(_repaired(record)), RawTask)
+        return msgspec.convert(_with_rest_in_metadata(_repaired(record)), Task)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
@@ -212,33 +226,35 @@ def _task(record: Mapping[str, object]) -> RawTask:
 def read_raw_record(record: Mapping[str, object], where: str, *, complete: bool = False) -> SplitRecord:
     """Return the record of a split that a raw task becomes; DataError if it cannot become one.
 
-    With `complete`, fields that contradict each other are an error as well.
+    Fields that contradict each other are noted in its metadata; with `complete` they are an error.
     """
     try:
         task = _task(record)
         built = split_record(task)
     except TaskError as error:
         raise DataError(where, error.what) from error
-    differing = differing_fields(task) if complete else []
-    if differing:
+    differing = differing_fields(task)
+    if differing and not complete:
+        built.metadata[RAG_DIFFERS] = differing
+    elif differing:
         what = f"it differs from {differing[0]!r} at the top level. The one under 'rag' is used."
         raise DataError(f"{where}: $.rag.{differing[0].removeprefix('rag_')}", what, fix="Keep one of them.")
     return read_split_record(msgspec.to_builtins(built), where)
 
 
-def differing_fields(task: RawTask) -> list[str]:
+def differing_fields(task: Task) -> list[str]:
     """Return the fields at the top level that are under `rag` as well, with other content.
 
     Citations are left out: those at the top level are of the answer, those under `rag` of the contexts.
     """
     rag = task.rag or _NO_RAG
-    pairs = {
-        "rag_prompt": (task.rag_prompt, rag.prompt),
-        "contexts": (task.contexts, rag.contexts),
-        "sources": (task.sources, rag.sources),
-        "retrieved": (task.retrieved, rag.retrieved),
-    }
-    return [name for name, (top, nested) in pairs.items() if top and nested and top != nested]
+    pairs = (
+        ("rag_prompt", task.rag_prompt, rag.prompt),
+        ("contexts", task.contexts, rag.contexts),
+        ("sources", task.sources, rag.sources),
+        ("retrieved", task.retrieved, rag.retrieved),
+    )
+    return [name for name, top, nested in pairs if top and nested and top != nested]
 
 
 def check_complete(record: SplitRecord, where: str) -> None:
@@ -251,7 +267,7 @@ def check_complete(record: SplitRecord, where: str) -> None:
         raise DataError(f"{where}: $.contexts", "there are no contexts.", fix=fix)
 
 
-def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecord:
+def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
     """Return the record of a split that a task becomes; TaskError if the task lacks something.
 
     What is unusual about it, but no reason to leave it out, is counted in `notes`.
@@ -276,7 +292,7 @@ def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecor
         )
     prompt = (task.rag_prompt if rag.prompt is None else rag.prompt) or ""
     if notes is not None:
-        notes.update(_notes(task, prompt, numbered))
+        _note(task, prompt, numbered, notes)
     metadata = task.metadata or {}
     if rag.scores and rag.scores != [chunk.get("score") for chunk in retrieved]:
         metadata.setdefault("rag_scores", rag.scores)
@@ -287,32 +303,28 @@ def split_record(task: RawTask, notes: Counter[str] | None = None) -> SplitRecor
     return QaRecord(*common, own, metadata)
 
 
-def _notes(task: RawTask, prompt: str, contexts: Sequence[str]) -> list[str]:
-    """Return what is unusual about a task, by the names under which it is counted."""
-    unusual = {
-        EMPTY_PROMPT: not prompt.strip(),
-        NO_CONTEXTS: not contexts,
-        RAG_DIFFERS: bool(differing_fields(task)),
-    }
-    return [name for name, is_so in unusual.items() if is_so]
+def _note(task: Task, prompt: str, contexts: Sequence[str], notes: Counter[str]) -> None:
+    """Count what is unusual about a task."""
+    if not prompt or prompt.isspace():
+        notes[EMPTY_PROMPT] += 1
+    if not contexts:
+        notes[NO_CONTEXTS] += 1
+    if differing_fields(task):
+        notes[RAG_DIFFERS] += 1
 
 
-def _texts(task: RawTask, *, is_summary: bool) -> tuple[str, str]:
+def _texts(task: Task, *, is_summary: bool) -> tuple[str, str]:
     """Return what a task asks and the reference; TaskError if one of them is missing."""
     # The first name of each is ours; the others are those of known generators, in order of preference.
     if is_summary:
         question = _first(task.instruction, task.prompt, task.question)
         reference = _first(task.expected_response, task.response, task.answer, task.reference_summary)
-        return (
-            question or _missing("question", "'instruction'"),
-            reference or _missing("reference", "'expected_response' or 'response'"),
-        )
-    question = _first(task.instruction, task.question)
-    reference = _first(task.expected_response, task.answer, task.reference_answer, task.response)
-    return (
-        question or _missing("question", "'instruction' or 'question'"),
-        reference or _missing("reference", "'expected_response' or 'answer'"),
-    )
+        fields = "'instruction'", "'expected_response' or 'response'"
+    else:
+        question = _first(task.instruction, task.question)
+        reference = _first(task.expected_response, task.answer, task.reference_answer, task.response)
+        fields = "'instruction' or 'question'", "'expected_response' or 'answer'"
+    return question or _missing("question", fields[0]), reference or _missing("reference", fields[1])
 
 
 def _first(*texts: str | None) -> str | None:
@@ -332,10 +344,11 @@ _OWN_NUMBER = re.compile(r"\[([0-9]{1,6})\]")
 
 def _numbered(contexts: list[str], cited: Sequence[int]) -> list[str]:
     """Return the contexts, each starting with its number."""
-    numbered = [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
-    if numbered != contexts:
-        _check_same_numbers(contexts, cited)
-    return numbered
+    for place, text in enumerate(contexts, start=1):
+        if not text.startswith(f"[{place}]"):
+            _check_same_numbers(contexts, cited)
+            return [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
+    return contexts
 
 
 def _check_same_numbers(texts: Sequence[str], cited: Sequence[int]) -> None:
@@ -370,7 +383,7 @@ def _sources_of(retrieved: Sequence[Entry], count: int) -> list[str]:
 
 
 def _answer_citations(
-    task: RawTask,
+    task: Task,
     cited: Sequence[int],
     citations: Sequence[Entry],
     sources: Sequence[str],
@@ -383,9 +396,11 @@ def _answer_citations(
         return task.citations
     if not cited:
         return []
-    # Reversed: of two entries with one number the first counts.
-    numbered = ((entry.get("ordinal"), entry) for entry in reversed(citations))
-    by_number = {ordinal: entry for ordinal, entry in numbered if type(ordinal) is int}
+    by_number: dict[int, Entry] = {}
+    for entry in citations:
+        ordinal = entry.get("ordinal")
+        if type(ordinal) is int:
+            by_number.setdefault(ordinal, entry)
     targets: list[Entry]
     if not citations:
         targets = [

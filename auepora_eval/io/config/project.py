@@ -11,9 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from ...errors import DataError
 from ..json.documents import read_document
-from ..json.records import wrong_record
+from ..json.records import converted
 
 # A config is written by hand; a larger file is another one.
 _MAX_BYTES = 1_000_000
@@ -51,12 +50,8 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 def load_evaluation_config(path: str | Path) -> EvaluationConfig:
     """Read the section `evaluation` of a config; DataError names unknown keys and wrong types."""
     path = Path(path)
-    try:
-        document = msgspec.convert(read_document(path, max_bytes=_MAX_BYTES), _Document)
-    except msgspec.ValidationError as error:
-        fields = (*_Document.__struct_fields__, *EvaluationConfig.__struct_fields__)
-        place, what, fix = wrong_record(error, fields)
-        raise DataError(f"{path.name}: {place.removeprefix('$').lstrip('.')}", what, fix=fix) from error
+    content = read_document(path, max_bytes=_MAX_BYTES)
+    document = converted(content, _Document, path.name, fields=EvaluationConfig.__struct_fields__)
     folder = path.parent
     if document.project_root is not None:
         folder = folder / document.project_root

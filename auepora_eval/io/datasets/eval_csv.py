@@ -148,7 +148,7 @@ def write_rows(
     write_bytes(path, packed(content) if path.suffix == ".gz" else content, force=force)
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def read_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
     """(number of the row, its cells by column) of a table; the heading is row 1."""
     content = read_content(path)
     check_same_text(content, path.name)
@@ -158,7 +158,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     # The limit is one of the whole process: put it back.
     before = csv.field_size_limit(_MAX_CELL)
     try:
-        table = csv.reader(io.StringIO(text, newline=""), strict=True)
+        table = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
         yield from _rows(table, path.name)
     except csv.Error as error:
         where = f"{path.name}:{table.line_num}"
@@ -169,15 +169,20 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         csv.field_size_limit(before)
 
 
+def check_columns(columns: Sequence[str], where: str) -> None:
+    """Raise DataError for a heading with the same name twice: one of the columns would be lost."""
+    repeated = [column for column, count in Counter(columns).items() if count > 1]
+    if repeated:
+        what = f"the column {sorted(repeated)[0]!r:.60} occurs twice."
+        raise DataError(where, what, fix="Keep one of them.")
+
+
 def _rows(table: Iterable[list[str]], name: str) -> Iterator[tuple[int, dict[str, str]]]:
     columns: list[str] = []
     for number, cells in enumerate(table, start=1):
         if number == 1:
             columns = [restored(cell).strip() for cell in cells]
-            repeated = [column for column, count in Counter(columns).items() if count > 1]
-            if repeated:
-                what = f"the column {sorted(repeated)[0]!r:.60} occurs twice."
-                raise DataError(f"{name}: row 1", what, fix="Keep one of them.")
+            check_columns(columns, f"{name}: row 1")
         elif any(cells):
             if len(cells) > len(columns):
                 what = f"there are {len(cells)} cells in {len(columns)} columns."

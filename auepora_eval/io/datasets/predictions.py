@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,9 +12,10 @@ import msgspec
 
 from ...core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ...errors import DataError
-from ..json.records import read_prediction
+from ..json.records import RawPrediction, decoded, read_prediction
 from ..jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened, parse_line, read_lines, read_records
 
+_READ_AHEAD = 1 << 17  # bytes
 MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that a file has no line for
 
 
@@ -36,6 +38,10 @@ class PredictionFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._name = self.path.name
+        # With a list, the canonical JSON of each output that is yielded is added to it, empty where there is
+        # none: a caller that stores outputs need not write them again.
+        self.lines: list[bytes] | None = None
         self.longest = 0  # documents retrieved for a sample, at the most
         # Two numbers per prediction; an output may take kilobytes.
         self._places: dict[str, tuple[int, int]] = {}  # the line of each prediction, and its first byte
@@ -51,12 +57,12 @@ class PredictionFile:
     def __contains__(self, sample_id: str) -> bool:
         return sample_id in (self._places if self._loaded is None else self._loaded)
 
+    def __len__(self) -> int:
+        return len(self._places if self._loaded is None else self._loaded)
+
     def check_known_samples(self, known: Container[str]) -> None:
         """DataError if there are predictions for samples that the data do not have."""
-        ids = self._places if self._loaded is None else self._loaded
-        strangers = [sample_id for sample_id in ids if sample_id not in known]
-        if strangers:
-            raise _strangers(self.path.name, strangers)
+        check_known_samples(self._places if self._loaded is None else self._loaded, known, self.path.name)
 
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
         """An output for each sample, in order; a sample without a prediction has failed."""
@@ -64,19 +70,22 @@ class PredictionFile:
             yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
             return
         with opened(self.path) as file:
+            ahead = _ReadAhead(file)
             for sample_id in sample_ids:
-                yield self._read(sample_id, file) or missing_output()
+                number, start = self._places.get(sample_id, (0, -1))
+                line, struct, canonical = ahead.line_at(start) if number else (b"", None, b"")
+                if self.lines is not None:
+                    self.lines.append(canonical)
+                yield self._output(struct or line, sample_id, number) if number else missing_output()
 
-    def _read(self, sample_id: str, file: BinaryIO) -> SystemOutputs | None:
-        """Return the output of a sample, or None if the file has none."""
-        if sample_id not in self._places:
-            return None
-        number, start = self._places[sample_id]
-        if file.tell() != start:
-            file.seek(start)
-        line = file.readline().removeprefix(BYTE_ORDER_MARK)
-        where = f"{self.path.name}:{number}"
-        stored_id, output = read_prediction(parse_line(line, where), where)
+    def _output(self, record: RawPrediction | bytes, sample_id: str, number: int) -> SystemOutputs:
+        where = f"{self._name}:{number}"
+        if isinstance(record, bytes):
+            stored_id, output = read_prediction(
+                parse_line(record.removeprefix(BYTE_ORDER_MARK), where), where
+            )
+        else:
+            stored_id, output = read_prediction(record, where)
         if stored_id != sample_id:
             raise DataError(where, "the file changed while it was read.", fix="Score it again.")
         return output
@@ -90,16 +99,50 @@ class PredictionFile:
             line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if not line.strip():
                 continue
-            where = f"{self.path.name}:{number}"
             try:
                 head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                where = f"{self._name}:{number}"
                 read_prediction(parse_line(line, where), where)  # its error says what is wrong
                 raise
             if head.sample_id in self._places:
-                raise _used_already(where, head.sample_id)
+                raise _used_already(f"{self._name}:{number}", head.sample_id)
             self._places[head.sample_id] = (number, place)
-            self.longest = max(self.longest, len(head.retrieved or ()))
+            if head.retrieved and len(head.retrieved) > self.longest:
+                self.longest = len(head.retrieved)
+
+
+def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:
+    """DataError if there are predictions for samples that the data do not have."""
+    strangers = [sample_id for sample_id in sample_ids if sample_id not in known]
+    if strangers:
+        raise _strangers(where, strangers)
+
+
+_Line = tuple[bytes, RawPrediction | None, bytes]  # as it is, as a struct, as canonical JSON
+
+
+class _ReadAhead:
+    """The lines of a file by their first byte: several are read at once while they are wanted in order."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._lines: deque[_Line] = deque()  # from _start on
+        self._start = self._size = 0
+
+    def line_at(self, start: int) -> _Line:
+        """Return the line that starts at this byte. That no line is too long is known by now."""
+        while self._lines and self._start < start:  # not wanted, or blank
+            self._start += len(self._lines.popleft()[0])
+        if not self._lines or self._start != start:
+            self._size = min(4 * self._size, _READ_AHEAD) if self._start == start else 0
+            self._file.seek(start)
+            lines = self._file.readlines(self._size + 1)
+            self._lines = deque(zip(lines, *decoded(lines, RawPrediction), strict=True))
+            self._start, self._size = start, sum(map(len, lines))
+        line = self._lines.popleft()
+        self._start += len(line[0])
+        return line
 
 
 class _Head(msgspec.Struct):
@@ -108,13 +151,10 @@ class _Head(msgspec.Struct):
 
 
 def matched_outputs(
-    samples: Sequence[EvaluationSample], outputs: dict[str, SystemOutputs], where: str
+    samples: Sequence[EvaluationSample], outputs: Mapping[str, SystemOutputs], where: str
 ) -> list[SystemOutputs]:
     """An output for each sample, in order; a sample without a prediction counts as failed, not as absent."""
-    known = {sample.sample_id for sample in samples}
-    strangers = [sample_id for sample_id in outputs if sample_id not in known]
-    if strangers:
-        raise _strangers(where, strangers)
+    check_known_samples(outputs, {sample.sample_id for sample in samples}, where)
     return [outputs.get(sample.sample_id) or missing_output() for sample in samples]
 
 

@@ -91,12 +91,10 @@ class FilesTogether:
     def commit(self) -> None:
         """Give every file its name, in the order of the paths."""
         for path, file in self.files.items():
-            try:
+            with naming(path):
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
-            except OSError as error:  # by itself it does not say which file did not fit
-                raise OSError(error.errno, error.strerror, str(path)) from error
         # From here on an error can no longer be undone: some names are new.
         self.is_renaming = True
         for path, temporary in self.temporary.items():
@@ -110,6 +108,15 @@ class FilesTogether:
             with suppress(OSError):
                 file.close()
         _remove(self.temporary.values(), self.folders)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Add the name of the file to an error of the system: that of a write does not have it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager

@@ -6,26 +6,29 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ...core.dataset import UnknownFieldWarning
 from ...core.types import (
     DOCUMENTS_MISSING,
+    LONGEST_TIME,
     Document,
     EvaluationSample,
     Failure,
+    RankedIds,
     Response,
     RetrievedDocument,
     SystemOutputs,
     is_time,
-    known_score,
+    known_scores,
     split_timings,
 )
 from ...errors import DataError, did_you_mean
+from .text import MAX_DEPTH, lacks_a_colon, may_be_deep, may_be_huge
 
 Record = dict[str, Any]
 
@@ -34,77 +37,136 @@ _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """A record without other fields. Unknown fields are taken out, with a warning, before it is converted."""
+    """A record without other fields. Unknown fields are taken out, with a warning, before it is converted.
+
+    The fields of predictions are in the order of the alphabet: what a struct is written as is canonical JSON.
+    """
+
+
+# A field that is not there is UNSET, one that is null is None: both mean the same.
 
 
 class RawDocument(_Strict):
     doc_id: str
-    text: str | None = None
-    metadata: Record | None = None
+    text: str | UnsetType | None = UNSET
+    metadata: Record | UnsetType | None = UNSET
 
 
 class RawResponse(_Strict):
-    text: str | None = None
-    structured: Record | None = None
-    metadata: Record | None = None
+    metadata: Record | UnsetType | None = UNSET
+    structured: Record | UnsetType | None = UNSET
+    text: str | UnsetType | None = UNSET
 
 
 class RawSample(_Strict):
     sample_id: str
     query: str
-    relevant_docs: list[RawDocument | str] | None = None
-    candidate_docs: list[RawDocument | str] | None = None
-    reference_answer: RawResponse | str | None = None
-    labels: Record | None = None
-    metadata: Record | None = None
+    relevant_docs: list[RawDocument | str] | UnsetType | None = UNSET
+    candidate_docs: list[RawDocument | str] | UnsetType | None = UNSET
+    reference_answer: RawResponse | str | UnsetType | None = UNSET
+    labels: Record | UnsetType | None = UNSET
+    metadata: Record | UnsetType | None = UNSET
 
 
 class RawHit(_Strict):
     doc_id: str
-    text: str | None = None
-    score: float | None = None
-    rank: int | None = None
-    metadata: Record | None = None
+    metadata: Record | UnsetType | None = UNSET
+    rank: int | UnsetType | None = UNSET
+    score: float | UnsetType | None = UNSET
+    text: str | UnsetType | None = UNSET
 
 
-class RawFailure(_Strict):
+class RawRanking(_Strict):
+    """Retrieved documents that are only ids with scores, in the order of their ranks, as two columns."""
+
+    doc_id: list[str]
+    score: list[float | None]
+
+
+class RawFailure(_Strict, kw_only=True):
+    message: str | UnsetType = UNSET
+    seconds: float | UnsetType | None = UNSET
     type: str
-    message: str = ""
-    seconds: float | None = None
 
 
-class RawPrediction(_Strict):
+class RawPrediction(_Strict, kw_only=True):
+    answer: str | UnsetType | None = UNSET
+    error: RawFailure | str | UnsetType | None = UNSET
+    extra: Record | UnsetType | None = UNSET
+    response: RawResponse | str | UnsetType | None = UNSET
+    retrieved: list[RawHit | str] | RawRanking | UnsetType | None = UNSET
     sample_id: str
-    retrieved: list[RawHit | str] | None = None
-    response: RawResponse | str | None = None
-    answer: str | None = None
-    timings: dict[str, float] | None = None
-    extra: Record | None = None
-    error: RawFailure | str | None = None
+    timings: dict[str, float] | UnsetType | None = UNSET
 
 
-def read_sample(record: Record, where: str, corpus: Mapping[str, Document] | None = None) -> EvaluationSample:
+_DECODERS: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (RawSample, RawPrediction)
+}
+_canonical_lines = msgspec.json.Encoder(order="deterministic").encode_lines
+
+
+def decoded(lines: Sequence[bytes], kind: type[_Kind]) -> tuple[Sequence[_Kind | None], Sequence[bytes]]:
+    """Return lines as structs, and these as lines of canonical JSON.
+
+    A struct is None, and its line empty, if the line cannot be read so, may repeat a key or do harm:
+    `parse_json` says what is wrong with it.
+    """
+    structs = _structs(lines, kind)
+    if structs is not None:
+        written = _canonical_lines(structs)
+        content = b"".join(lines)
+        # All lines at once: what a look at each costs beside the look itself is most of it.
+        if not (lacks_a_colon(content, written) or may_be_huge(content)):
+            return structs, written.splitlines(keepends=True)
+    if len(lines) == 1:
+        return [None], [b""]
+    one_by_one = [decoded([line], kind) for line in lines]
+    return [structs[0] for structs, _ in one_by_one], [written[0] for _, written in one_by_one]
+
+
+def _structs(lines: Sequence[bytes], kind: type[_Kind]) -> list[_Kind] | None:
+    """Return lines as structs; None if one is not such a record, or nested too deeply."""
+    try:
+        structs: list[_Kind] = list(map(_DECODERS[kind].decode, lines))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for line, struct in zip(lines, structs, strict=True):
+        if line.count(b"{") + line.count(b"[") > MAX_DEPTH and may_be_deep(line, _siblings(struct)):
+            return None
+    return structs
+
+
+def _siblings(struct: msgspec.Struct) -> int:
+    """Return the number of records in lists, which are not nested in each other."""
+    lists = (getattr(struct, name, None) or () for name in ("relevant_docs", "candidate_docs", "retrieved"))
+    return sum(type(part) is not str for each in lists if type(each) is list for part in each)
+
+
+def read_sample(
+    record: Record | RawSample, where: str, corpus: Mapping[str, Document] | None = None
+) -> EvaluationSample:
     """Return the sample of a record; null and missing are the same, so are a text and {"text": it}.
 
     A document that is only named by its id is looked up in the corpus.
     """
-    raw = _converted(record, RawSample, where)
-    _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
+    raw = record if isinstance(record, RawSample) else _converted(record, RawSample, where)
+    documents = corpus or {}
+    _check_not_empty(raw.sample_id, where)
     reference = raw.reference_answer
-    if isinstance(reference, RawResponse) and reference.text is None:
-        raise DataError(
-            f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
-        )
     if isinstance(reference, RawResponse):
+        if not isinstance(reference.text, str):
+            raise DataError(
+                f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
+            )
         _check_alternatives((reference.metadata or {}).get("alternatives"), where)
     return EvaluationSample(
-        sample_id=raw.sample_id,
-        query=raw.query,
-        relevant_docs=_documents(raw.relevant_docs, corpus or {}),
-        candidate_docs=_documents(raw.candidate_docs, corpus or {}),
-        reference_answer=None if reference is None else _response(reference),
-        labels=raw.labels or {},
-        metadata=raw.metadata or {},
+        raw.sample_id,
+        raw.query,
+        _documents(raw.relevant_docs or None, documents),
+        _documents(raw.candidate_docs or None, documents),
+        _response(reference) if isinstance(reference, str | RawResponse) else None,
+        raw.labels or {},
+        raw.metadata or {},
     )
 
 
@@ -152,61 +214,79 @@ def _response_record(response: Response) -> Record:
     return {"text": response.text, "structured": response.structured, "metadata": response.metadata}
 
 
-def read_prediction(record: Record, where: str) -> tuple[str, SystemOutputs]:
+def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, SystemOutputs]:
     """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
-    raw = _converted(record, RawPrediction, where)
-    _check_not_empty(raw.sample_id, f"{where}: $.sample_id")
-    _check_one_answer(raw, where)
-    answer = raw.response if raw.response is not None else raw.answer
-    if answer is None and raw.retrieved is None and raw.error is None:
+    raw = record if isinstance(record, RawPrediction) else _converted(record, RawPrediction, where)
+    _check_not_empty(raw.sample_id, where)
+    answer = _answer(raw, where)
+    error = RawFailure(type="error", message=raw.error) if isinstance(raw.error, str) else raw.error or None
+    names_documents = isinstance(raw.retrieved, list | RawRanking)
+    if answer is None and not names_documents and error is None:
         raise DataError(
-            f"{where}: $",
+            where,
             "there is neither 'answer' (or 'response') nor 'retrieved'.",
             fix="Add what the system gave.",
         )
-    for key, seconds in (raw.timings or {}).items():
-        if not (math.isfinite(seconds) and seconds >= 0):
-            raise DataError(
-                f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
-            )
-    error = RawFailure("error", raw.error) if isinstance(raw.error, str) else raw.error
-    missing = {DOCUMENTS_MISSING: True} if raw.retrieved is None and error is None else {}
-    times, implausible = split_timings(raw.timings or {})
+    timings: dict[str, float] = {}
+    extra = raw.extra or {}
+    if not names_documents and error is None:
+        extra[DOCUMENTS_MISSING] = True
+    if raw.timings:
+        timings = raw.timings
+        # The sum: one that is not a number makes it none.
+        if not (min(timings.values()) >= 0 and sum(timings.values()) <= LONGEST_TIME):
+            timings, implausible = _timings(timings, where)
+            extra |= implausible
     output = SystemOutputs(
-        retrieved=_hits(raw.retrieved or [], where),
-        response=_response(answer or ""),
-        timings=times,
-        extra={**(raw.extra or {}), **missing, **implausible},
-        error=None if error is None else Failure(error.type, error.message, _time(error.seconds)),
+        _hits(raw.retrieved or [], where),
+        _response(answer or ""),
+        timings,
+        extra,
+        None if error is None else Failure(error.type, error.message or "", _time(error.seconds)),
     )
     return raw.sample_id, output
 
 
-def _check_one_answer(raw: RawPrediction, where: str) -> None:
-    if raw.answer is not None and raw.response is not None and _response(raw.response).text != raw.answer:
+def _timings(reported: dict[str, float], where: str) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
+    """Return the timings that can be durations, and a note of the others; DataError if one is negative."""
+    for key, seconds in reported.items():
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise DataError(
+                f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
+            )
+    return split_timings(reported)
+
+
+def _answer(raw: RawPrediction, where: str) -> RawResponse | str | None:
+    """Return the answer of a prediction; DataError if it has two that differ."""
+    answer = raw.answer if isinstance(raw.answer, str) else None
+    if not isinstance(raw.response, str | RawResponse):
+        return answer
+    if answer is not None and _response(raw.response).text != answer:
         what = "'answer' and 'response' differ, and only one of them would be scored."
         raise DataError(f"{where}: $.answer", what, fix="Keep one of them.")
+    return raw.response
 
 
-def _time(seconds: float | None) -> float | None:
-    return seconds if seconds is not None and is_time(seconds) else None
+def _time(seconds: float | UnsetType | None) -> float | None:
+    return seconds if isinstance(seconds, float) and is_time(seconds) else None
+
+
+class _Hit(msgspec.Struct):
+    """A retrieved document as it is written; its fields are sorted, as canonical JSON has them."""
+
+    doc_id: str
+    metadata: Record | UnsetType
+    rank: int
+    score: float | None
+    text: str
 
 
 def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
     """An output as a line of predictions.jsonl."""
-    hits = [
-        {
-            "doc_id": hit.doc.doc_id,
-            "text": hit.doc.text,
-            "score": known_score(hit),
-            "rank": hit.rank,
-            **({"metadata": hit.doc.metadata} if hit.doc.metadata else {}),
-        }
-        for hit in output.retrieved
-    ]
     record: Record = {
         "sample_id": sample_id,
-        "retrieved": hits,
+        "retrieved": _hit_records(output.retrieved),
         "response": _response_record(output.response),
     }
     if output.timings:
@@ -215,6 +295,15 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
         record["extra"] = output.extra
     record["error"] = None if output.error is None else asdict(output.error)
     return record
+
+
+def _hit_records(hits: Sequence[RetrievedDocument]) -> Record | list[_Hit]:
+    if isinstance(hits, RankedIds):
+        return {"doc_id": hits.doc_ids, "score": hits.scores}
+    return [
+        _Hit(hit.doc.doc_id, hit.doc.metadata or UNSET, hit.rank, score, hit.doc.text)
+        for hit, score in zip(hits, known_scores(hits), strict=True)
+    ]
 
 
 # Fields that hold records of their own, one or a list.
@@ -229,8 +318,10 @@ _PARTS: dict[str, type[msgspec.Struct]] = {
 
 
 def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
-    with suppress(msgspec.ValidationError):  # a record with an unknown field has a warning, and is read
+    try:
         return msgspec.convert(record, kind)
+    except msgspec.ValidationError:
+        pass  # a record with an unknown field has a warning, and is read
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
     except msgspec.ValidationError as error:
@@ -280,7 +371,7 @@ def _check_alternatives(alternatives: Any, where: str) -> None:
 
 def _check_not_empty(sample_id: str, where: str) -> None:
     if not sample_id.strip():
-        raise DataError(where, "the id is empty.", fix="Give each sample an id of its own.")
+        raise DataError(f"{where}: $.sample_id", "the id is empty.", fix="Give each sample an id of its own.")
 
 
 def _documents(raw: list[RawDocument | str] | None, corpus: Mapping[str, Document]) -> list[Document] | None:
@@ -298,20 +389,27 @@ def _documents(raw: list[RawDocument | str] | None, corpus: Mapping[str, Documen
 def _response(raw: RawResponse | str) -> Response:
     if isinstance(raw, str):
         return Response(raw)
-    return Response(raw.text or "", raw.structured, raw.metadata or {})
+    structured = raw.structured if isinstance(raw.structured, dict) else None
+    return Response(raw.text or "", structured, raw.metadata or {})
 
 
-def _hits(raw: list[RawHit | str], where: str) -> list[RetrievedDocument]:
+def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[RetrievedDocument]:
+    if isinstance(raw, RawRanking):
+        return _ranking(raw, where)
+    ids_only = _ids_only(raw)
+    if ids_only is not None:
+        return ids_only
     hits, in_order = [], True
     for place, hit in enumerate(raw, start=1):
-        if isinstance(hit, str):
+        if type(hit) is str:
             hits.append(RetrievedDocument(Document(hit, "", {"text_missing": True}), 1 / place, place))
             continue
-        doc = Document(hit.doc_id, hit.text or "", hit.metadata or {})
-        score = 1 / place if hit.score is None else hit.score
-        rank = place if hit.rank is None else hit.rank
-        in_order = in_order and rank == place
-        hits.append(RetrievedDocument(doc, score, rank))
+        doc = Document(hit.doc_id, hit.text or "", hit.metadata or {})  # type: ignore[union-attr]
+        score, rank = hit.score, hit.rank  # type: ignore[union-attr]
+        if rank != place:
+            rank = rank if isinstance(rank, int) else place
+            in_order = in_order and rank == place
+        hits.append(RetrievedDocument(doc, score if isinstance(score, float) else 1 / place, rank))
     if in_order:  # 1, 2, 3, ..., as nearly always
         return hits
     ranks = [hit.rank for hit in hits]
@@ -320,6 +418,32 @@ def _hits(raw: list[RawHit | str], where: str) -> list[RetrievedDocument]:
             f"{where}: $.retrieved", f"two documents have the same rank: {ranks[:10]}.", fix="Use 1..n."
         )
     return sorted(hits, key=lambda hit: hit.rank)
+
+
+def _ids_only(raw: list[RawHit | str]) -> RankedIds | None:
+    """Return hits that are only ids with scores in the order of their ranks; None if one is not."""
+    ids, scores = [], []
+    for place, hit in enumerate(raw, start=1):
+        # A journal writes texts even if they are empty. Its outputs must be hashed as they are stored there.
+        if type(hit) is not RawHit or hit.text is not UNSET or hit.metadata or type(hit.score) is not float:
+            return None
+        if hit.rank != place and hit.rank not in (UNSET, None):
+            return None
+        ids.append(hit.doc_id)
+        scores.append(hit.score)
+    return RankedIds(ids, scores) if ids else None
+
+
+def _ranking(raw: RawRanking, where: str) -> Sequence[RetrievedDocument]:
+    ids, scores = raw.doc_id, raw.score
+    if len(ids) != len(scores):
+        what = f"there are {len(ids)} ids and {len(scores)} scores."
+        raise DataError(f"{where}: $.retrieved", what, fix="Write one score per id.")
+    known = [score for score in scores if score is not None]
+    if len(known) == len(ids):
+        return RankedIds(ids, known)
+    hits = zip(ids, scores, strict=True)
+    return _hits([RawHit(doc_id, score=score) for doc_id, score in hits], where)
 
 
 # The errors of msgspec in the words of our schemas.
@@ -337,11 +461,32 @@ _A = {
 _GOT = {**_A, "int": "a number", "bool": "a boolean"}
 # The messages of msgspec.
 _EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`, got `(?P<got>[^`]+)`")
+_CHOICE = re.compile(r"Invalid enum value (.+)")
+_LIMIT = re.compile(r"Expected `(?P<type>int|float)` (?P<sign>[<>]=?) (?P<number>\S+)")
+_COMPARED = {"<": "below", "<=": "of at most", ">": "above", ">=": "of at least"}
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 
 
-def wrong_record(error: msgspec.ValidationError, fields: Sequence[str] = ()) -> tuple[str, str, str]:
+def converted(
+    document: Any, kind: type[_Kind], where: str, *, hint: str = "Change it.", fields: Sequence[str] = ()
+) -> _Kind:
+    """Return a configuration as a typed struct; DataError names the place, what is wrong and what to do.
+
+    `hint` is what to do about a value that is not one of the few that are allowed. `fields` are suggested for
+    an unknown one, beside those of the struct.
+    """
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        path, what, fix = wrong_record(error, (*kind.__struct_fields__, *fields), hint)
+        place = path.removeprefix("$").removeprefix(".")
+        raise DataError(f"{where}: {place}" if place else where, what, fix=fix) from error
+
+
+def wrong_record(
+    error: msgspec.ValidationError, fields: Sequence[str] = (), hint: str = "Change it."
+) -> tuple[str, str, str]:
     """Return (JSON path, what is wrong, what to do) for a record that could not be converted.
 
     `fields` are suggested for an unknown one.
@@ -359,6 +504,11 @@ def wrong_record(error: msgspec.ValidationError, fields: Sequence[str] = ()) -> 
     if unknown := _UNKNOWN.fullmatch(message):
         fix = did_you_mean(unknown["name"], fields, f"The fields are {', '.join(fields)}.")
         return place, f"there is no field {unknown['name']!r:.60}.", fix
+    if limit := _LIMIT.fullmatch(message):
+        what = f"{_A[limit['type']]} {_COMPARED[limit['sign']]} {float(limit['number']):g} was expected."
+        return place, what, "Change it."
+    if choice := _CHOICE.fullmatch(message):
+        return place, f"{choice[1]} is not known.", hint
     wrong = _EXPECTED.fullmatch(message)
     if wrong is None:
         return place, f"{message[:1].lower()}{message[1:]}.".replace("`", "'"), "Change it."

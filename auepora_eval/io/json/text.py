@@ -16,7 +16,7 @@ from ...errors import DataError
 MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
 TOO_DEEP = "the JSON is nested too deeply."
 FLATTEN = "Flatten the record."
-_decode = msgspec.json.Decoder().decode
+_decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
 
 def parse_document(content: bytes, where: str) -> Any:
@@ -33,13 +33,41 @@ def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
         value = _decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(where, content, error, hint) from error
-    keys, depth = _shape(value)
-    if depth > MAX_DEPTH or _may_be_huge(content):
+    if may_do_harm(content):
         _check_depth_and_size(value, where)
-    # Every key ends in a quote and a colon; texts may hold the two as well, so this is only a suspicion.
-    if len(_KEY_END.findall(content)) != keys:
+    if may_repeat_a_key(content, value):
         _check_unique_keys(content, where)
     return value
+
+
+def may_repeat_a_key(content: bytes, value: Any) -> bool:
+    """Return whether an object of a JSON text may have a key twice, by the value that was decoded from it.
+
+    Each key has a colon. Written again, the value lacks those of the keys that the parser dropped. Colons in
+    texts are the same in both, unless they are escaped. A struct must write exactly the fields that were
+    given: by `msgspec.UNSET`, or by `omit_defaults`.
+    """
+    return lacks_a_colon(content, _encode(value))
+
+
+def lacks_a_colon(content: bytes, written: bytes) -> bool:
+    """Return whether JSON that was read and written again may have lost a key (`may_repeat_a_key`)."""
+    is_escaped = b"\\" in content and (b"\\u003a" in content or b"\\u003A" in content)
+    return is_escaped or _colon_count(content) != _colon_count(written)
+
+
+def may_do_harm(content: bytes) -> bool:
+    """Return whether JSON is nested too deeply, or may have a number that is too large."""
+    return may_be_deep(content) or may_be_huge(content)
+
+
+def may_be_deep(content: bytes, siblings: int = 0) -> bool:
+    """Return whether JSON is nested too deeply.
+
+    `siblings` is the number of objects that are known not to be nested in each other.
+    """
+    many = content.count(b"{") + content.count(b"[") - siblings > MAX_DEPTH
+    return many and _depth(_decode(content)) > MAX_DEPTH
 
 
 def _check_depth_and_size(value: Any, where: str) -> None:
@@ -48,6 +76,16 @@ def _check_depth_and_size(value: Any, where: str) -> None:
             raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
         if isinstance(part, int) and abs(part) > 2**1023:
             raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
+
+
+_LARGE = 1_000_000  # bytes
+
+
+def _colon_count(content: bytes) -> int:
+    if len(content) > _LARGE:
+        return content.count(b":")
+    # More than twice as fast, but it copies the text.
+    return len(content) - len(content.replace(b":", b""))
 
 
 def _check_unique_keys(content: bytes, where: str) -> None:
@@ -62,10 +100,6 @@ def _check_unique_keys(content: bytes, where: str) -> None:
             )
 
 
-# The end of a key, or of a text before a colon.
-_KEY_END = re.compile(rb'"[ \t\r\n]*:')
-
-
 class _Pairs(dict[str, Any]):
     """An object that remembers a key that occurs twice."""
 
@@ -75,17 +109,14 @@ class _Pairs(dict[str, Any]):
         self.repeated = next((key for key, count in counts.items() if count > 1), None)
 
 
-def _shape(value: Any) -> tuple[int, int]:
-    """Return the number of keys and the number of levels of a value."""
-    keys, depth, level = 0, 0, [value]
+def _depth(value: Any) -> int:
+    """Return the number of levels of a value."""
+    depth, level = 0, [value]
     while level:
         depth += 1
-        objects = [part for part in level if type(part) is dict]
-        arrays = [part for part in level if type(part) is list]
-        keys += sum(map(len, objects))
-        level = [part for each in objects for part in each.values() if type(part) in _CONTAINERS]
-        level += [part for each in arrays for part in each if type(part) in _CONTAINERS]
-    return keys, depth
+        containers = [part for part in level if type(part) in _CONTAINERS]
+        level = [part for each in containers for part in (each.values() if type(each) is dict else each)]
+    return depth
 
 
 _CONTAINERS = (dict, list)
@@ -106,10 +137,12 @@ def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
 _TWO_DIGITS = re.compile(rb"[0-9](?=[0-9])")
 
 
-def _may_be_huge(content: bytes) -> bool:
+def may_be_huge(content: bytes) -> bool:
     """Return whether a text may hold a number that no float can hold. It seldom does: the look is quick."""
     # 309 digits in a row, the least that a float cannot hold, are digits at two places in a row of every
     # 150th, and everything between these.
+    if len(content) < 309:
+        return False
     seen = content[::150]
     return any(
         content[150 * match.start() : 150 * match.start() + 151].isdigit()

@@ -61,7 +61,8 @@ def _check_no_harm(content: bytes, name: str) -> None:
 
     depth = 0
     for event in yaml.parse(content, Loader=_fast("CSafeLoader", "SafeLoader")):
-        where = f"{name}:{event.start_mark.line + 1}"
+        line = getattr(event.start_mark, "line", 0)  # an event may come without its place
+        where = f"{name}:{line + 1}"
         if isinstance(event, yaml.AliasEvent):
             # A few lines of aliases of aliases unfold to billions of values.
             raise DataError(where, "aliases (*name) are not read.", fix="Write the value out.")

@@ -16,11 +16,10 @@ from statistics import fmean
 from typing import Annotated, Any, Protocol
 
 import msgspec
-import numpy as np
 
 from ...core.dataset import Fingerprint
 from ...core.display import number_or_null
-from ...core.scores import Scores, alone
+from ...core.scores import Scores, alone, as_columns
 from ...core.scoring import Tally
 from ...core.types import (
     EvaluationRun,
@@ -32,10 +31,12 @@ from ...core.types import (
     Target,
     TargetCategory,
     gold_documents,
-    known_score,
+    known_scores,
+    retrieved_ids,
     target_of,
 )
 from ...errors import DataError
+from ...stats.intervals import quantiles
 from ..json.records import wrong_record
 
 # The second number grows with new fields, the first when old readers would go wrong.
@@ -151,7 +152,9 @@ _SEED_FIGURES: dict[str, dict[str, dict[str, str]]] = {
         ),
     },
     "answer_quality_metrics": {
-        "factual_consistency": {"value": "citation_factual_consistency"},
+        "factual_consistency": dict.fromkeys(
+            ("value", "mean_consistency", "consistency_scores"), "citation_factual_consistency"
+        ),
         "hallucination_rate": dict.fromkeys(
             ("value", "total_claims", "hallucinated_claims"), "citation_hallucination_rate"
         ),
@@ -167,15 +170,22 @@ def _seed_figures(results: Sequence[MetricResult]) -> Iterator[tuple[str, str, R
     for section, entries in _SEED_FIGURES.items():
         for name, fields in entries.items():
             measured = {field: by_name[metric] for field, metric in fields.items() if metric in by_name}
-            if measured:
-                yield (
-                    section,
-                    name,
-                    {
-                        field: number_or_null(result.details.get(field, result.value))
-                        for field, result in measured.items()
-                    },
-                )
+            figures = {
+                field: _figure(result, field)
+                for field, result in measured.items()
+                if field in result.details or field not in _ONLY_IN_DETAILS
+            }
+            if figures:
+                yield section, name, figures
+
+
+# Unlike the other figures they are not the value of their metric where the details lack them.
+_ONLY_IN_DETAILS = ("mean_consistency", "consistency_scores")
+
+
+def _figure(result: MetricResult, field: str) -> Any:
+    figure = result.details.get(field, result.value)
+    return figure if isinstance(figure, list) else number_or_null(figure)
 
 
 def summary(tally: Tally) -> Results:
@@ -213,7 +223,7 @@ def latency_stats(seconds: Sequence[float]) -> Results | None:
     """Mean, quantiles and extremes of the answers' times, in milliseconds; None where there are none."""
     if not seconds:
         return None
-    p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99])
+    p50, p95, p99 = quantiles(seconds, [0.5, 0.95, 0.99])
     stats = {"mean": fmean(seconds), "p50": p50, "p95": p95, "p99": p99}
     stats |= {"min": min(seconds), "max": max(seconds)}
     return {name: float(value) * 1000 for name, value in stats.items()}
@@ -429,11 +439,31 @@ def query_results(
     scores: Mapping[str, Sequence[SampleScore]],
 ) -> Iterator[Row]:
     """A row for each sample: its answer, what was retrieved, and its scores."""
-    for place, (sample, output) in enumerate(zip(samples, outputs, strict=True)):
-        yield query_result(sample, output, {name: column[place] for name, column in scores.items()})
+    return map(query_result, samples, outputs, _score_fields(len(samples), scores))
 
 
-def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mapping[str, SampleScore]) -> Row:
+def _score_fields(count: int, scores: Mapping[str, Sequence[SampleScore]]) -> list[Row]:
+    """Return the fields of each row that hold its scores: values, sufficient statistics, reasons."""
+    columns = {name: as_columns(column) for name, column in scores.items()}
+    fields: list[Row] = [{"individual_metrics": {}} for _ in range(count)]
+    for name, column in columns.items():
+        for row, value in zip(fields, column.values.tolist(), strict=True):
+            row["individual_metrics"][name] = value
+        for place in column.notes:
+            fields[place]["individual_metrics"][name] = None
+    for name, column in columns.items():
+        rows = [] if column.parts is None else column.parts.tolist()
+        for place, parts in enumerate(rows):
+            if place not in column.notes:
+                fields[place].setdefault("statistics", {})[name] = parts
+    for name, column in columns.items():
+        for place, (reason, failed) in column.notes.items():
+            note = {"reason": reason, "failed": failed}
+            fields[place].setdefault("not_measured", {})[name] = note
+    return fields
+
+
+def query_result(sample: EvaluationSample, output: SystemOutputs, score_fields: Row) -> Row:
     """The row of one sample."""
     row: Row = {"query_id": sample.sample_id, "query_text": sample.query}
     # Absent rather than null: most datasets have no clusters.
@@ -445,17 +475,7 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mappin
     cited = citations(output)
     if cited is not None:
         row["citations"] = cited
-    row["individual_metrics"] = {name: score.value for name, score in scores.items()}
-    statistics = {name: list(score.parts) for name, score in scores.items() if score.parts}
-    unmeasured = {
-        name: {"reason": score.reason, "failed": score.failed}
-        for name, score in scores.items()
-        if score.value is None
-    }
-    if statistics:
-        row["statistics"] = statistics
-    if unmeasured:
-        row["not_measured"] = unmeasured
+    row |= score_fields
     if output.error is not None:
         row["error"] = {"type": output.error.type, "message": output.error.message}
     return row
@@ -464,8 +484,8 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, scores: Mappin
 def retrieval_results(sample: EvaluationSample, output: SystemOutputs) -> Row:
     """Return the ids that were retrieved, their scores, and the ids of the relevant documents."""
     return {
-        "retrieved_docs": [hit.doc.doc_id for hit in output.retrieved],
-        "relevance_scores": [known_score(hit) for hit in output.retrieved],
+        "retrieved_docs": retrieved_ids(output.retrieved),
+        "relevance_scores": known_scores(output.retrieved),
         "ground_truth_relevant": [doc.doc_id for doc in gold_documents(sample)],
     }
 

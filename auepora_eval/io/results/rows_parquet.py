@@ -17,12 +17,19 @@ import numpy as np
 
 from ...core.scores import Note, Scores, as_columns
 from ...core.scoring import Tally
-from ...core.types import EvaluationSample, SampleScore, SystemOutputs
+from ...core.types import (
+    EvaluationSample,
+    SampleScore,
+    SystemOutputs,
+    gold_documents,
+    known_scores,
+    retrieved_ids,
+)
 from ...errors import DataError
 from ..json.text import parse_json
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet
-from .document import EDITED, Row, citations, clusters, latency_ms, retrieval_results, tally_of
+from .document import EDITED, Row, citations, clusters, latency_ms, tally_of
 
 QUERIES_SUFFIX = ".queries.parquet"
 # Rows in memory while a run is written; smaller groups compress worse.
@@ -101,15 +108,27 @@ class QueriesWriter:
                 for sample in samples
             ],
             "latency_ms": [latency_ms(output) for output in outputs],
-            "retrieval_results": list(map(retrieval_results, samples, outputs)),
             "generated_answer": [None if output.error else output.response.text for output in outputs],
             "citations": cited,
             "error": failed,
         }
-        return {
-            name: self._pyarrow.array(column, self._schema.field(name).type, from_pandas=True)
-            for name, column in columns.items()
+        arrays = {
+            name: self._array(column, self._schema.field(name).type) for name, column in columns.items()
         }
+        # A column for each field: Arrow takes twice as long for a list of dicts.
+        retrieved: dict[str, list[Any]] = {
+            "retrieved_docs": [retrieved_ids(output.retrieved) for output in outputs],
+            "relevance_scores": [known_scores(output.retrieved) for output in outputs],
+            "ground_truth_relevant": [[doc.doc_id for doc in gold_documents(each)] for each in samples],
+        }
+        fields = list(self._schema.field("retrieval_results").type)
+        lists = [self._array(retrieved[field.name], field.type) for field in fields]
+        arrays["retrieval_results"] = self._pyarrow.StructArray.from_arrays(lists, fields=fields)
+        return arrays
+
+    def _array(self, values: list[Any], kind: Any) -> Any:
+        """Return an Arrow array; NaN becomes null."""
+        return self._pyarrow.array(values, kind, from_pandas=True)
 
     def _add(self, table: Any) -> None:
         self.rows += table.num_rows
@@ -144,15 +163,20 @@ class ParquetRows:
     def scores(self, name: str) -> Scores:
         if name not in self.metrics:
             return Scores([], [])
-        values = self._of_metric("individual_metrics", name)
+        # Null becomes NaN. Not by Arrow's `to_numpy`, which imports pandas if it is installed: 40 MB.
+        column = self._of_metric("individual_metrics", name)
+        values = np.array(column.to_pylist(), dtype=np.float64)
         parts = self._of_metric("statistics", name)
-        notes = self._of_metric("not_measured", name)
-        unmeasured = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
-        unmeasured_notes = notes.take(self._pyarrow.array(unmeasured)).to_pylist()
+        unmeasured = np.flatnonzero(np.isnan(values))
+        unmeasured_notes: list[Any] = []
+        if len(unmeasured):
+            notes = self._of_metric("not_measured", name)
+            unmeasured_notes = notes.take(self._pyarrow.array(unmeasured)).to_pylist()
         scores = Scores(
             self.ids,
-            values.fill_null(np.nan).to_numpy(zero_copy_only=False),
-            parts=_parts(parts),
+            values,
+            # Without a look at the lists, and so without the 30 MB of Arrow's functions.
+            parts=None if parts.null_count == len(parts) else _parts(parts),
             notes={
                 place: Note((note or {}).get("reason") or "", bool((note or {}).get("failed")))
                 for place, note in zip(unmeasured.tolist(), unmeasured_notes, strict=True)
@@ -193,12 +217,12 @@ class ParquetRows:
         return None if column.null_count == len(column) else clusters(self.ids, column.to_pylist())
 
     def _of_metric(self, name: str, metric: str) -> Any:
-        import pyarrow.compute
-
         column = self._by_metric.column(name)
         place = column.type.get_field_index(metric)
+        kind = column.type.field(place).type
         # By number: a metric's name may hold dots, which mean something else in a path.
-        return pyarrow.compute.struct_field(column, [place]).combine_chunks()
+        chunks = [chunk.flatten()[place] for chunk in column.chunks]
+        return self._pyarrow.concat_arrays(chunks) if chunks else self._pyarrow.nulls(0, kind)
 
     def _columns(self, *names: str) -> Any:
         with opened(self.path) as file:
@@ -258,15 +282,18 @@ def _score_columns(pyarrow: Any, scores: Scores) -> tuple[Any, Any, Any]:
     count = len(scores)
     unmeasured = np.isnan(scores.values)
     note = pyarrow.struct([("reason", pyarrow.string()), ("failed", pyarrow.bool_())])
-    reasons: list[dict[str, Any] | None] = [None] * count
-    for place, (reason, failed) in scores.notes.items():
-        reasons[place] = {"reason": reason, "failed": failed}
-    parts: list[list[float] | None] = [None] * count
+    notes = pyarrow.nulls(count, note)
+    if scores.notes:
+        reasons: list[dict[str, Any] | None] = [None] * count
+        for place, (reason, failed) in scores.notes.items():
+            reasons[place] = {"reason": reason, "failed": failed}
+        notes = pyarrow.array(reasons, note)
+    statistics = pyarrow.nulls(count, pyarrow.list_(pyarrow.float64()))
     if scores.parts is not None:
         rows = zip(unmeasured, scores.parts.tolist(), strict=True)
         parts = [None if is_unmeasured else row for is_unmeasured, row in rows]
-    statistics = pyarrow.array(parts, pyarrow.list_(pyarrow.float64()))
-    return pyarrow.array(scores.values, mask=unmeasured), statistics, pyarrow.array(reasons, note)
+        statistics = pyarrow.array(parts, statistics.type)
+    return pyarrow.array(scores.values, mask=unmeasured), statistics, notes
 
 
 def _parts(lists: Any) -> Any:

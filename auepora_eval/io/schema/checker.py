@@ -173,7 +173,8 @@ class Checker:
         if keyword == "enum":
             return words.not_an_option(value, kind.options)
         if keyword == "format":
-            return words.not_a_time(value)
+            what = f"{words.shown(value)} is not a date and time with its offset."
+            return f"{what} Write it like 2025-08-30T12:00:00Z."
         if keyword in _UNITS:
             return words.wrong_size(len(value), kind.limit, _UNITS[keyword])
         return words.out_of_range(value, node.get("minimum"), node.get("maximum"))

@@ -85,7 +85,7 @@ def _rows_errors(queries_file: Any, path: Path) -> Iterator[str]:
 def _load(path: Path, kind: str) -> Any:
     """Reading is checking, where a format's reader names the first thing that is wrong."""
     if kind == "benchmark":
-        from ..benchmarks.document import load_benchmark
+        from ..benchmarks import load_benchmark
 
         return load_benchmark(path)
     if kind == "results":

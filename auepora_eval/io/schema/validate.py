@@ -20,8 +20,8 @@ class DataFormatValidator:
     types of all others alone.
 
     >>> DataFormatValidator().validate_evaluation_dataset({"dataset_id": "d", "name": "D", "querys": []})
-    ["$: the field 'version' is missing. Add it.", \
-"$: the field 'queries' is missing. Is it the one called 'querys'? Rename that."]
+    ["the field 'version' is missing. Add it.", \
+"the field 'queries' is missing. Is it the one called 'querys'? Rename that."]
     """
 
     def __init__(self, lenient: bool = False) -> None:

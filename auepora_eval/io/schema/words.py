@@ -43,7 +43,7 @@ class SchemaError(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+        return self.message if self.path == "$" else f"{self.path}: {self.message}"
 
 
 def json_path(steps: Iterable[Any]) -> str:
@@ -129,11 +129,6 @@ def wrong_size(size: int, bound: int, unit: str) -> str:
     if not size:
         return "it is empty. Fill it in."
     return f"it has {size} {unit}, at {'least' if size < bound else 'most'} {bound} were expected. Change it."
-
-
-def not_a_time(value: str) -> str:
-    """A text that should be a date and time."""
-    return f"{shown(value)} is not a date and time with its offset. Write it like 2025-08-30T12:00:00Z."
 
 
 def ambiguous(steps: Steps, titles: Sequence[str]) -> Finding:

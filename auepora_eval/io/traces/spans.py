@@ -6,6 +6,7 @@
 - One span per line (or a JSON list, or a Parquet file), as Phoenix and OpenTelemetry's SDK write them:
   `context.trace_id` or `{"context": {"trace_id": ...}}`, attributes nested or as columns
   (`attributes.input.value`).
+- Traces of MLflow (`mlflow.py`).
 
 Attributes come out flat, whatever form they had: `retrieval.documents.0.document.id`.
 """
@@ -13,6 +14,7 @@ Attributes come out flat, whatever form they had: `retrieval.documents.0.documen
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,15 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ..json.documents import read_document
+from ..json.documents import read_content, read_document
+from ..json.text import parse_document
 from ..jsonl import BYTE_ORDER_MARK, encode, opened, parse_line, placed_lines
 from ..parquet import parquet_rows
+from .mlflow import is_mlflow, mlflow_spans
 
 Attributes = dict[str, Any]  # by their flat names; values are texts, numbers, booleans and lists of them
 Record = Mapping[str, Any]  # an object of a file, as its tool wrote it
-# The numbers that OTLP has for kinds of spans and for the status of a failed one.
+# The numbers that OTLP has for kinds of spans, the status of a failed one, and the severity of an event.
 INTERNAL, CLIENT = 1, 3
-_ERROR = 2
+_ERROR, _INFO = 2, 9
 _MAX_NESTED = 20  # levels of an attribute's value
 
 
@@ -73,6 +77,27 @@ def otlp_document(
     return {"resourceSpans": [{"resource": {"attributes": _pairs(resource)}, "scopeSpans": [scoped]}]}
 
 
+def otlp_log_document(
+    spans: Iterable[Span], resource: Mapping[str, object], scope: str, version: str
+) -> dict[str, object]:
+    """Return the events of spans as a document of OTLP logs, each with the ids of its span."""
+    records = [_log_record(span, event) for span in spans for event in span.events]
+    scoped = {"scope": {"name": scope, "version": version}, "logRecords": records}
+    return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scoped]}]}
+
+
+def _log_record(span: Span, event: SpanEvent) -> dict[str, object]:
+    return {
+        "timeUnixNano": str(event.time_ns),
+        "observedTimeUnixNano": str(event.time_ns),
+        "severityNumber": _INFO,
+        "eventName": event.name,
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "attributes": _pairs(event.attributes),
+    }
+
+
 def _span_record(span: Span) -> dict[str, object]:
     record: dict[str, object] = {
         "traceId": span.trace_id,
@@ -111,11 +136,6 @@ def _wrapped(value: object) -> dict[str, object]:
     if isinstance(value, Mapping):
         return {"kvlistValue": {"values": _pairs(value)}}
     return {"stringValue": str(value)}
-
-
-def is_otlp(record: Record) -> bool:
-    """Return whether a document is OTLP with spans."""
-    return isinstance(record.get("resourceSpans"), list)
 
 
 def otlp_spans(document: Record) -> Iterator[tuple[str, Record]]:
@@ -200,7 +220,7 @@ class SpanDump:
                 self._leave_out(where, "no JSON object")
                 refusals = refusals or [record]
                 continue
-            for place, each in otlp_spans(record) if is_otlp(record) else [("", record)]:
+            for place, each in _spans_in(record):
                 try:
                     span = self._read(f"{where}: {place}" if place else where, each)
                 except DataError as refusal:
@@ -227,6 +247,13 @@ class SpanDump:
         self.first.setdefault(reason, where)
 
 
+def _spans_in(record: Record) -> Iterable[tuple[str, Record]]:
+    """Return (place, span) of a document: OTLP and MLflow have several spans in one."""
+    if isinstance(record.get("resourceSpans"), list):
+        return otlp_spans(record)
+    return mlflow_spans(record) if is_mlflow(record) else [("", record)]
+
+
 def _records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
     """(place, record) of a file; where there is none, what is wrong."""
     with opened(path) as file:
@@ -249,12 +276,23 @@ def _lines(path: Path) -> Iterator[tuple[str, Record | DataError]]:
 
 
 def _whole(path: Path) -> Iterator[tuple[str, Record | DataError]]:
-    """Yield the records of a file that is one document, OTLP or a list of spans."""
-    document = read_document(path)
+    """Yield the records of a file that is one document, OTLP or a list of spans, or several in a row."""
+    try:
+        document = read_document(path)
+    except DataError:
+        # The console exporter of OpenTelemetry writes indented objects one after the other.
+        if len(parts := _in_a_row(read_content(path))) < 2:
+            raise
+        document = [parse_document(part, f"{path.name}: span {n}") for n, part in enumerate(parts, start=1)]
     records = document if isinstance(document, list) else [document]
     for number, record in enumerate(records):
         where = f"{path.name}: $[{number}]" if isinstance(document, list) else path.name
         yield where, record if isinstance(record, dict) else DataError(where, "this is not a span.", fix=_FIX)
+
+
+def _in_a_row(content: bytes) -> list[bytes]:
+    """Return the objects of a text in which each starts and ends with a brace on a line of its own."""
+    return re.findall(rb"^\{\r?$.*?^\}\r?$", content, re.MULTILINE | re.DOTALL)
 
 
 def _ids(record: Record) -> tuple[str, str] | None:

@@ -7,12 +7,13 @@ Two vocabularies are understood, also side by side: OpenInference (`openinferenc
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from ...core.shapes import text_id
 from ...core.types import (
     Document,
     EvaluationSample,
@@ -40,6 +41,8 @@ _KINDS = {
 _QUESTIONS = ("query", "question", "input", "user_query", "prompt", "text", "content")
 _ANSWERS = ("answer", "output", "response", "result", "text", "content")
 _DETAILS = "gen_ai.client.inference.operation.details"
+_EVALUATION = "gen_ai.evaluation.result"
+_PEOPLE = re.compile(r"(?i)feedback|thumb|rating|user|human")
 _ASKING_EVENTS = ("gen_ai.user.message", "gen_ai.content.prompt")
 _ANSWERING_EVENTS = ("gen_ai.choice", "gen_ai.content.completion")
 # Where an event has its text: conventions and exporters changed their minds about it.
@@ -57,13 +60,18 @@ class Trace:
     sample: EvaluationSample
     output: SystemOutputs
     problem: str = ""
+    started_ns: int | None = None
 
 
 @dataclass
 class TraceReader:
-    """Makes samples and outputs of spans; `id_attribute` names the attribute that holds a sample's id."""
+    """Makes samples and outputs of spans; `id_attribute` names the attribute that holds a sample's id.
+
+    `doc_id` says where the id of a document is: "metadata.source". Indexes often have new ids, or none.
+    """
 
     id_attribute: str | None = None
+    doc_id: str | None = None
     traces: dict[str, list[Span]] = field(default_factory=dict)
 
     def add(self, spans: Iterable[Span]) -> TraceReader:
@@ -87,17 +95,22 @@ class TraceReader:
         ordered = [root, *(span for span in spans if span is not root)]
         query = _first(ordered, _query)
         answer = _first([root, *_of_kind(spans, "LLM")[::-1]], _answer)
-        documents = _documents(spans)
+        documents = _documents(spans, self.doc_id)
         failure = _failure(root, ordered) if answer is None else None
         output = SystemOutputs(
-            documents, Response(answer or ""), _timings(root, spans), _tokens(spans), error=failure
+            documents,
+            Response(answer or ""),
+            _timings(root, spans),
+            {**_tokens(spans), **_tool_calls(spans), **_hops(spans, self.doc_id), **_feedback(spans)},
+            error=failure,
         )
         sample_id, problem = self._sample_id(trace_id, ordered)
         if query is None:
             problem = "no question (input.value, or a user's message)"
         elif answer is None and not documents and failure is None:
             problem = "neither an answer nor documents nor an error"
-        return Trace(trace_id, EvaluationSample(sample_id, query or ""), output, problem)
+        sample = EvaluationSample(sample_id, query or "", metadata=_conversation(ordered))
+        return Trace(trace_id, sample, output, problem, root.start_ns)
 
     def _sample_id(self, trace_id: str, spans: Sequence[Span]) -> tuple[str, str]:
         """Return the id of the sample, and the problem if the attribute for it is missing."""
@@ -233,14 +246,56 @@ def _is_text(part: Mapping[str, Any]) -> bool:
     return part.get("type", "text") == "text" and isinstance(part.get("content"), str)
 
 
-def _documents(spans: Sequence[Span]) -> list[RetrievedDocument]:
+def _conversation(spans: Sequence[Span]) -> dict[str, Any]:
+    """Return the conversation of a trace: its questions are not independent, so it is their cluster."""
+    ids = (span.attributes.get(name) for span in spans for name in ("session.id", "gen_ai.conversation.id"))
+    session = next((str(value) for value in ids if isinstance(value, str | int) and str(value).strip()), None)
+    return {} if session is None else {"conversation_id": session, "cluster": session}
+
+
+def _tool_calls(spans: Sequence[Span]) -> dict[str, Any]:
+    """Return the calls of tools, in order, for `extra`."""
+    calls = []
+    for span in _of_kind(spans, "TOOL"):
+        attributes = span.attributes
+        name = attributes.get("tool.name") or attributes.get("gen_ai.tool.name") or span.name
+        arguments = attributes.get("tool.parameters") or attributes.get("gen_ai.tool.call.arguments")
+        arguments = parsed(arguments) if isinstance(arguments, str) else arguments
+        calls.append({"name": name, "arguments": arguments})
+    return {"tool_calls": calls} if calls else {}
+
+
+def _hops(spans: Sequence[Span], id_path: str | None) -> dict[str, Any]:
+    """Return each retrieval with its query and the ids of its documents, in order, if there are several."""
+    hops = []
+    for span in _of_kind(spans, "RETRIEVER"):
+        documents = [hit.doc.doc_id for hit in _documents([span], id_path)]
+        hops.append({"query": _query(span), "documents": documents})
+    return {"retrievals": hops} if len(hops) > 1 else {}
+
+
+def _feedback(spans: Sequence[Span]) -> dict[str, Any]:
+    """Return what people said of the answer: evaluations of gen_ai that are named so, not other metrics."""
+    sources = [span.attributes for span in spans]
+    sources += [event.attributes for span in spans for event in span.events if event.name == _EVALUATION]
+    feedback = [
+        {"name": name, "value": value}
+        for attributes in sources
+        if _PEOPLE.search(name := str(attributes.get("gen_ai.evaluation.name")))
+        and (value := _number(attributes.get("gen_ai.evaluation.score.value"))) is not None
+    ]
+    return {"feedback": feedback} if feedback else {}
+
+
+def _documents(spans: Sequence[Span], id_path: str | None = None) -> list[RetrievedDocument]:
     """What was retrieved, in order, each document once: as a reranker left it, if there was one."""
     documents: dict[str, RetrievedDocument] = {}
     ranked = [span for span in spans if "reranker.output_documents.0.document.content" in span.attributes]
     sources = [(ranked[-1], "reranker.output_documents")] if ranked else []
     sources += [] if ranked else [(span, "retrieval.documents") for span in spans]
     for span, prefix in sources:
-        for doc, score in [*_listed(span, prefix), *([] if ranked else _gen_ai_documents(span))]:
+        for found, score in [*_listed(span, prefix), *([] if ranked else _gen_ai_documents(span))]:
+            doc = found if id_path is None else _with_id_at(found, id_path)
             if len(documents) < _MAX_DOCUMENTS and doc.doc_id not in documents:
                 rank = len(documents) + 1
                 documents[doc.doc_id] = (
@@ -255,7 +310,27 @@ def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
         names = ("id", "content", "score")
         doc_id, text, score = (span.attributes.get(f"{base}.{name}") for name in names)
         if doc_id is not None or text is not None:
-            yield _document(doc_id, text), _number(score)
+            doc = _document(doc_id, text)
+            doc.metadata |= _metadata(span, f"{base}.metadata")
+            yield doc, _number(score)
+
+
+def _metadata(span: Span, name: str) -> dict[str, Any]:
+    """Return the metadata of a document: JSON text, or attributes of their own."""
+    value = span.attributes.get(name)
+    document = parsed(value) if isinstance(value, str) else None
+    if isinstance(document, dict):
+        return document
+    start = f"{name}."
+    return {key[len(start) :]: one for key, one in span.attributes.items() if key.startswith(start)}
+
+
+def _with_id_at(doc: Document, path: str) -> Document:
+    """Return a document whose id is a part of its metadata; itself if it has no such part."""
+    value: Any = doc.metadata
+    for name in path.removeprefix("metadata.").split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return Document(str(value), doc.text, doc.metadata) if isinstance(value, str | int) else doc
 
 
 def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
@@ -267,8 +342,7 @@ def _document(doc_id: Any, text: Any) -> Document:
     """A document; one without an id gets one from its text, the same whenever it comes."""
     words = text if isinstance(text, str) else ""
     if doc_id is None or not str(doc_id).strip():
-        digest = blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-        return Document(f"text-{digest}", words)
+        return Document(text_id(words), words)
     return Document(str(doc_id), words, {} if isinstance(text, str) else {"text_missing": True})
 
 

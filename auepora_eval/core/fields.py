@@ -1,0 +1,421 @@
+"""The field names of other tools: one table says what each name means.
+
+A record of another tool may hold a question with its gold, the answer of a system, or both. Its names are
+looked up in `NAMES`. A name that could mean two things is decided by the other names of the file, or is an
+error that lists the readings. Fields without a place go to the sample's metadata.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from ..errors import DataError, did_you_mean, warn_user
+from .shapes import as_answer, as_hits, text_id
+from .types import DOCUMENTS_MISSING, Document, EvaluationSample, Failure, Response, SystemOutputs, unscored
+
+Record = Mapping[str, Any]
+Reading = tuple[EvaluationSample, SystemOutputs | None]
+
+# What each of our fields is called by ragas, DeepEval, RAGChecker, LlamaIndex, SQuAD, MLflow and in common
+# spreadsheets. Of ids the first name counts; two names of another field are ambiguous.
+NAMES: dict[str, tuple[str, ...]] = {
+    "sample_id": ("sample_id", "id", "_id", "query_id", "question_id", "qid", "example_id", "uid"),
+    "query": ("query", "question", "user_input", "input", "query_text", "prompt", "questions"),
+    "reference_answer": (
+        *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
+        *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
+        *("correct_answer", "reference_output", "ideal", "target", "answers"),
+    ),
+    "relevant_docs": (
+        *("relevant_docs", "relevant_documents", "reference_contexts", "ground_truth_contexts"),
+        *("gold_contexts", "gold_docs", "relevant_contexts", "expected_contexts", "supporting_facts"),
+    ),
+    "relevant_ids": ("reference_context_ids", "relevant_ids", "relevant_doc_ids", "gold_ids"),
+    "candidate_docs": ("candidate_docs", "candidate_documents"),
+    "answer": (
+        *("response", "actual_output", "prediction", "predicted_answer", "generated_answer", "model_answer"),
+        *("completion", "generated_text", "output", "outputs"),
+    ),
+    "retrieved": (
+        *("retrieved", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
+        *("retrieved_docs", "retrieved_documents", "source_documents"),
+    ),
+    "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
+    "tool_calls": ("tools_called", "tool_calls"),
+    "claims": ("checked_claims",),
+    "error": ("error",),
+    "labels": ("labels",),
+    "metadata": ("metadata",),
+}
+_KNOWN = {"answer", "context", *(name for names in NAMES.values() for name in names)}
+_FOREIGN_DOCUMENTS = {*NAMES["retrieved"], *NAMES["retrieved_ids"]} - {"retrieved"}
+OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error")
+# Fields that `columns` may name.
+COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
+# The names whose strings are ids, and those whose strings may be ids; all others hold texts.
+_ID_NAMES = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
+_ID_OR_TEXT = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
+_DEEPEVAL_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
+_MOST_TEXT = 100_000  # characters of a cell that may be a list in Python's notation
+
+
+class ReadingNote(UserWarning):
+    """A record or an output was read under other names than ours."""
+
+
+class FieldReader:
+    """Reads the records of one file; which name has which meaning is decided once, from all names in it."""
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        where: str,
+        columns: Mapping[str, str] | None = None,
+        *,
+        for_outputs: bool = False,
+        originals: Mapping[str, str] | None = None,
+    ) -> None:
+        self._for_outputs = for_outputs  # the records are answers: they need no question, only an id
+        self._names = list(dict.fromkeys(str(name) for name in names))
+        self._where = where
+        self._ids: dict[str, int] = {}
+        self.has_own_ids = True
+        self._originals = originals or {}  # the spelling in the file of a known name
+        self.fields = self._named_by_user(columns or {})
+        for field, known in NAMES.items():
+            if field not in self.fields:
+                present = [name for name in known if name in self._free()]
+                if present:
+                    self.fields[field] = self._one_of(field, present)
+        self._place_of_answer()
+        self._place_of_context()
+
+    def _free(self) -> list[str]:
+        return [name for name in self._names if name not in self.fields.values()]
+
+    def _named_by_user(self, columns: Mapping[str, str]) -> dict[str, str]:
+        for field, name in columns.items():
+            if field not in COLUMNS:
+                fix = did_you_mean(field, COLUMNS, f"The fields are {', '.join(COLUMNS)}.")
+                raise DataError(self._where, f"columns: there is no field {field!r:.60}.", fix=fix)
+            if name not in self._names:
+                fix = did_you_mean(name, self._names, f"There are {self._listed_names()}.")
+                raise DataError(self._where, f"there is no column {name!r:.60}.", fix=fix)
+        return dict(columns)
+
+    def _listed_names(self) -> str:
+        """Return the first columns, without those that a reader of ours has named."""
+        names = [name for name in self._names if name not in (*NAMES, "response")] or self._names
+        return ", ".join(" ".join(name.split())[:60] for name in names[:12])
+
+    def _one_of(self, field: str, present: Sequence[str]) -> str:
+        if len(present) > 1 and present[0] != field and not field.endswith("id"):
+            raise self._ambiguous([(field, name) for name in present])
+        return present[0]
+
+    def _place_of_answer(self) -> None:
+        """Decide whose answer `answer` is: the reference, unless there is another one."""
+        if "answer" not in self._free():
+            return
+        if self._for_outputs and "answer" not in self.fields:
+            self.fields["answer"] = "answer"
+            return
+        is_reference_known, is_answer_known = ("reference_answer" in self.fields, "answer" in self.fields)
+        if is_answer_known and is_reference_known:
+            return  # kept as metadata
+        if not is_reference_known and not is_answer_known and "retrieved" in self.fields:
+            raise self._ambiguous([("reference_answer", "answer"), ("answer", "answer")])
+        self.fields["answer" if is_reference_known else "reference_answer"] = "answer"
+
+    def _place_of_context(self) -> None:
+        """Decide what `context` is: the gold beside retrieved contexts (DeepEval) or as one text (SQuAD)."""
+        if "context" not in self._free() or "relevant_docs" in self.fields:
+            return
+        if self._for_outputs and "retrieved" not in self.fields:
+            self.fields["retrieved"] = "context"
+            return
+        is_gold = "retrieved" in self.fields or self.fields.get("reference_answer") == "answers"
+        if not is_gold and "answer" not in self.fields:
+            raise self._ambiguous([("relevant_docs", "context"), ("retrieved", "context")])
+        self.fields["relevant_docs" if is_gold else "retrieved"] = "context"
+
+    def _ambiguous(self, readings: Sequence[tuple[str, str]]) -> DataError:
+        readings = [(field, self._originals.get(name, name)) for field, name in readings]
+        options = " or ".join(f"{field}={name}" for field, name in readings)
+        names = ", ".join(dict.fromkeys(repr(name) for _, name in readings))
+        what = f"{names} can be read in {len(readings)} ways."
+        return DataError(
+            self._where, what, fix=f"Choose one: --columns {options} (in Python columns={{...}})."
+        )
+
+    def check_has_queries(self) -> None:
+        """Raise DataError unless the records have questions, or ids if they are answers."""
+        if "query" in self.fields or (self._for_outputs and "sample_id" in self.fields):
+            return
+        what = f"no column is known to hold the question, among {self._listed_names()}."
+        fix = "Name it: --columns query=NAME (in Python columns={'query': 'NAME'})."
+        raise DataError(self._where, what, fix=fix)
+
+    def report(self, *, made_ids: bool, renamed: bool) -> None:
+        """Report the names that were read as something else, and ids that were made."""
+        read = {field: self._originals.get(name, name) for field, name in self.fields.items()}
+        names = [f"{name!r} as {field}" for field, name in read.items() if name != field]
+        parts = [f"read {', '.join(names)}"] if names and renamed else []
+        parts += ["sample ids are made from the queries"] if made_ids else []
+        parts += self._maybe_reference() if renamed else []
+        if parts:
+            warn_user(f"{self._where}: {'; '.join(parts)}.", ReadingNote)
+
+    def _maybe_reference(self) -> list[str]:
+        """Return the columns that may hold the gold, if none is known to: correctness needs it."""
+        is_gold_known = any(
+            name in self.fields for name in ("reference_answer", "relevant_docs", "relevant_ids")
+        )
+        if self._for_outputs or is_gold_known or not self._free():
+            return []
+        names = ", ".join(repr(" ".join(name.split())[:60]) for name in self._free()[:12])
+        return [
+            f"no reference answer; if it is among {names}, name it: --columns reference_answer=NAME "
+            "(in Python columns={'reference_answer': 'NAME'})"
+        ]
+
+    def read(self, record: Record, where: str) -> Reading:
+        """Return the sample of a record, and the output if the record has one."""
+        parts = {field: _value(record.get(name)) for field, name in self.fields.items()}
+        parts = {field: value for field, value in parts.items() if value is not None}
+        query = parts.get("query")
+        if isinstance(query, list):
+            query = _last_question(query)
+        elif not isinstance(query, str):
+            query = str(query) if isinstance(query, int | float) else None
+        if query is None and self._for_outputs and parts.get("sample_id") is not None:
+            query = ""
+        if query is None:
+            what = f"there is no text under {self.fields.get('query', 'query')!r}."
+            raise DataError(where, what, fix="Name the column with the question: --columns query=NAME.")
+        known = set(self.fields.values())
+        others = {
+            str(name): value
+            for name, raw in record.items()
+            if name not in known and (value := _value(raw)) is not None
+        }
+        sample = EvaluationSample(
+            self._id(parts.get("sample_id"), query),
+            query,
+            relevant_docs=self._documents(parts, "relevant_docs", "relevant_ids", where),
+            candidate_docs=self._documents(parts, "candidate_docs", "", where),
+            reference_answer=_reference(parts.get("reference_answer"), where),
+            labels=_object(parts.get("labels"), f"{where}: labels"),
+            metadata={**others, **_object(parts.get("metadata"), f"{where}: metadata")},
+        )
+        if parts.get("reference_answer") in ([], {"text": [], "answer_start": []}):  # SQuAD 2
+            sample.labels.setdefault("answerable", False)
+        return sample, self._output(parts, where)
+
+    def _id(self, value: Any, query: str) -> str:
+        if value is not None and not isinstance(value, list | dict | bool):
+            # A spreadsheet turns whole numbers into fractions where a cell of the column is empty.
+            return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        self.has_own_ids = False
+        made = query_id(query)
+        self._ids[made] = count = self._ids.get(made, 0) + 1
+        return made if count == 1 else f"{made}~{count}"
+
+    def _documents(self, parts: Record, field: str, ids_field: str, where: str) -> list[Document] | None:
+        """Return the documents of a field; ids and texts in two fields of one length belong together."""
+        ids = _listed(parts.get(ids_field), separator=";")
+        texts = _documents(parts.get(field), self.fields.get(field, ""), where)
+        if not ids:
+            return texts or None
+        named = [str(one) for one in ids]
+        if texts and len(texts) == len(named):
+            return [Document(name, doc.text, doc.metadata) for name, doc in zip(named, texts, strict=True)]
+        return [Document(name, "", {"text_missing": True}) for name in named]
+
+    def _output(self, parts: Record, where: str) -> SystemOutputs | None:
+        error = parts.get("error")
+        if error is None and not any(field in parts for field in OUTPUT_FIELDS[:3]):
+            return None
+        if error is not None:
+            return SystemOutputs([], Response(""), error=Failure("error", str(error)[:2000]))
+        documents = self._documents(parts, "retrieved", "retrieved_ids", where)
+        is_named = "retrieved" in parts or "retrieved_ids" in parts
+        extra: dict[str, Any] = {} if is_named else {DOCUMENTS_MISSING: True}
+        extra |= {name: parts[name] for name in ("tool_calls", "claims") if parts.get(name)}
+        hits = [unscored(doc, rank) for rank, doc in enumerate(documents or [], start=1)]
+        answer = parts.get("answer", "")
+        response = Response(str(answer)) if isinstance(answer, int | float) else as_answer(answer)
+        return SystemOutputs(hits, response, extra=extra)
+
+
+def has_foreign_documents(record: Mapping[str, object]) -> bool:
+    """Return whether retrieved documents have the name of another tool in a record."""
+    return "retrieved" not in record and not _FOREIGN_DOCUMENTS.isdisjoint(record)
+
+
+def query_id(query: str) -> str:
+    """Return the id of a sample that came without one; equal questions have equal ids."""
+    return f"q-{blake2b(query.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def read_foreign(
+    records: Iterable[Record],
+    where: str,
+    columns: Mapping[str, str] | None = None,
+    *,
+    place: Callable[[int], str] | None = None,
+    is_table: bool = True,
+    for_outputs: bool = False,
+) -> list[Reading]:
+    """Return the sample and the output of each record.
+
+    The names that were read are reported, unless they are those of a known tool (`is_table` is False).
+    """
+    rows = list(records)
+    if not rows:
+        return []
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    spellings = _spellings(names, columns or {})
+    if spellings:
+        rows = [{spellings.get(name, name): value for name, value in row.items()} for row in rows]
+        names = [spellings.get(name, name) for name in names]
+    originals = {known: name for name, known in spellings.items()}
+    reader = FieldReader(names, where, columns, for_outputs=for_outputs, originals=originals)
+    reader.check_has_queries()
+    place = place or (lambda number: f"{where}[{number}]")
+    readings = [reader.read(row, place(number)) for number, row in enumerate(rows)]
+    reader.report(made_ids=not reader.has_own_ids, renamed=is_table)
+    return readings
+
+
+def plain_name(name: object) -> str:
+    """Return a name as the table has it: "Ground Truth" is ground_truth."""
+    return re.sub(r"[\s-]+", "_", str(name).strip().lower())
+
+
+def has_query(names: Iterable[object]) -> bool:
+    """Return whether one of the names is known to hold the question, in any spelling."""
+    return any(plain_name(name) in NAMES["query"] for name in names)
+
+
+def _spellings(names: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the known name of each column that is another spelling of it, unless both are there."""
+    taken = {*names, *columns.values()}
+    spellings: dict[str, str] = {}
+    for name in names:
+        known = plain_name(name)
+        if known in _KNOWN and known not in taken and name not in columns.values():
+            spellings[name] = known
+            taken.add(known)
+    return spellings
+
+
+def _value(raw: Any) -> Any:
+    """Return a value without the forms of frames; None if the cell is empty."""
+    if hasattr(raw, "tolist"):  # arrays and scalars of numpy
+        raw = raw.tolist()
+    if raw is None or raw == "" or (isinstance(raw, float) and math.isnan(raw)):
+        return None
+    return raw
+
+
+def _listed(value: Any, *, separator: str) -> list[Any]:
+    """Return a list from one, from JSON or Python notation in a cell, or from texts with separators."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        value = written_list(value, separator)
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def written_list(cell: str, separator: str = "") -> Any:
+    """Return the list that a cell holds as JSON or as Python writes it; else the parts of the text."""
+    text = cell.strip()
+    if text.startswith("["):
+        for parse in (json.loads, _python_list):
+            try:
+                return parse(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return [part.strip() for part in cell.split(separator) if part.strip()] if separator else [cell]
+
+
+def _python_list(text: str) -> Any:
+    if len(text) > _MOST_TEXT:
+        raise ValueError("too long")
+    return ast.literal_eval(text)
+
+
+def _documents(value: Any, name: str, where: str) -> list[Document]:
+    if name in _ID_NAMES:
+        ids = [str(one) for one in _listed(value, separator=";")]
+        return [Document(one, "", {"text_missing": True}) for one in ids]
+    items = _listed(value, separator="|" if name in ("context", "retrieval_context") else "")
+    if name in _ID_OR_TEXT:
+        try:
+            return [hit.doc for hit in as_hits(items)]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{where}: {name}", f"{error}.") from error
+    return [_text_document(item, f"{where}: {name}") for item in items]
+
+
+def _text_document(item: Any, where: str) -> Document:
+    if not isinstance(item, str):
+        try:
+            return as_hits([item])[0].doc
+        except (TypeError, ValueError) as error:
+            raise DataError(where, f"{error}.") from error
+    sourced = _DEEPEVAL_SOURCE.fullmatch(item)
+    return Document(sourced[1], sourced[2]) if sourced else Document(text_id(item), item)
+
+
+def _reference(value: Any, where: str) -> Response | None:
+    """Return the reference answer; further ones of a list are alternatives."""
+    if isinstance(value, Mapping) and isinstance(value.get("text"), list):
+        value = value["text"]
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = written_list(value)
+    if isinstance(value, list):
+        texts = [str(text) for text in value if text not in (None, "")]
+        if not texts:
+            return None
+        more = list(dict.fromkeys(texts[1:]))
+        return Response(texts[0], metadata={"alternatives": more} if more else {})
+    if value is None or isinstance(value, str | Mapping | Response):
+        return None if value is None else _checked_reference(value, where)
+    return Response(str(value))
+
+
+def _checked_reference(value: Any, where: str) -> Response:
+    try:
+        return as_answer(value)
+    except TypeError as error:
+        raise DataError(f"{where}: the reference answer", f"{error}.") from error
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if isinstance(value, str) and value.strip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise DataError(where, "the cell is not JSON.", fix="Write an object as JSON.") from error
+    if isinstance(value, Mapping):
+        return {str(name): one for name, one in value.items()}
+    return {} if value is None else {"value": value}
+
+
+def _last_question(messages: Sequence[Any]) -> str | None:
+    """Return the last question of a person in a conversation of messages."""
+    people = ("human", "user")
+    texts = [
+        message.get("content")
+        for message in messages
+        if isinstance(message, Mapping) and (message.get("type") or message.get("role")) in people
+    ]
+    return texts[-1] if texts and isinstance(texts[-1], str) else None

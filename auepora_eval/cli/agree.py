@@ -1,11 +1,11 @@
 """Measure agreement between annotators and merge their labels.
 
 Spans are compared by characters (Jaccard), ratings by Cohen's and Fleiss' kappa and Krippendorff's alpha,
-scores by alpha, each with a 95% interval over the queries. Gaps are allowed. With --run, the metrics of a
-stored run are compared with people's scores of its answers.
+scores by alpha, each with a 95% interval over the queries. Nobody has to annotate every query. With --run,
+the metrics of a stored run are compared with people's scores of its answers.
 
---adjudicated writes one annotation per query. Three or more people decide by majority. Of two people, the
-spans are united and the scores averaged, and metadata.needs_adjudication is true if they differ.
+--adjudicated writes one annotation per query. Three or more people decide by majority. With two people, the
+spans are merged and the scores averaged. metadata.needs_adjudication is true where they differ.
 
 Example:
 
@@ -16,14 +16,14 @@ Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..errors import PlanError
 from . import echo
-from .common import add_json, add_out, open_samples
+from .common import add_flag, add_json, add_out, open_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..core.dataset import EvaluationDataset
     from ..people.agreement import HumanComparison
     from ..people.annotators import Annotators
@@ -35,36 +35,27 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="ground truth files, one per person, or demo"
     )
-    parser.add_argument(
-        "--dataset", metavar="D", help="the dataset that was annotated, to check the annotations against it"
-    )
-    parser.add_argument("--adjudicated", metavar="F", help="write one annotation per query to this .gt.json")
-    parser.add_argument("--merged", metavar="F", help="write the dataset with all annotations on its samples")
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
-    parser.add_argument(
+    add_flag(parser, "--dataset", "dataset that was annotated; the annotations are checked against it", "D")
+    add_flag(parser, "--adjudicated", "write one annotation per query to this .gt.json", "F")
+    add_flag(parser, "--merged", "write the dataset with all annotations on its samples", "F")
+    add_flag(parser, "--force", "replace files that exist")
+    add_flag(
+        parser,
         "--order",
-        metavar="ASPECT=WORST,...,BEST",
+        "order of the ratings of an aspect, if auepora does not recognise it",
+        "ASPECT=WORST,...,BEST",
         type=_order,
-        action="append",
         default=[],
-        help="the order of an aspect's ratings, if it is not known from their words",
+        action="append",
     )
-    parser.add_argument(
-        "--run", metavar="RUN", help="a stored run: correlate its metrics with people's scores"
-    )
-    parser.add_argument(
-        "--score",
-        metavar="NAME",
-        default="overall_score",
-        help="the human score for --run (default: overall_score)",
-    )
-    parser.add_argument("--all", action="store_true", help=f"show every disagreement, not only {_SHOWN}")
+    add_flag(parser, "--run", "stored run whose metrics are correlated with people's scores", "RUN")
+    add_flag(parser, "--score", "the human score for --run", "NAME", default="overall_score")
+    add_flag(parser, "--all", f"show every disagreement (default: {_SHOWN})")
     add_out(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    from ..errors import PlanError
     from ..people.agreement import annotator_agreement
     from ..people.annotators import check_same_dataset, file_names_of, read_annotators
 

@@ -6,9 +6,15 @@ starts a new baseline. On the bundled data:
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --metrics recall@5 --id monday
   auepora bench-record monday
 
-A source is a stored run, or a file of benchmark data (.benchmark.json). Rules: over 2 standard deviations of
-the last 7 days; worse by over 10, 25 or 50%; over 1.5 times the duration or 1.2 times the memory; over 5, 10
-or 50% of the calls failed. A change that may be chance is shown, and does not fail.
+A source is a stored run, or a file of benchmark data (.benchmark.json). A measurement is worse if
+one of these rules applies:
+
+  sigma     the duration is more than 2 standard deviations above the mean of the last 7 days
+  relative  the duration or throughput is more than 10% worse (25%: high, 50%: critical)
+  factor    more than 1.5 times the duration or 1.2 times the memory of the baseline
+  failures  more than 5% of the calls failed (10%: high, 50%: critical)
+
+A change that may be due to chance is shown, but does not fail the command.
 """
 
 from __future__ import annotations
@@ -17,9 +23,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..errors import PlanError
 from . import echo
-from .common import add_json, add_out, say_stored
-from .flags import share
+from .common import add_flag, add_json, add_out, say_stored
+from .flags import add_alpha
 
 if TYPE_CHECKING:
     from ..history.bench import Baseline, Measurement
@@ -31,39 +38,26 @@ _NAMES_SHOWN = 5
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("sources", metavar="SOURCE", nargs="+", help="a run, or a benchmark file")
-    parser.add_argument(
+    add_flag(
+        parser,
         "--baselines",
-        metavar="FILE",
-        help="file of baselines (default: data/benchmarks/performance/baselines.benchmark.json)",
+        "file of baselines (default: data/benchmarks/performance/baselines.benchmark.json)",
+        "FILE",
     )
-    parser.add_argument(
-        "--fail-on",
-        choices=_SEVERITIES,
-        default="medium",
-        help="lowest severity that fails (default: medium)",
+    add_flag(parser, "--fail-on", "lowest severity that fails", choices=_SEVERITIES, default="medium")
+    add_alpha(parser)
+    add_flag(parser, "--ignore-chance", "let the limits decide without a significance test")
+    add_flag(parser, "--check", "compare only, without changing the baselines")
+    add_flag(parser, "--accept", "record the run as a new baseline even if it is worse")
+    add_flag(
+        parser, "--report", "write the measurements to benchmark_*.results.json or *.benchmark.json", "FILE"
     )
-    parser.add_argument(
-        "--alpha", type=share, default=0.05, metavar="P", help="significance level (default: 0.05)"
-    )
-    parser.add_argument(
-        "--ignore-chance", action="store_true", help="let the limits decide without a significance test"
-    )
-    parser.add_argument("--check", action="store_true", help="compare only, without changing the baselines")
-    parser.add_argument(
-        "--accept", action="store_true", help="record the run as a new baseline even if it is worse"
-    )
-    parser.add_argument(
-        "--report",
-        metavar="FILE",
-        help="write what was measured: benchmark_*.results.json or *.benchmark.json",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite the report if it exists")
+    add_flag(parser, "--force", "overwrite the report if it exists")
     add_out(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    from ..errors import PlanError
     from ..history import bench as kept
     from ..history.bench import measurements
     from ..history.bench_report import check_report_name

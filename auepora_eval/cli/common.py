@@ -4,28 +4,53 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS
+from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS, RunSettings, column_names
+from ..core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    result_cells,
+    results_table,
+)
+from ..errors import DataError, PlanError
 from . import echo
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Iterable
-    from pathlib import Path
+    from argparse import _ActionsContainer
 
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
-    from ..core.settings import RunSettings
-    from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
     from ..runs.store.storage import EvaluationResultsStorage
 
 EXIT_INCOMPLETE = 3
+
+
+def add_flag(
+    parser: _ActionsContainer, name: str, text: str, metavar: str | None = None, **options: Any
+) -> None:
+    """Add a flag with a value, or a switch if it has neither a metavar nor choices.
+
+    The help ends with the default, if that is a number or a text.
+    """
+    if metavar is None and not options:
+        parser.add_argument(name, action="store_true", help=text)
+        return
+    default = options.get("default")
+    if isinstance(default, int | float):
+        default = f"{default:,.15g}"
+    if default and isinstance(default, str):
+        text = f"{text} (default: {default})"
+    parser.add_argument(name, metavar=metavar, help=text, **options)
 
 
 def add_out(parser: ArgumentParser) -> None:
@@ -37,23 +62,32 @@ def out_flag(out: str) -> str:
     return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
 
 
+def add_format(parser: ArgumentParser, what: str) -> None:
+    setting = SETTINGS["format"]
+    text = f"format of {what} (default: detected)"
+    parser.add_argument(setting.flag_name, setting.alias, metavar=setting.metavar, help=text)
+
+
 def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help=SETTINGS["json"].help)
+    add_flag(parser, "--json", SETTINGS["json"].help)
 
 
-def open_samples(name: str, format_name: str | None) -> EvaluationDataset:
+def open_samples(name: str, format_name: str | None, columns: str | None = None) -> EvaluationDataset:
     """Return a dataset by its path, or the bundled one by the name `demo`."""
-    from ..demo.world import demo_dataset
+    if name == "demo":
+        from ..demo.world import demo_dataset
+
+        return demo_dataset()
     from ..io.loader import open_dataset
 
-    return demo_dataset() if name == "demo" else open_dataset(name, format_name)
+    return open_dataset(name, format_name, column_names(columns))
 
 
 def evaluated_dataset(settings: RunSettings) -> EvaluationDataset:
     """Return the dataset of a run: one split, if its type is named, with the gold of a ground truth file."""
     name = settings.dataset or ""
     if settings.dataset_type is None:
-        dataset = open_samples(name, settings.format)
+        dataset = open_samples(name, settings.format, settings.columns)
     else:
         from ..io.builds.splits import load_split_of
 
@@ -66,16 +100,13 @@ def evaluated_dataset(settings: RunSettings) -> EvaluationDataset:
 
 
 def check_has_samples(name: str, count: int) -> None:
-    from ..errors import DataError
-
     if not count:
         raise DataError(name, "there are no samples in it.", fix="Write one JSON object per line.")
 
 
-def named_plan(names: str | Sequence[str] | None) -> EvaluationPlan | None:
+def named_plan(names: str | Sequence[str] | None, match: str | None = None) -> EvaluationPlan | None:
     """Return the plan of the named metrics; None if none was asked for, so that the dataset decides."""
     from ..core.plan import EvaluationPlan
-    from ..errors import PlanError
     from ..metrics.parse import parse_metrics
 
     if names is None:
@@ -83,15 +114,15 @@ def named_plan(names: str | Sequence[str] | None) -> EvaluationPlan | None:
     metrics = parse_metrics(names)
     if not metrics:
         raise PlanError("No metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
-    return EvaluationPlan(metrics)
+    return EvaluationPlan(metrics, match=match or "id")
 
 
-def default_plan(samples: Sequence[EvaluationSample], top_k: int) -> EvaluationPlan:
+def default_plan(samples: Sequence[EvaluationSample], top_k: int, match: str | None = None) -> EvaluationPlan:
     """Return the plan of the metrics that a dataset supports, by its example samples."""
     from ..core.plan import EvaluationPlan
     from ..metrics.parse import default_metrics
 
-    return EvaluationPlan(default_metrics(samples, top_k=top_k))
+    return EvaluationPlan(default_metrics(samples, top_k=top_k), match=match or "id")
 
 
 def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
@@ -99,7 +130,8 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     from ..core.scoring import Tally
 
     tally = tally or Tally().add(run.outputs)
-    about = f"{run.system_name} on {run.dataset_name}: {tally.total} samples, top_k {run.top_k}"
+    samples = "1 sample" if tally.total == 1 else f"{tally.total} samples"
+    about = f"{run.system_name} on {run.dataset_name}: {samples}, top_k {run.top_k}"
     echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
     _say_what_went_wrong(run, tally)
@@ -110,8 +142,6 @@ _MAIN_RESULTS = 8  # lines of a summary; the table of all results is behind --fu
 
 def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
     """Print what was measured, on how many samples, the main values with their intervals, and failures."""
-    from ..core.types import results_table
-
     answered = tally.total - tally.failed
     share = answered / tally.total if tally.total else 1.0
     counts = f"{answered:,} of {tally.total:,} samples answered ({share:.1%})"
@@ -127,8 +157,6 @@ def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
 
 def _say_main_values(results: Sequence[MetricResult]) -> None:
     """Print per result: value with unit, interval, samples scored, and the range with the failed ones."""
-    from ..core.types import result_cells
-
     lines = []
     for result in results:
         _, name, value, interval, scored, *_, if_failed = result_cells(result)
@@ -151,10 +179,19 @@ def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
         echo.say_words(stopping_in_words(run.stopping))
 
 
+@contextmanager
+def notes_printed_once(*, as_json: bool) -> Iterator[None]:
+    """Leave out warnings that the table of results has as notes; JSON is printed without a table."""
+    from ..core.scoring import SuspectValueWarning
+
+    with warnings.catch_warnings():
+        if not as_json:
+            warnings.simplefilter("ignore", SuspectValueWarning)
+        yield
+
+
 def say_results(results: Sequence[MetricResult]) -> None:
     """Print the table of results, grouped by target, and why metrics were not measured."""
-    from ..core.types import results_table
-
     echo.show(results_table(results))
 
 
@@ -188,7 +225,9 @@ def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:
     return coverage_code(failed, total, minimum, name, none=none)
 
 
-def coverage_code(failed: int, total: int, minimum: float | None, name: str, *, none: str) -> int:
+def coverage_code(
+    failed: int, total: int, minimum: float | None, name: str, *, none: str, noun: str = "samples"
+) -> int:
     """Return 3 and say why if fewer samples than --min-coverage succeeded, else 0.
 
     `none` says that there is nothing at all.
@@ -199,7 +238,7 @@ def coverage_code(failed: int, total: int, minimum: float | None, name: str, *, 
     if failed == total and none:
         echo.note(f"auepora: {none}; nothing was measured.")
     else:
-        words = f"{failed} of {total} samples failed ({name}): coverage {1 - failed / total:.1%}"
+        words = f"{failed} of {total} {noun} failed ({name}): coverage {1 - failed / total:.1%}"
         echo.note(f"auepora: {words}, less than the {least:.1%} asked for (--min-coverage).")
     return EXIT_INCOMPLETE
 
@@ -210,9 +249,22 @@ def say_stored(path: Path) -> None:
 
 @contextmanager
 def progress(total: int, title: str) -> Iterator[OnOutput]:
+    """Show the progress of the calls of a run."""
+    with progress_bar(total, title) as advance:
+        yield lambda sample, output: advance(output.error is not None)
+
+
+class Advance(Protocol):
+    """Moves a progress bar by one: has a call failed, a note for the end, the total if it was not known."""
+
+    def __call__(self, has_failed: bool, note: str = "", total: int | None = None) -> None: ...
+
+
+@contextmanager
+def progress_bar(total: int | None, title: str) -> Iterator[Advance]:
     """Show a progress bar on stderr if it is a terminal: done, failed, rate, time left."""
     if not echo.is_interactive(sys.stderr):
-        yield lambda sample, output: None
+        yield lambda has_failed, note="", total=None: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -224,17 +276,19 @@ def progress(total: int, title: str) -> Iterator[OnOutput]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[failed]}"),
+        TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(echo.one_line(title, 40), total=total, rate="", failed="")
+        task = bar.add_task(echo.one_line(title, 40), total=total, rate="", failed="", note="")
         failures = 0
 
-        def advance(sample: EvaluationSample, output: SystemOutputs) -> None:
+        def advance(has_failed: bool, note: str = "", total: int | None = None) -> None:
             nonlocal failures
-            failures += output.error is not None
+            failures += has_failed
             speed = bar.tasks[0].finished_speed or bar.tasks[0].speed
             rate = f"{speed:.1f}/s" if speed else ""
-            bar.update(task, advance=1, rate=rate, failed=f"{failures} failed" if failures else "")
+            failed = f"{failures} failed" if failures else ""
+            bar.update(task, advance=1, total=total, rate=rate, failed=failed, note=note)
 
         yield advance
 
@@ -254,8 +308,6 @@ def named_ids(name: str) -> list[str]:
 
 def check_no_repeats(names: Iterable[str]) -> None:
     """Raise PlanError if a name is of several runs: a gate checks one."""
-    from ..errors import PlanError
-
     for name in names:
         count = len(named_ids(name))
         if count > 1:
@@ -265,8 +317,6 @@ def check_no_repeats(names: Iterable[str]) -> None:
 
 def check_distinct_runs(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
     """Raise PlanError if a run is named twice, which is a typing error."""
-    from ..errors import PlanError
-
     seen = set()
     for name in names:
         for part in named_ids(name):

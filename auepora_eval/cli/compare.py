@@ -1,9 +1,13 @@
 """Compare two or more runs and test whether they differ.
 
 Samples are matched by id. A failed call counts as the worst value of a metric. p-values are corrected for the
-number of metrics (Holm). Three or more runs are ranked, with a test for each pair. Slices and regressions
-compare the best run with the first. Runs joined by a comma are repeats of one system: A1,A2 B1,B2. Every
-system needs the same number of repeats. Example:
+number of metrics (Holm).
+
+Three or more runs are ranked, with a test for each pair. --by and --regressions then compare the best run
+with the first one.
+
+If you ran each system several times, join its runs with commas: A1,A2 B1,B2. Every system needs the same
+number of runs. Example:
 
   auepora demo
   auepora compare demo-bm25 demo-hybrid
@@ -17,15 +21,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from ..core.settings import SETTINGS
+from ..core.types import EvaluationRun
+from ..errors import PlanError, UnknownNameError
 from . import echo
-from .common import add_out, check_distinct_runs, load_named_runs, named_ids
-from .flags import add_alpha, add_resampling, at_least, limit
+from .common import add_flag, add_out, check_distinct_runs, load_named_runs, named_ids
+from .flags import add_alpha, add_judge_flags, add_resampling, add_settings, at_least, limit, settings_of
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison, LostSample
     from ..comparison.ranking import Ranking
     from ..comparison.slices import SliceComparison
-    from ..core.types import EvaluationRun
     from ..runs.store.storage import EvaluationResultsStorage
 
 
@@ -38,47 +44,52 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="id or path of the run, or runs, to compare with it",
     )
     add_alpha(parser)
-    parser.add_argument(
+    add_flag(
+        parser,
         "--margin",
-        action="append",
+        "largest acceptable loss: 0.02 for all metrics but latency, or recall@5=0.02",
+        "[METRIC=]SIZE",
         type=limit(for_all=True),
-        metavar="[METRIC=]SIZE",
-        help="largest acceptable loss: 0.02 for all metrics but latency, or recall@5=0.02",
-    )
-    parser.add_argument(
-        "--by",
         action="append",
-        default=[],
-        metavar="FIELD",
-        help="also compare the runs for each value of this label or metadata field",
     )
-    parser.add_argument(
+    add_flag(
+        parser,
+        "--by",
+        "also compare the runs for each value of this label or metadata field",
+        "FIELD",
+        default=[],
+        action="append",
+    )
+    add_flag(
+        parser,
         "--regressions",
+        "number of the largest regressions to show, at most 1,000",
+        "N",
         type=at_least(0),
         default=3,
-        metavar="N",
-        help="number of the largest regressions to show, at most 1,000 (default: 3)",
     )
-    parser.add_argument(
+    add_flag(
+        parser,
         "--regressions-of",
-        metavar="METRIC",
-        help="metric that ranks the regressions (default: the first with a significant loss)",
+        "metric that ranks the regressions (default: the first with a significant loss)",
+        "METRIC",
     )
-    parser.add_argument(
-        "--allow-mismatch",
-        action="store_true",
-        help="compare runs even if their data or settings differ, and record it",
+    add_flag(
+        parser, "--allow-mismatch", "compare runs even if their data or settings differ; the result notes it"
     )
+    about = "also ask this judge (URL#model) which answers are better; it sees each pair in both orders"
+    add_flag(parser, "--judge", about, "NAME")
+    add_judge_flags(parser)
+    add_settings(parser, [SETTINGS[name] for name in ("budget_calls", "api_key_env")])
     add_resampling(parser)
     add_out(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print Markdown instead of a table")
-    form.add_argument("--latex", action="store_true", help="print a LaTeX table")
-    form.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    add_flag(form, "--markdown", "print Markdown instead of a table")
+    add_flag(form, "--latex", "print a LaTeX table")
+    add_flag(form, "--json", "print one JSON document instead of a table")
 
 
 def run(args: Namespace) -> int:
-    from ..errors import PlanError
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
@@ -93,9 +104,30 @@ def run(args: Namespace) -> int:
     if len(groups) > 2 and any(len(group) > 1 for group in groups):
         raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
     check_distinct_runs(storage, (args.baseline, *args.candidates))
+    if args.judge is not None:
+        groups = [[run] for run in _preferred(storage, groups, args)]
     if len(groups) > 2:
         return _rank(storage, [group[0] for group in groups], args, how)
     return _compare(storage, groups, args, how)
+
+
+def _preferred(
+    storage: EvaluationResultsStorage, groups: list[list[EvaluationRun]], args: Namespace
+) -> tuple[EvaluationRun, EvaluationRun]:
+    """Ask a judge which answers are better, and return the two runs with what it said among the results."""
+    from ..errors import PlanError
+    from ..runs.judging import judged_preference
+    from .judge import judge_executor, judge_policy, named_judge
+
+    if [len(group) for group in groups] != [1, 1]:
+        raise PlanError("--judge compares the answers of two runs. Name a baseline and one candidate.")
+    settings = settings_of(args)
+    judge = named_judge(args.judge, args.mode, settings)
+    first, second = (storage.find(name) for name in (args.baseline, args.candidates[0]))
+    found = judged_preference(storage, first, second, judge, judge_executor(settings), judge_policy(settings))
+    for note in found.notes():
+        echo.note(note)
+    return found.added_to(groups[0][0], groups[1][0])
 
 
 def _compare(
@@ -193,7 +225,6 @@ def _lost(
     storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace, candidate: str
 ) -> list[LostSample]:
     from ..comparison.compare import lost_most, lost_samples, stored_texts_of_repeats
-    from ..errors import UnknownNameError
 
     metric = lost_most(comparison)
     if args.regressions_of is not None:
@@ -219,8 +250,6 @@ def _say_that_none_lost(lost: Sequence[LostSample], args: Namespace) -> None:
 
 
 def _margins(args: Namespace) -> float | dict[str, float] | None:
-    from ..errors import PlanError
-
     if not args.margin:
         return None
     named = {name: size for name, size in args.margin if name}

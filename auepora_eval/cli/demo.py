@@ -1,13 +1,18 @@
 """Run two bundled systems, compare them and write a report.
 
-The systems answer 160 questions about a fictional utility company: BM25 with a plain answerer, and a hybrid
-of BM25 and embeddings that answers by the type of the question (word pairs instead of embeddings if the extra
-`embeddings` is not installed). No network and no API key are needed.
+Both systems answer 160 questions about a fictional utility company. The first retrieves with BM25 and quotes
+the sentence that matches best. The second combines BM25 with embeddings, and looks for an answer of the type
+that the question asks for. If the extra `embeddings` is not installed, it uses word pairs instead of
+embeddings. The demo needs no network and no API key.
+
+With --judge, a small language model on this machine judges a few claims. The output shows how to audit a
+judge.
 
 Examples:
 
   auepora demo
   auepora demo --full
+  auepora demo --judge
 """
 
 from __future__ import annotations
@@ -16,13 +21,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.types import EvaluationRun
 from . import echo
-from .common import add_json, add_out, out_flag, progress, say_results
+from .common import add_flag, add_json, add_out, out_flag, progress, say_results
 from .compare import say_comparison
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison
-    from ..core.types import EvaluationRun
+    from ..demo.judged import JudgedClaims
     from ..demo.systems import DemoSystem
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -33,16 +39,15 @@ METRICS = (
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--full", action="store_true", help="print the tables of both runs and of the comparison"
-    )
+    add_flag(parser, "--full", "print the tables of both runs and of the comparison")
+    add_flag(parser, "--judge", "also audit a small local model as a judge (extra local-llm)")
     add_out(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     from ..comparison.compare import compare_runs
-    from ..comparison.html import report_html
+    from ..comparison.html import report_html, slice_fields
     from ..demo.systems import bm25, second_system
     from ..io.files.atomic import write_bytes
     from ..runs.store.storage import EvaluationResultsStorage
@@ -51,7 +56,7 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     runs = [_run(system, storage) for system in (bm25(), second_system())]
     paths = [storage.save_run(each) for each in runs]
-    comparison = compare_runs(*runs)
+    comparison = compare_runs(*runs, by=slice_fields(runs))
     page = Path(args.out) / f"{'-vs-'.join(each.evaluation_id for each in runs)}.html"
     # The name has the ids of both runs, which are new, so no file of the user is replaced.
     write_bytes(page, report_html(runs, comparison).encode(), force=True)
@@ -59,9 +64,13 @@ def run(args: Namespace) -> int:
         from ..comparison.tables import comparison_to_dict
 
         written = {"runs": [str(path) for path in paths], "report": str(page)}
-        echo.say_json({**written, "comparison": comparison_to_dict(comparison)})
+        judged = _judged() if args.judge else None
+        audit = {} if judged is None else {"judge": judged.as_dict()}
+        echo.say_json({**written, **audit, "comparison": comparison_to_dict(comparison)})
     else:
         _say(runs, comparison, [*paths, page], args)
+        if args.judge:
+            _say_judge()
     return 0
 
 
@@ -114,11 +123,43 @@ def _say_verdict(comparison: Comparison) -> None:
 
 def _say_next(ids: list[str], flag: str) -> None:
     commands = {
+        f"auepora view{flag}": "both runs in a browser",
         f"auepora compare {' '.join(ids)}{flag}": "the same verdict with its tables",
         f"auepora show {ids[0]} --worst ndcg@5{flag}": "the questions it answered worst",
+        f"auepora annotate {ids[-1]}{flag}": "label its answers by keyboard",
         "auepora run --dataset demo --system my_rag.py:my_rag": "your own system",
     }
     width = max(map(len, commands))
     echo.say("Next:")
     for command, purpose in commands.items():
         echo.say(f"  {command:<{width}}  # {purpose}")
+
+
+def _judged() -> JudgedClaims | None:
+    """Return what a small model says about claims; None, and a note, if it is not installed."""
+    from ..demo.judged import judged_by_local_model
+    from ..errors import MissingDependencyError
+
+    try:
+        return judged_by_local_model()
+    except MissingDependencyError as error:
+        echo.note(str(error))
+        return None
+
+
+def _say_judge() -> None:
+    echo.say("\nCan a small model judge?\n")
+    judged = _judged()
+    if judged is None:
+        return
+    (right, of_right), (wrong, of_wrong) = judged.yes_of(True), judged.yes_of(False)
+    echo.say_words(
+        f"{judged.model} was asked whether a passage supports a claim. It said yes to {right} of {of_right} "
+        f"claims that are in the passage, and to {wrong} of {of_wrong} with a wrong number."
+    )
+    if judged.calibration is not None:
+        echo.say_words(f"Its audit: {judged.calibration}. An AUROC of 0.5 is chance.")
+    echo.say_words(
+        "This model is too small to trust. Use a stronger one, and audit it the same way: "
+        "auepora judge RUN --judge URL#model --probe --calibrate labels.jsonl"
+    )

@@ -18,41 +18,43 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.settings import DEFAULT_OUT, RunSettings
+from ..core.settings import DEFAULT_OUT, RunSettings, is_endpoint
+from ..errors import DataError, RunStoppedError
 from ..execution.streams import stdout_for_results
 from . import echo
-from .common import add_json, add_out, check_has_samples, open_samples, progress, say_stored
+from .common import add_flag, add_json, add_out, check_has_samples, open_samples, progress, say_stored
 from .flags import evaluator_of, named_system, output_cache
 from .interrupts import StopNow, finishing_first
+from .judge import judge_stored, prepared_judge
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan
+    from ..core.runner import AueporaEvaluator
     from ..experiment.experiment import Outcome, Source
     from ..io.config.experiment import Experiment, Variant
+    from ..judges.judge import Judge
+    from ..runs.evaluation import OutputCache
     from ..runs.store.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="*.config.yaml with an experiment, or `demo`")
-    parser.add_argument("--experiment", metavar="ID", help="experiment to run, if the file has several")
-    parser.add_argument(
+    add_flag(parser, "--experiment", "experiment to run, if the file has several", "ID")
+    add_flag(
+        parser,
         "--check",
-        action="store_true",
-        help="dry run: check the file, load the systems and assign the samples, without calling any system",
+        "dry run: check the file, load the systems and assign the samples, without calling any system",
     )
-    parser.add_argument(
-        "--resume", action="store_true", help="resume an interrupted experiment and recompute the verdict"
-    )
-    parser.add_argument("--retry-failed", action="store_true", help="with --resume: retry all failed samples")
-    parser.add_argument("--force", action="store_true", help="start again and overwrite stored results")
+    add_flag(parser, "--resume", "resume an interrupted experiment and recompute the verdict")
+    add_flag(parser, "--retry-failed", "with --resume: retry all failed samples")
+    add_flag(parser, "--force", "start again and overwrite stored results")
     add_out(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     from ..demo.world import DATA
-    from ..errors import DataError
     from ..experiment.experiment import read_experiment
     from ..experiment.report import results_path
     from ..io.schema.validate import ErrorsError
@@ -73,6 +75,7 @@ def run(args: Namespace) -> int:
     # A folder that the flag names wins over the file; its default does not.
     if args.out == DEFAULT_OUT and "out" in experiment.plan:
         args.out = experiment.plan["out"]
+    _check_judge(experiment)
     dataset = _dataset(experiment, args.file)
     if args.check:
         _say_notes(experiment)
@@ -81,7 +84,9 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     path = results_path(storage, experiment.experiment_id)
     if path.exists() and not args.force and not args.resume:
-        fix = "Choose another experiment_id, look again with --resume, or begin again with --force."
+        fix = (
+            "Choose another experiment_id, print its verdict again with --resume, or restart it with --force."
+        )
         raise DataError(str(path), "exists already.", fix=fix)
     _say_notes(experiment)
     return _run(experiment, dataset, storage, args)
@@ -90,16 +95,20 @@ def run(args: Namespace) -> int:
 def _run(
     experiment: Experiment, dataset: EvaluationDataset, storage: EvaluationResultsStorage, args: Namespace
 ) -> int:
-    from ..experiment.experiment import analyse_experiment, experiment_plan
+    from ..experiment.experiment import analyse_experiment, experiment_plan, judged_names
     from ..experiment.report import experiment_results, save_experiment
 
     plan = experiment_plan(experiment)
     # All of them before the first is called: the last one's misspelt name must not cost the others' calls.
     sources = {one.variant_id: _source(experiment, one, plan, args) for one in experiment.variants}
+    # Also before the first call. Without judged metrics a judge is not needed, whatever the file says.
+    judge = prepared_judge(_settings(experiment)) if judged_names(experiment) else None
     for variant in experiment.variants:
         code = _run_variant(experiment, variant, sources[variant.variant_id], dataset, storage, args)
         if code:
             return code
+    if judge is not None:
+        _judge_variants(experiment, judge, storage, args)
     outcome = analyse_experiment(experiment, storage, seed=_settings(experiment).seed)
     path = save_experiment(outcome, storage, force=args.force or args.resume)
     results = experiment_results(outcome)
@@ -114,6 +123,32 @@ def _run(
     return 0
 
 
+def _check_judge(experiment: Experiment) -> None:
+    """Raise DataError if a metric needs a judge, and the file names none."""
+    from ..experiment.experiment import judged_names
+
+    names = judged_names(experiment)
+    if names and _settings(experiment).judge is None:
+        what, fix = f"{names[0]} needs a judge.", "Add a line 'judge: URL#model' at the top of the file."
+        raise DataError(experiment.experiment_id, what, fix=fix)
+
+
+def _judge_variants(
+    experiment: Experiment, judge: Judge, storage: EvaluationResultsStorage, args: Namespace
+) -> None:
+    """Ask the judge about the stored answers of every variant; verdicts that are stored are not asked for."""
+    from ..experiment.experiment import judged_names, run_id
+
+    settings = _settings(experiment)
+    settings.judge_metrics, settings.out = judged_names(experiment), args.out
+    try:
+        for variant in experiment.variants:
+            judge_stored(judge, settings, storage, run_id(experiment, variant))
+    except BaseException:
+        _say_how_to_resume(args)
+        raise
+
+
 def _run_variant(
     experiment: Experiment,
     variant: Variant,
@@ -122,8 +157,7 @@ def _run_variant(
     storage: EvaluationResultsStorage,
     args: Namespace,
 ) -> int:
-    from ..core.runner import AueporaEvaluator, InterruptedRunError
-    from ..errors import RunStoppedError
+    from ..core.runner import InterruptedRunError
     from ..experiment.experiment import OtherVariantError, run_id, run_variant, samples_of
 
     name = run_id(experiment, variant)
@@ -131,12 +165,8 @@ def _run_variant(
     check_has_samples(f"{dataset.name}, variant {variant.variant_id}", size)
     answered = (storage.state(name).answered or 0) if args.resume else 0
     with ExitStack() as stack:
-        stop = source.stop if isinstance(source, AueporaEvaluator) else _nothing
-        signalled = stack.enter_context(finishing_first(stop))
-        settings, cache = _settings(experiment, variant), None
-        if isinstance(source, AueporaEvaluator):
-            # Variants may share a system: what each of them sets is part of the key.
-            cache = output_cache(settings, source, variant.arguments)
+        evaluator, cache = _calls(experiment, variant, source)
+        signalled = stack.enter_context(finishing_first(evaluator.stop))
         if cache is not None:
             stack.enter_context(cache)
         try:
@@ -153,6 +183,7 @@ def _run_variant(
                     force=args.force,
                     on_output=advance,
                     cache=cache,
+                    metric_calls=evaluator,
                 )
         except (InterruptedRunError, StopNow):
             _say_how_to_resume(args)
@@ -186,8 +217,20 @@ def _say_notes(experiment: Experiment) -> None:
         echo.note(f"note: there can be no winner: {cannot_decide(experiment)}")
 
 
-def _nothing() -> None:
-    """Scoring a file is soon over: there is nothing to stop."""
+def _calls(
+    experiment: Experiment, variant: Variant, source: Source
+) -> tuple[AueporaEvaluator, OutputCache | None]:
+    """Return what makes the calls of a variant, and their cache: of its system, or only of its metrics."""
+    from ..core.runner import AueporaEvaluator, MetricCalls
+    from ..experiment.experiment import experiment_plan
+    from ..runs.evaluation import score_cache
+
+    settings = _settings(experiment, variant)
+    if isinstance(source, AueporaEvaluator):
+        # Variants may share a system: what each of them sets is part of the key.
+        return source, output_cache(settings, source, variant.arguments)
+    evaluator = evaluator_of(settings, MetricCalls(), experiment_plan(experiment))
+    return evaluator, score_cache(settings.cache) if settings.cache else None
 
 
 def _say_how_to_resume(args: Namespace) -> None:
@@ -202,7 +245,6 @@ def _settings(experiment: Experiment, variant: Variant | None = None) -> RunSett
 
 def _try_sources(experiment: Experiment, args: Namespace) -> None:
     """Make each system and open each file, and ask nothing; a server would have to be asked."""
-    from ..core.settings import is_endpoint
     from ..experiment.experiment import experiment_plan
 
     plan = experiment_plan(experiment)
@@ -232,7 +274,6 @@ def _source(experiment: Experiment, variant: Variant, plan: EvaluationPlan, args
 
 def _dataset(experiment: Experiment, file: str) -> EvaluationDataset:
     from ..core.dataset import first_samples
-    from ..errors import DataError
 
     name = experiment.plan.get("dataset")
     if not name:
@@ -280,10 +321,6 @@ def _say(outcome: Outcome, results: Mapping[str, Any]) -> None:
     echo.say(f"{name}: {len(outcome.runs)} variants, {experiment.assignment}")
     for table in experiment_tables(results):
         echo.show(table)
-    if outcome.ratio is not None:
-        counts = ", ".join(f"{name} {count:,}" for name, count in outcome.ratio.counts.items())
-        fit = "do NOT fit" if outcome.ratio.is_mismatch else "fit"
-        echo.say(f"Shares: {counts} ({fit} the allocation, p = {outcome.ratio.p_value:.2g})")
     for text in outcome_notes(outcome):
         echo.say_words(text)
     echo.say_words(experiment_in_words(results))

@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..core import settings as known
 from ..core.settings import SETTINGS, Number, RunSettings, Setting, as_names
+from ..core.types import EvaluationSample, Goal, GoalKind
+from ..errors import CallError, PlanError, StorageError, UnknownNameError
 from . import echo
+from .common import add_flag, out_flag
 
 if TYPE_CHECKING:
     from ..core.calls.executor import Executor
     from ..core.plan import EvaluationPlan
     from ..core.rag_interface import RAGSystemProtocol
     from ..core.runner import AueporaEvaluator
-    from ..core.types import EvaluationSample, Goal, GoalKind
     from ..early_stop.rule import StopRule
     from ..runs.evaluation import OutputCache
     from ..runs.spans.spans import Moments
+    from ..runs.store.state import RunState
     from ..runs.store.storage import EvaluationResultsStorage
 
 ALPHA = 0.05
@@ -38,7 +42,7 @@ def number_type(number: Number) -> Callable[[str], float]:
         try:
             value = of_type(text)
         except ValueError:
-            raise ArgumentTypeError(f"{text!r} is not {type_words}") from None
+            raise ArgumentTypeError(f"{text!r:.60} is not {type_words}") from None
         if number.is_whole and value < number.least:
             raise ArgumentTypeError(f"{value} is less than {number.least}")
         if not number.accepts(value):
@@ -56,6 +60,7 @@ def at_least(least: int) -> Callable[[str], float]:
 positive, correlation = number_type(known.POSITIVE), number_type(known.CORRELATION)
 share, covered = number_type(known.SHARE), number_type(known.COVERAGE)
 price, seconds = number_type(known.PRICE), number_type(known.SECONDS)
+port = number_type(known.PORT)
 count = at_least(1)
 
 
@@ -91,16 +96,14 @@ def add_alpha(parser: ArgumentParser, default: float | None = ALPHA) -> None:
     parser.add_argument("--alpha", type=share, default=default, help="significance level (default: 0.05)")
 
 
+def add_seed(parser: ArgumentParser) -> None:
+    add_flag(parser, "--seed", "random seed", "N", type=at_least(0), default=0)
+
+
 def add_resampling(parser: ArgumentParser) -> None:
     """Add the flags of commands that test by resampling."""
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--resamples",
-        type=at_least(100),
-        default=10_000,
-        metavar="N",
-        help="number of resamples (default: 10,000)",
-    )
+    add_seed(parser)
+    add_flag(parser, "--resamples", "number of resamples", "N", type=at_least(100), default=10_000)
 
 
 # The flags of `run`, and those that other commands share with it.
@@ -112,7 +115,8 @@ def add_settings(parser: ArgumentParser, settings: Collection[Setting]) -> None:
     for setting in settings:
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)
-        groups[setting.group].add_argument(setting.flag_name, help=setting.help, **_options(setting))
+        flags = [setting.flag_name, setting.alias] if setting.alias else [setting.flag_name]
+        groups[setting.group].add_argument(*flags, help=setting.help, **_options(setting))
 
 
 def _options(setting: Setting) -> dict[str, Any]:
@@ -145,7 +149,12 @@ EVERYDAY = frozenset(
 
 def add_shared_settings(parser: ArgumentParser) -> None:
     """Add the flags that `auepora score` shares with `auepora run`."""
-    add_settings(parser, [setting for setting in SETTINGS.values() if setting.shared])
+    add_settings(parser, [one for one in SETTINGS.values() if (one.shared and one.flag) or one.calls])
+
+
+def add_call_settings(parser: ArgumentParser) -> None:
+    """Add the flags about calls, for a command whose metrics may ask a model."""
+    add_settings(parser, [setting for setting in SETTINGS.values() if setting.calls])
 
 
 def settings_of(args: Namespace) -> RunSettings:
@@ -153,12 +162,28 @@ def settings_of(args: Namespace) -> RunSettings:
     return RunSettings.merged(vars(args))
 
 
+def add_judge_flags(parser: ArgumentParser) -> None:
+    """Add the flags about how a judge is asked."""
+    parser.add_argument(
+        "--mode",
+        metavar="MODE",
+        default="auto",
+        help="how a model answers: logprob, label or sampled:N (default: auto, which prints its choice)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        metavar="N",
+        type=count,
+        default=known.JUDGE_CONCURRENCY,
+        help=f"concurrent calls to the judge (default: {known.JUDGE_CONCURRENCY})",
+    )
+
+
 # What a run is made of, by its settings.
 
 
 def named_system(settings: RunSettings) -> RAGSystemProtocol:
     """Return the system that the settings name."""
-    from ..errors import PlanError
     from ..execution.streams import stdout_for_results
     from ..execution.systems import CONTEXTS_AS_RETRIEVED, load_system
 
@@ -189,7 +214,6 @@ def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[E
 
 def call_executor(settings: RunSettings) -> Executor:
     """Return the executor that the settings name."""
-    from ..errors import PlanError
     from ..execution.local import EXECUTORS
 
     options: dict[str, Any] = {"concurrency": settings.concurrency}
@@ -246,6 +270,31 @@ def output_cache(
     return OutputCache(settings.cache, [*identity, parts], evaluator.top_k)
 
 
+@contextmanager
+def metric_calls(
+    settings: RunSettings, plan: EvaluationPlan, state: RunState
+) -> Iterator[tuple[AueporaEvaluator, OutputCache | None]]:
+    """Yield what calls the metrics that ask a model, and the cache of their scores.
+
+    If the command stops before there are results, print how the calls that were made can be used.
+    """
+    from ..core.runner import MetricCalls
+    from ..runs.evaluation import SCORES, score_cache
+    from ..runs.journal.journal import stored_places
+
+    evaluator = evaluator_of(settings, MetricCalls(), plan)
+    with score_cache(settings.cache) if settings.cache else nullcontext() as cache:
+        try:
+            yield evaluator, cache
+        except BaseException:
+            places = stored_places(state.folder / SCORES)
+            if places and not state.has_results:
+                name = shlex.quote(state.evaluation_id)
+                echo.note(f"kept: {len(places)} scores in {state.folder / SCORES}")
+                echo.note(f"Repeat the command with --id {name} to use them.")
+            raise
+
+
 # Early stopping: the goals that the flags name.
 
 
@@ -258,7 +307,6 @@ def stop_rule(
 ) -> StopRule | None:
     """Return when the run may stop early, or None if it uses all samples."""
     from ..early_stop.rule import StopRule
-    from ..errors import PlanError
 
     if settings.stop_when is None:
         for name in settings.in_group(known.STOPPING):
@@ -285,9 +333,6 @@ def _in_words(goal: Goal) -> str:
 
 
 def _goals(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
-    from ..core.types import Goal
-    from ..errors import PlanError
-
     kinds: tuple[tuple[str, GoalKind], ...] = (("min", "at least"), ("max", "at most"))
     goals = []
     for name, kind in kinds:
@@ -305,9 +350,6 @@ def _goals(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
 
 def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
     """Return one goal per deciding metric: better, or no worse if there is a margin for it."""
-    from ..core.types import Goal
-    from ..errors import PlanError
-
     margins: dict[str, float] = {}
     for text in as_names(settings.margin):
         metric, size = _number_of(text, "margin")
@@ -329,8 +371,6 @@ def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal
 
 
 def _number_of(text: str, flag: str) -> tuple[str, float]:
-    from ..errors import PlanError
-
     try:
         return named_number(text)
     except ValueError as error:
@@ -339,7 +379,6 @@ def _number_of(text: str, flag: str) -> tuple[str, float]:
 
 def _canonical(name: str) -> str:
     """Return the name of a metric as results have it. The name of a user's own metric stays as it is."""
-    from ..errors import UnknownNameError
     from ..metrics.parse import parse_metric
 
     try:
@@ -357,16 +396,18 @@ def add_span_flags(parser: ArgumentParser) -> None:
 
 
 def check_span_file(settings: RunSettings) -> None:
-    """Raise StorageError before the run if its spans could not be written."""
-    from ..runs.spans.spans import check_writable
+    """Raise StorageError before the run if its spans or events could not be written."""
+    for target in (settings.spans, settings.events):
+        if target:
+            from ..runs.spans.spans import check_writable
 
-    if settings.spans:
-        check_writable(settings.spans, force=settings.force)
+            check_writable(target, force=settings.force)
 
 
 def span_flags(settings: RunSettings) -> str:
     """Return the flags about spans for a command to type: a stored run does not have them."""
-    flags = f" --spans {shlex.quote(settings.spans)}" if settings.spans else ""
+    targets = {"--spans": settings.spans, "--events": settings.events}
+    flags = "".join(f" {flag} {shlex.quote(target)}" for flag, target in targets.items() if target)
     return f"{flags} --spans-content" if settings.spans_content else flags
 
 
@@ -376,24 +417,34 @@ def deliver_spans(
     evaluation_id: str,
     moments: Moments | None = None,
 ) -> None:
-    """Write the spans of a stored run to the file or the URL that the settings name, if they do.
+    """Write the spans and the events of a stored run to the files or URLs that the settings name, if they do.
 
-    If that fails, print the command that writes the spans later.
+    If that fails, print the command that writes them later.
     """
-    from ..errors import CallError, StorageError
-    from ..runs.spans.spans import write_spans
-    from .common import out_flag
-
-    if not settings.spans:
+    if not settings.spans and not settings.events:
         return
-    target, content = settings.spans, settings.spans_content or None  # None: the environment decides
+    from ..runs.spans.spans import write_events, write_spans
+
+    content = settings.spans_content or None  # None: the environment decides
+    name, force = evaluation_id, settings.force
     try:
-        count = write_spans(
-            storage, evaluation_id, target, force=settings.force, moments=moments, content=content
-        )
+        if settings.spans:
+            with_events = not settings.events  # a backend that gets both would count each score twice
+            count = write_spans(
+                storage,
+                name,
+                settings.spans,
+                force=force,
+                moments=moments,
+                content=content,
+                with_events=with_events,
+            )
+            echo.note(f"spans: {count:,} in {settings.spans}")
+        if settings.events:
+            count = write_events(storage, name, settings.events, force=force, moments=moments)
+            echo.note(f"events: {count:,} in {settings.events}")
     except (CallError, StorageError):
         out = out_flag(str(storage.results_directory))
         command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"
         echo.note(f"The run is stored. Write its spans later: {command}")
         raise
-    echo.note(f"spans: {count:,} in {target}")

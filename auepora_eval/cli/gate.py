@@ -1,7 +1,7 @@
 """Check a run against rules and set the exit code.
 
-Exit code 0 if it passes, 1 if it fails, 3 if the result is inconclusive. With --baseline and no rule that
-needs one, the gate fails if any metric is significantly worse. Example:
+The exit code is 0 if the run passes, 1 if it fails, 3 if the result is inconclusive. If no rule uses the
+--baseline, every metric is checked: none of them may be significantly worse than in the baseline. Example:
 
   auepora demo
   auepora gate demo-hybrid --min recall@5=0.7 --max latency_stats.p95=2000 --max-failed 0.01
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import echo
-from .common import add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
+from .common import add_flag, add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
 from .flags import add_alpha, add_resampling, at_least, covered, limit
 
 if TYPE_CHECKING:
@@ -31,32 +32,30 @@ _NAMED = ("min", "max", "margin", "max_loss")
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("candidate", metavar="RUN", help="id or path of the stored run to check")
-    parser.add_argument("--baseline", metavar="RUN", help="id or path of the run to compare with")
-    parser.add_argument(
-        "--rules", metavar="FILE", help="file of rules (YAML or JSON); a flag overrides the same rule in it"
-    )
+    add_flag(parser, "--baseline", "id or path of the run to compare with", "RUN")
+    add_flag(parser, "--rules", "file of rules (YAML or JSON); a flag overrides the same rule in it", "FILE")
     _add_rules(parser)
     add_alpha(parser, None)  # a file of rules may have one
-    parser.add_argument(
+    add_flag(
+        parser,
         "--if-inconclusive",
+        "outcome of inconclusive rules: stop (exit code 3), pass or fail (default: stop)",
         choices=("stop", "pass", "fail"),
-        help="outcome of inconclusive rules: stop (exit code 3), pass or fail (default: stop)",
+    )
+    add_flag(
+        parser,
+        "--allow-mismatch",
+        "check the run even if its data or settings differ from the baseline's; the result notes it",
     )
     parser.add_argument(
-        "--allow-mismatch",
+        "--allow-uncalibrated",
         action="store_true",
-        help="check the run even if its data or settings differ from the baseline's, and record it",
+        help="allow --min and --max on values of a judge that was never compared with human labels",
     )
     add_resampling(parser)
-    parser.add_argument(
-        "--junit",
-        metavar="FILE",
-        help="also write JUnit XML; replaces a file that gate wrote earlier",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="let --junit overwrite a file that gate did not write"
-    )
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
+    add_flag(parser, "--junit", "also write JUnit XML; replaces a file that gate wrote earlier", "FILE")
+    add_flag(parser, "--force", "let --junit overwrite a file that gate did not write")
+    add_flag(parser, "--markdown", "print Markdown, for a pull request")
     add_out(parser)
     add_json(parser)
 
@@ -70,42 +69,41 @@ def _add_rules(parser: ArgumentParser) -> None:
     }
     for flag, text in about.items():
         group.add_argument(flag, action="append", type=limit(), metavar="NAME=X", help=text, default=[])
-    group.add_argument(
+    add_flag(
+        group,
         "--margin",
-        action="append",
-        default=[],
+        "loss against the baseline to rule out: recall@5=0.02, or 0.02 for all metrics but latency",
+        "[NAME=]X",
         type=limit(for_all=True),
-        metavar="[NAME=]X",
-        help="a loss of this much must be ruled out: recall@5=0.02, or 0.02 for all but latency",
-    )
-    group.add_argument(
-        "--no-regression",
-        action="append",
         default=[],
-        metavar="NAMES",
-        help="metrics that must not be significantly worse than in the baseline: recall@5,mrr or all",
+        action="append",
     )
-    group.add_argument(
+    add_flag(
+        group,
+        "--no-regression",
+        "metrics that must not be significantly worse than in the baseline: recall@5,mrr or all",
+        "NAMES",
+        default=[],
+        action="append",
+    )
+    add_flag(
+        group,
         "--on",
+        "what --min, --max and --max-loss check: the value, or the worse end of its interval",
         choices=("value", "bound"),
         default="value",
-        help="test --min, --max, --max-loss on the value or the worse end of its interval (default: value)",
     )
-    group.add_argument(
+    add_flag(
+        group,
         "--max-count-drop",
+        "share of the baseline's samples, answers or scores that may be missing (default: 0.1)",
+        "X",
         type=covered,
-        metavar="X",
-        help="share of the baseline's samples, answers or scores that may be missing (default: 0.1)",
     )
-    group.add_argument(
-        "--max-failed",
-        type=covered,
-        metavar="X",
-        help="largest allowed share of failed samples, such as 0.01",
+    add_flag(
+        group, "--max-failed", "largest allowed share of failed samples, such as 0.01", "X", type=covered
     )
-    group.add_argument(
-        "--min-samples", type=at_least(1), metavar="N", help="minimum number of samples per metric"
-    )
+    add_flag(group, "--min-samples", "minimum number of samples per metric", "N", type=at_least(1))
 
 
 def run(args: Namespace) -> int:
@@ -122,7 +120,7 @@ def run(args: Namespace) -> int:
     if len(named) > 1:
         check_distinct_runs(storage, named)
     report = gate_run(
-        GatedRun.stored(storage, args.candidate, flags),
+        GatedRun.stored(storage, args.candidate, flags, with_scores=args.baseline is not None),
         rules,
         baseline=None if args.baseline is None else GatedRun.stored(storage, args.baseline, flags),
         seed=args.seed,
@@ -140,7 +138,6 @@ def run(args: Namespace) -> int:
 
 def _rules(args: Namespace) -> GateRules:
     """Those of the file, with those of the flags on top."""
-    from dataclasses import replace
 
     from ..gate.rules import GateRules, read_rules, rules_of
 
@@ -153,7 +150,8 @@ def _rules(args: Namespace) -> GateRules:
     for kind in ("max_count_drop", "max_failed", "min_samples"):
         if getattr(args, kind) is not None:
             record[kind] = getattr(args, kind)
-    flags = rules_of({**record, "on": args.on}, "the flags")
+    record |= {"on": args.on, "allow_uncalibrated": args.allow_uncalibrated}
+    flags = rules_of(record, "the flags")
     file = read_rules(args.rules) if args.rules else GateRules()
     return replace(
         flags.over(file),

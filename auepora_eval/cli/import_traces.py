@@ -11,6 +11,10 @@ cannot be read are counted. Example, on the spans of a run of the bundled data:
 
 With --dataset the traces are matched to its samples: by the question, or by an attribute that has the id of
 the sample (--id-attribute). Then only outputs are written.
+
+--sample 200 makes a test set to annotate: questions that are nearly the same count once, and the traces are
+drawn in turn from groups by time, length of the question, failure and feedback. E-mail addresses, phone
+numbers and keys are masked, and listed.
 """
 
 from __future__ import annotations
@@ -19,25 +23,32 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import PlanError
 from . import echo
-from .common import add_json, open_samples
+from .common import add_flag, add_json, open_samples
+from .flags import add_seed, at_least
 
 if TYPE_CHECKING:
     from ..runs.spans.imported import Imported
+    from ..runs.spans.sampled import SampledTraces
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("spans", metavar="SPANS", help="a dump of spans")
-    parser.add_argument("--outputs", metavar="FILE", required=True, help="where the outputs go (.jsonl)")
-    parser.add_argument("--samples", metavar="FILE", help="where the samples go (.jsonl)")
-    parser.add_argument("--dataset", metavar="FILE", help="samples whose truth is known, or `demo`")
-    parser.add_argument("--id-attribute", metavar="NAME", help="the attribute that holds a sample's id")
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    add_flag(parser, "--outputs", "file for the outputs (.jsonl)", "FILE", required=True)
+    add_flag(parser, "--samples", "file for the samples (.jsonl)", "FILE")
+    add_flag(parser, "--dataset", "dataset whose samples the traces belong to, or `demo`", "FILE")
+    add_flag(parser, "--id-attribute", "the attribute that holds a sample's id", "NAME")
+    add_flag(parser, "--doc-id", "path of the document id, such as metadata.source", "PATH")
+    add_flag(
+        parser, "--sample", "choose N traces of all kinds, and mask personal data", "N", type=at_least(1)
+    )
+    add_seed(parser)
+    add_flag(parser, "--force", "replace files that exist")
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    from ..errors import PlanError
     from ..runs.spans.imported import import_traces
 
     if bool(args.samples) == bool(args.dataset):
@@ -46,12 +57,23 @@ def run(args: Namespace) -> int:
         Path(args.spans),
         dataset=open_samples(args.dataset, None) if args.dataset else None,
         id_attribute=args.id_attribute,
+        doc_id=args.doc_id,
     )
+    sampled, usable = None, len(imported.pairs)
+    if args.sample is not None:
+        from ..runs.spans.sampled import sample_traces
+
+        if args.dataset:
+            raise PlanError("--sample makes new samples: give --samples instead of --dataset.")
+        sampled = sample_traces(imported.pairs, imported.started, args.sample, seed=args.seed)
+        imported.pairs = sampled.pairs
     imported.write(Path(args.outputs), Path(args.samples) if args.samples else None, force=args.force)
     if args.json:
-        echo.say_json(_summary(args, imported))
+        echo.say_json({**_summary(args, imported), **({} if sampled is None else _sampled_summary(sampled))})
     else:
-        _say(args, imported)
+        _say(args, imported, usable)
+        if sampled is not None:
+            _say_sampled(sampled)
     return 0
 
 
@@ -68,9 +90,39 @@ def _summary(args: Namespace, imported: Imported) -> dict[str, Any]:
     }
 
 
-def _say(args: Namespace, imported: Imported) -> None:
+def _sampled_summary(sampled: SampledTraces) -> dict[str, Any]:
+    return {
+        "repeated_questions": sampled.repeated,
+        "groups": [
+            {"group": list(group), "traces": found, "chosen": chosen}
+            for group, found, chosen in sampled.groups
+        ],
+        "masked": [
+            {"sample_id": sample_id, "kind": kind, "count": count}
+            for sample_id, kind, count in sampled.masked
+        ],
+    }
+
+
+def _say_sampled(sampled: SampledTraces) -> None:
+    from ..runs.spans.sampled import groups_in_words
+
+    echo.say(f"  {sampled.repeated} traces ask nearly the same as another one, and are left out")
+    for line in groups_in_words(sampled.groups):
+        echo.say(f"  {line}")
+    for kind, count in sampled.masked_by_kind().items():
+        ids = [sample_id for sample_id, of_kind, _ in sampled.masked if of_kind == kind]
+        some = ", ".join(echo.one_line(sample_id, 40) for sample_id in ids[:3])
+        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+        echo.say(f"  masked: {kind}, {count} times, in {some}{more}")
+    if sampled.masked:
+        echo.say("  Names and addresses are not found by patterns: read the samples before you share them.")
+
+
+def _say(args: Namespace, imported: Imported, usable: int) -> None:
+    chosen = f", {len(imported.pairs)} chosen" if len(imported.pairs) < usable else ""
     failed = f", {imported.failed} of them failed" if imported.failed else ""
-    echo.say(f"{len(imported.pairs)} of {imported.total} traces imported{failed}")
+    echo.say(f"{usable} of {imported.total} traces imported{chosen}{failed}")
     for reason, ids in imported.left_out.items():
         some = ", ".join(echo.one_line(trace_id, 40) for trace_id in ids[:3])
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""

@@ -6,9 +6,9 @@ Example:
   auepora list
   auepora list --trend ndcg@5
 
-A trend has one series per system and dataset. Change points are marked. Runs are never joined
-if their samples or system settings (top_k, arguments) differ, or if the metric was computed differently. A
-failed call counts as the worst value of a metric, as in a comparison.
+A trend has one series per system and dataset. Change points are marked. Runs are never joined if their
+samples or system settings (top_k, arguments) differ, or if the metric was computed differently. A failed
+call counts as the worst value of a metric, as in a comparison.
 
 Unfinished runs are listed last, each with the command to resume it.
 """
@@ -16,17 +16,16 @@ Unfinished runs are listed last, each with the command to resume it.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import did_you_mean
+from ..core.table import Table
+from ..errors import PlanError, did_you_mean
 from . import echo
-from .common import add_json, add_out, say_stored
-from .flags import share
+from .common import add_flag, add_json, add_out, say_stored
+from .flags import add_alpha
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..core.table import Table
     from ..history.trend import Trend
     from ..runs.store.state import Unfinished
     from ..runs.store.storage import EvaluationResultsStorage
@@ -36,23 +35,16 @@ _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evalua
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--trend", metavar="METRIC", help="show a metric over time, with its change points")
-    parser.add_argument(
-        "--across-systems",
-        action="store_true",
-        help="with --trend: ignore the system name and show one series",
-    )
-    parser.add_argument("--alpha", type=share, default=0.05, help="significance level (default: 0.05)")
-    parser.add_argument(
-        "--plot", metavar="FILE", help="with --trend: write a plot, .png or .svg (needs the extra `plots`)"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite the plot if it exists")
+    add_flag(parser, "--trend", "show a metric over time, with its change points", "METRIC")
+    add_flag(parser, "--across-systems", "with --trend: ignore the system name and show one series")
+    add_alpha(parser)
+    add_flag(parser, "--plot", "with --trend: write a plot, .png or .svg (needs the extra `plots`)", "FILE")
+    add_flag(parser, "--force", "overwrite the plot if it exists")
     add_out(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    from ..errors import PlanError
     from ..runs.store.state import unfinished_runs
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -84,8 +76,6 @@ def run(args: Namespace) -> int:
 
 def _tables(heads: Sequence[Mapping[str, Any]], unfinished: Sequence[Unfinished]) -> list[Table]:
     """Return the finished runs, the other documents, and the unfinished runs, as far as there are any."""
-    from ..core.table import Table
-
     names = ("evaluation_id", "timestamp", "system_version", "dataset_id", "total_queries", "failed_queries")
     runs = [_cells(head, *names) for head in heads if str(head.get("evaluation_type")) not in _OTHERS]
     others = [
@@ -109,9 +99,7 @@ def _cells(head: Mapping[str, Any], *names: str) -> list[str]:
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
-    from ..errors import PlanError
-    from ..history.trend import metric_trend
-    from ..history.trend_report import plot_trend, trend_notes, trend_tables, trend_to_dict
+    from ..history.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
 
     trend = metric_trend(storage, args.trend, alpha=args.alpha, across_systems=args.across_systems)
     if not trend.lines:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-import traceback
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
@@ -31,7 +30,7 @@ EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 # Each command is one module of this folder: its docstring is the help, the first line of it the summary.
 # A command of two words (`dataset info`) is a module of a subfolder.
 GROUPS = {
-    "Start": ("demo", "run", "score", "rescore", "show", "metrics"),
+    "Start": ("demo", "init", "run", "score", "judge", "rescore", "show", "view", "metrics"),
     "Decide": ("compare", "report", "gate", "power", "experiment"),
     "Data": (
         "dataset generate",
@@ -39,12 +38,13 @@ GROUPS = {
         "dataset validate",
         "dataset check",
         "dataset info",
+        "dataset review",
         "dataset sample",
         "dataset diff",
         "dataset convert",
         "import-traces",
     ),
-    "People": ("agree", "judge-audit", "labels score", "labels sweep"),
+    "People": ("annotate", "agree", "judge-audit", "labels score", "labels sweep"),
     "History": ("list", "verify", "bench-record"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
@@ -64,6 +64,9 @@ _FAMILIES = {
     "labels": "Evaluate detectors of hallucinations and contradictions.",
 }
 _HELP = ("-h", "--help", "help")
+# Commands that call no system. numpy starts a thread per core when it is imported, for products of large
+# matrices: a third of the processor time of such a command, and nothing in it needs them.
+_ONE_THREAD = ("compare", "gate", "list", "power", "score", "show", "verify", "view")
 
 
 class Command(Protocol):
@@ -98,6 +101,8 @@ def _call(words: list[str]) -> int:
         print(_overview())
         return EXIT_OK
     if words[0] in ("-V", "--version"):
+        from importlib.metadata import version
+
         print(f"auepora {version('auepora-eval')}")
         return EXIT_OK
     name, rest = _split(words)
@@ -106,6 +111,8 @@ def _call(words: list[str]) -> int:
         return EXIT_OK
     if name not in COMMANDS:
         return _unknown_command(name)
+    if name in _ONE_THREAD:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command = load_command(name)
     parser = command_parser(name, command)
     try:
@@ -170,6 +177,8 @@ def _guarded(command: Command, args: Namespace) -> int:
         sys.stdout = None
         return _failed(error, EXIT_STORAGE)
     except Exception:  # noqa: BLE001 - the last resort: a bug gets its whole traceback
+        import traceback
+
         echo.note(_without_secrets(traceback.format_exc().rstrip()))
         echo.note("auepora: This is a bug in auepora or in one of your metrics. Finished outputs are kept.")
         return EXIT_CANNOT
@@ -291,7 +300,8 @@ def command_parser(name: str, command: Command) -> Parser:
         allow_abbrev=False,
     )
     command.add_arguments(parser)
-    add_log_level(parser)
+    text = f"events to print on stderr: {', '.join(LEVELS[:-1])} or {LEVELS[-1]} (default: warning)"
+    parser.add_argument("--log-level", choices=LEVELS, metavar="LEVEL", help=text)
     everyday = getattr(command, "EVERYDAY", None)
     if everyday is not None:
         text = f"show all {len(parser._actions) + 1} flags and exit"
@@ -325,16 +335,6 @@ def _summaries(names: Iterable[str]) -> list[str]:
 
 LEVELS = ("debug", "info", "warning", "error")
 _PER_KIND = 5  # lines per kind of event when no level was given
-
-
-def add_log_level(parser: ArgumentParser) -> None:
-    """Add the flag that every command has."""
-    parser.add_argument(
-        "--log-level",
-        choices=LEVELS,
-        metavar="LEVEL",
-        help="events to print on stderr: debug, info, warning or error (default: warning)",
-    )
 
 
 @contextmanager

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from ..core.types import TargetCategory
+from ..errors import UnknownNameError
 from . import echo
-from .common import add_json, open_samples
+from .common import add_flag, add_json, open_samples
 
 if TYPE_CHECKING:
     from ..core.metrics_base import SampleMetric
@@ -25,10 +28,8 @@ _LONGEST_NAME = 30  # of the columns of a terminal; a longer name has its option
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="show one metric in full, such as recall@5")
-    parser.add_argument("--target", metavar="TARGET", help="list the metrics of one target only")
-    parser.add_argument(
-        "--dataset", metavar="FILE", help="list the metrics whose required fields a dataset has (or: demo)"
-    )
+    add_flag(parser, "--target", "list the metrics of one target only", "TARGET")
+    add_flag(parser, "--dataset", "list the metrics that this dataset (or demo) supports", "FILE")
     add_json(parser)
 
 
@@ -50,11 +51,8 @@ def run(args: Namespace) -> int:
 
 
 def _of_target(metrics: list[type[SampleMetric]], name: str) -> list[type[SampleMetric]]:
-    from ..core.types import TargetCategory
-    from ..errors import UnknownNameError
-
     wanted = name.strip().casefold()
-    chosen = [metric for metric in metrics if metric.target.name.casefold() == wanted]
+    chosen = [metric for metric in metrics if _target(metric).casefold() == wanted]
     known = [target.name for target in TargetCategory]
     if not chosen and wanted.upper() not in known:
         raise UnknownNameError(f"there is no target {name!r}; the targets are {', '.join(known)}")
@@ -75,11 +73,17 @@ def _supported(metrics: list[type[SampleMetric]], dataset: str) -> list[type[Sam
     return [metric for metric in metrics if missing.isdisjoint(metric.requires)]
 
 
+def _target(metric: type[SampleMetric]) -> str:
+    from ..core.types import as_target
+
+    return as_target(metric.target).name  # a class that `metric` did not decorate may have a plain text
+
+
 def _described(metric: type[SampleMetric]) -> dict[str, Any]:
     text = inspect.cleandoc(metric.__doc__ or "")
     return {
-        "name": metric.name_template.usage(metric),
-        "target": metric.target.name,
+        "name": metric.usage(),
+        "target": _target(metric),
         "requires": list(metric.requires),
         "bounds": [bound if math.isfinite(bound) else None for bound in metric.bounds],
         "higher_is_better": metric.higher_is_better,
@@ -95,26 +99,31 @@ def _say_all(metrics: list[type[SampleMetric]]) -> None:
     by_target: dict[str, list[type[SampleMetric]]] = {}
     questions = {target.name: question for target, question in QUESTIONS.items()}
     # The ten targets in their order, then those that users named.
-    for name in [*questions, *(metric.target.name for metric in metrics)]:
-        by_target[name] = [metric for metric in metrics if metric.target.name == name]
+    for name in [*questions, *map(_target, metrics)]:
+        by_target[name] = [metric for metric in metrics if _target(metric) == name]
     for name, members in by_target.items():
         if members:
             echo.say(f"{name}: {questions[name]}" if name in questions else name)
-            for metric in sorted(members, key=lambda metric: metric.name_template.base):
+            for metric in sorted(members, key=_base):
                 echo.say(_line(metric))
             echo.say()
     echo.say("Show one in full: auepora metrics NAME. Parts in brackets may be left out.")
 
 
+def _base(metric: type[SampleMetric]) -> str:
+    """Return the name without its number and options."""
+    return re.split(r"[\[@]", metric.usage(), maxsplit=1)[0]
+
+
 def _line(metric: type[SampleMetric]) -> str:
     from ..core.metrics_base import scale_text
 
-    usage = metric.name_template.usage(metric)
+    usage = metric.usage()
     if len(usage) > _LONGEST_NAME:
-        usage = f"{metric.name_template.base}[...]"
+        usage = f"{_base(metric)}[...]"
     direction = "higher" if metric.higher_is_better else "lower"
     scale = scale_text(metric.bounds, metric.unit)
-    summary = inspect.cleandoc(metric.__doc__ or "").splitlines()[0]
+    summary = inspect.cleandoc(metric.__doc__ or "").partition("\n")[0]
     line = f"  {usage:{_LONGEST_NAME}} {scale:>9} {direction:6}  {summary}"
     width = echo.screen_width()
     return line if len(line) <= width else f"{line[: width - 3].rstrip()}..."
@@ -127,7 +136,7 @@ def _say_one(metric: type[SampleMetric]) -> None:
     direction = "higher" if metric.higher_is_better else "lower"
     echo.say(described["name"])
     echo.say(f"\n{described['description']}\n")
-    echo.say(f"target:  {metric.target.name}")
+    echo.say(f"target:  {described['target']}")
     echo.say(f"needs:   {', '.join(metric.requires) or 'only the outputs'}")
     echo.say(f"range:   {scale_text(metric.bounds, metric.unit)}, {direction} is better")
     echo.say(f"equals:  {metric.oracle or 'no outside tool has it'}")

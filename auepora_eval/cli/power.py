@@ -15,8 +15,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from ..errors import PlanError, UnknownNameError
 from . import echo
-from .common import add_json, add_out, load_named_runs
+from .common import add_flag, add_json, add_out, load_named_runs
 from .flags import add_alpha, at_least, correlation, positive, share
 
 if TYPE_CHECKING:
@@ -30,53 +31,35 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="*",
         help="one or two stored runs; report the smallest change they can detect",
     )
-    parser.add_argument(
-        "--effect", type=positive, metavar="SIZE", help="change to detect; report the number of samples"
+    add_flag(parser, "--effect", "change to detect; report the number of samples", "SIZE", type=positive)
+    add_flag(
+        parser, "--n", "number of samples; report the smallest change they can detect", "N", type=at_least(2)
     )
-    parser.add_argument(
-        "--n",
-        type=at_least(2),
-        metavar="N",
-        help="number of samples; report the smallest change they can detect",
-    )
-    parser.add_argument(
-        "--metric",
-        action="append",
-        metavar="NAMES",
-        help="metrics to include (default: all metrics of the runs)",
+    add_flag(
+        parser, "--metric", "metrics to include (default: all metrics of the runs)", "NAMES", action="append"
     )
     group = parser.add_argument_group("variation of the scores")
-    group.add_argument(
-        "--sd",
-        type=positive,
-        metavar="X",
-        help="standard deviation of the per-sample difference of two systems",
+    add_flag(
+        group, "--sd", "standard deviation of the per-sample difference of two systems", "X", type=positive
     )
-    group.add_argument("--rate", type=share, metavar="P", help="for 0/1 scores: share of correct answers")
-    group.add_argument(
+    add_flag(group, "--rate", "for 0/1 scores: share of correct answers", "P", type=share)
+    add_flag(
+        group,
         "--correlation",
+        "correlation between the two systems' scores, with --rate or one run",
+        "R",
         type=correlation,
         default=0.5,
-        metavar="R",
-        help="correlation between the two systems' scores, with --rate or one run (default: 0.5)",
     )
-    group.add_argument(
-        "--per-question", type=at_least(1), metavar="K", help="answers per question from each system"
+    add_flag(group, "--per-question", "answers per question from each system", "K", type=at_least(1))
+    add_flag(
+        group, "--within-sd", "standard deviation of a system's scores on one question", "X", type=positive
     )
-    group.add_argument(
-        "--within-sd",
-        type=positive,
-        metavar="X",
-        help="standard deviation of a system's scores on one question",
-    )
-    group.add_argument("--cluster-size", type=at_least(1), metavar="K", help="samples per cluster")
-    group.add_argument(
-        "--cluster-correlation", type=correlation, metavar="R", help="correlation within a cluster (0 to 1)"
-    )
+    add_flag(group, "--cluster-size", "samples per cluster", "K", type=at_least(1))
+    add_flag(group, "--cluster-correlation", "correlation within a cluster (0 to 1)", "R", type=correlation)
     add_alpha(parser)
-    parser.add_argument(
-        "--power", type=share, default=0.8, help="power: probability of detecting the change (default: 0.8)"
-    )
+    about = "power: probability of detecting the change"
+    add_flag(parser, "--power", about, "POWER", type=share, default=0.8)
     add_out(parser)
     add_json(parser)
 
@@ -97,7 +80,6 @@ def run(args: Namespace) -> int:
 
 def _report(args: Namespace) -> PowerReport:
     from ..comparison.power import power_from_numbers, power_from_runs
-    from ..errors import PlanError
     from ..runs.store.storage import EvaluationResultsStorage
 
     if len(args.runs) > 2:
@@ -124,8 +106,6 @@ def _report(args: Namespace) -> PowerReport:
 
 
 def _check_numbers(args: Namespace) -> None:
-    from ..errors import PlanError
-
     for name in ("sd", "rate", "within_sd", "cluster_size", "cluster_correlation"):
         if getattr(args, name) is not None:
             flag = name.replace("_", "-")
@@ -133,7 +113,6 @@ def _check_numbers(args: Namespace) -> None:
 
 
 def _metrics(args: Namespace) -> list[str] | None:
-    from ..errors import UnknownNameError
     from ..metrics.parse import parse_metric
 
     if not args.metric:

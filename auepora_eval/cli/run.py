@@ -1,19 +1,24 @@
 """Run a system on a dataset, score its outputs, store the run.
 
-The system is module:attribute (or file.py:attribute): an object with run(sample, top_k=...), a function that
-takes the query, a pair (retrieve, generate), or a class or function that returns one of these. Example, on
-the bundled data:
+Name the system as module:attribute or file.py:attribute. The attribute can be a function that takes the
+query, an object with a method run(sample, top_k=...), or a pair of functions (retrieve, generate). It can
+also be a class or function that returns one of these. Example with the bundled data:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --metrics recall@5,ndcg@5,token_f1
 
-Each output is written to disk before it counts as finished. Resume a run that was stopped or killed:
+Every output is stored as soon as it is finished. To resume a run that was stopped or killed:
 
   auepora run --resume ID
 
-With --json a run that was stopped prints {"evaluation_id", "stopped", "kept", "samples", "resume"}.
+With --json, a run that was stopped prints an object with the keys "evaluation_id", "stopped", "kept",
+"samples" and "resume".
 
-Stop as soon as the result is decided (see --help-all). The verdict is valid even though it is checked after
-every sample:
+To learn what a run takes before you pay for it, call five samples. They are not called again on --resume:
+
+  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --estimate --id mine
+
+To save calls, stop the run as soon as the result is decided (flags: --help-all). The result is checked after
+every sample, and the test accounts for these repeated checks:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --stop-when clear --min recall@5=0.4
 """
@@ -22,22 +27,28 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.settings import BUDGETS, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
+from ..core.settings import BUDGETS, JUDGE, PILOT, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
+from ..core.types import EvaluationRun
+from ..errors import AueporaError, DataError, NotFoundError, PlanError, RunStoppedError, StorageError
 from ..execution.streams import stdout_for_results
 from . import echo
 from .common import (
     check_has_samples,
+    coverage_code,
     default_plan,
     evaluated_dataset,
     exit_code,
     named_plan,
+    notes_printed_once,
     out_flag,
     progress,
+    say_failures,
     say_run,
     say_run_summary,
     say_stored,
@@ -55,21 +66,25 @@ from .flags import (
     stop_rule,
 )
 from .interrupts import Signalled, StopNow, finishing_first
+from .judge import DEFAULT_METRIC, judge_stored, prepared_judge, without_judged
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan, Survey
     from ..core.runner import AueporaEvaluator
-    from ..core.types import EvaluationRun
+    from ..judges.judge import Judge
     from ..runs.evaluation import StoredRecord
     from ..runs.journal.journal import JournalPlaces
+    from ..runs.pilot import Pilot
     from ..runs.spans.spans import Moments
     from ..runs.store.state import RunState
     from ..runs.store.storage import EvaluationResultsStorage
 
+T = TypeVar("T")
 _MOST_SHOWN = 5  # ids in a message
+_WITHOUT_JUDGE = "The calls of the judge are not included: auepora judge RUN --dry-run counts them."
 
-__all__ = ["EVERYDAY", "add_arguments", "run", "settled"]
+__all__ = ["EVERYDAY", "RunCommand", "add_arguments", "check_present", "prepared", "run", "settled"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -77,26 +92,44 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..core.dataset import first_samples
-    from ..core.runner import name_of
-    from ..core.scoring import new_evaluation_id, now
     from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settled(args)
     storage = EvaluationResultsStorage(settings.out)
-    is_complete = settings.resume is not None and _is_complete(storage, settings)
+    state = storage.state(settings.id or "")
+    is_complete = settings.resume is not None and state.is_complete(retry_failed=settings.retry_failed)
     # Nothing has to be compared, so the dataset and the system may be gone by now.
     if is_complete and not _names_the_run(args):
         return _say_complete(settings, storage)
+    judge, record = prepared(settings, storage, is_complete=is_complete)
+    if is_complete:
+        record.check_same_run()
+        return _say_complete(settings, storage)
+    command = RunCommand(settings, storage, record, judge)
+    try:
+        return command.estimate() if settings.estimate else command.run()
+    except StopNow as stop:  # the second signal came while the run was being closed
+        return 128 + int(stop.args[0])
+
+
+def prepared(
+    settings: RunSettings, storage: EvaluationResultsStorage, *, is_complete: bool = False
+) -> tuple[Judge | None, StoredRecord]:
+    """Return the judge and the run that the settings describe; nothing is called yet."""
+    from ..core.dataset import first_samples
+    from ..core.runner import name_of
+    from ..core.scoring import new_evaluation_id, now
+
     dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
     system = named_system(settings)  # first: its file may define metrics of the plan
     plan, survey = _planned(settings, dataset)
+    judge = prepared_judge(settings)
     evaluator = evaluator_of(settings, system, plan, settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.
     settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
-    record = storage.record(
+    return judge, storage.record(
         evaluator,
         dataset,
         evaluation_id=settings.id,
@@ -107,13 +140,6 @@ def run(args: Namespace) -> int:
         stop_rule=stop_rule(settings, plan, storage, is_announced=not is_complete),
         started_in=str(Path.cwd()),
     )
-    if is_complete:
-        record.check_same_run()
-        return _say_complete(settings, storage)
-    try:
-        return _Command(settings, storage, record).run()
-    except StopNow as stop:  # the second signal came while the run was being closed
-        return 128 + int(stop.args[0])
 
 
 def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
@@ -125,20 +151,24 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
         import_metrics(Path(file))
     files = (metric_file(name) for name in as_names(settings.metrics))
     settings.metric_files = sorted({str(file) for file in files if file} | {*(settings.metric_files or ())})
-    named = named_plan(settings.metrics)
+    named = without_judged(named_plan(settings.metrics, settings.match), settings)
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)
     examples = as_measured(settings.system or "", survey.examples)
-    return named or default_plan(examples, settings.top_k), survey
+    return named or default_plan(examples, settings.top_k, settings.match), survey
 
 
-class _Command:
+class RunCommand:
     """The evaluation, with its progress bar, its signals, and the messages about how it ended."""
 
     def __init__(
-        self, settings: RunSettings, storage: EvaluationResultsStorage, record: StoredRecord
+        self,
+        settings: RunSettings,
+        storage: EvaluationResultsStorage,
+        record: StoredRecord,
+        judge: Judge | None = None,
     ) -> None:
-        self.settings, self.storage, self.record = settings, storage, record
+        self.settings, self.storage, self.record, self.judge = settings, storage, record, judge
         self.evaluator, self.size = record.evaluator, record.survey.size
         check_span_file(settings)
         self.moments: Moments | None = None  # when outputs arrived, for the spans
@@ -147,27 +177,71 @@ class _Command:
         record.on_start = self._start
 
     def run(self) -> int:
+        """Evaluate, judge, print and store the run; return the exit code."""
+        from ..core.runner import evaluate
+
+        finished, code = self._called(lambda: evaluate(self.evaluator, self.record))
+        if finished is None:
+            return code
+        cache = self.record.cache
+        if self.judge is not None:
+            judged = judge_stored(self.judge, self.settings, self.storage, finished.evaluation_id)
+            finished = replace(finished, results=[*finished.results, *judged])
+        if cache is not None:
+            scores = f", {cache.scores_used} scores" if cache.scores_used else ""
+            echo.note(f"cache: {cache.used} of {self.size} answers{scores} reused")
+        self._say_finished(finished)
+        return exit_code(finished, self.record.tally, self.settings.min_coverage)
+
+    def estimate(self) -> int:
+        """Call a few samples and print what the whole run takes; return the exit code."""
+        pilot, code = self.pilot()
+        return code if pilot is None else self.say_estimate(pilot)
+
+    def pilot(self, *, scored: bool = False) -> tuple[Pilot | None, int]:
+        """Return what a few calls took, or None and the exit code if they were interrupted."""
+        from ..runs.pilot import run_pilot
+
+        return self._called(lambda: run_pilot(self.record, scored=scored))
+
+    def say_estimate(self, pilot: Pilot) -> int:
+        """Print what the whole run takes and the command that resumes it; return the exit code."""
+        from ..core.scoring import Tally
+        from ..runs.pilot import estimate_table, estimated
+
+        settings, concurrency = self.settings, getattr(self.evaluator.executor, "concurrency", 1)
+        estimates = estimated(pilot, self.evaluator.policy or settings.call_policy(), concurrency)
+        if settings.json:
+            named = {name: one and one._asdict() for name, one in estimates.items()}
+            counts = {"samples": pilot.size, "pilot": len(pilot.uses), "failed": pilot.failed}
+            resume = {"resume": _resume_command(settings)}
+            echo.say_json({"evaluation_id": settings.id, **counts, "estimate": named, **resume})
+        else:
+            echo.show(estimate_table(pilot, estimates, concurrency))
+            if self.judge is not None:
+                echo.say_words(
+                    "The calls of the judge are not included: auepora judge RUN --dry-run counts them."
+                )
+            say_failures(Tally().add(output for _, output in pilot.pairs).failures)
+            echo.say(f"Next: {_resume_command(settings)}")
+        least, every = settings.min_coverage, "every call failed"
+        return coverage_code(pilot.failed, len(pilot.uses), least, "the calls", none=every)
+
+    def _called(self, work: Callable[[], T]) -> tuple[T | None, int]:
+        """Do the work with its cache, its progress bar and its signals; None if it was interrupted."""
         with ExitStack() as stack:
             cache = self.record.cache = output_cache(self.settings, self.evaluator)
             if cache is not None:
                 stack.enter_context(cache)
             signalled = stack.enter_context(finishing_first(self.evaluator.stop))
-            finished = self._evaluate(signalled)
-            if finished is None:
-                return signalled.exit_code
-        if cache is not None:
-            echo.note(f"cache: {cache.used} of {self.size} answers reused")
-        self._say_finished(finished)
-        return exit_code(finished, self.record.tally, self.settings.min_coverage)
+            return self._guarded(work, signalled), signalled.exit_code
 
-    def _evaluate(self, signalled: Signalled) -> EvaluationRun | None:
-        """Return the run; None if it was interrupted."""
-        from ..core.runner import InterruptedRunError, evaluate
-        from ..errors import RunStoppedError
+    def _guarded(self, work: Callable[[], T], signalled: Signalled) -> T | None:
+        from ..core.runner import InterruptedRunError
 
         try:
-            with self.display, stdout_for_results():
-                return evaluate(self.evaluator, self.record)
+            with self.display, stdout_for_results(), notes_printed_once(as_json=self.settings.json):
+                return work()
         except (InterruptedRunError, StopNow):
             # Before the messages: a further signal must not cut off the command that resumes the run.
             signalled.is_heeded = True
@@ -188,8 +262,9 @@ class _Command:
 
         self.has_started = True
         kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
-        bar = self.display.enter_context(progress(self.size - kept, name_of(self.evaluator.system)))
-        if not self.settings.spans:
+        calls = PILOT if self.settings.estimate else self.size - kept
+        bar = self.display.enter_context(progress(calls, name_of(self.evaluator.system)))
+        if not self.settings.spans and not self.settings.events:
             self.evaluator.on_output = bar
             return
         from ..runs.spans.spans import Moments
@@ -235,8 +310,6 @@ class _Command:
 
     def _say_how_to_resume(self) -> None:
         """Print what is kept of a run that has started and stopped, and the command that resumes it."""
-        from ..errors import AueporaError
-
         state = self.record.state
         try:
             kept = state.answered if self.has_started else None
@@ -251,8 +324,6 @@ class _Command:
 
 
 def _answered(state: RunState) -> int | None:
-    from ..errors import AueporaError
-
     try:
         return state.answered
     except AueporaError:
@@ -286,14 +357,12 @@ def settled(args: Namespace) -> RunSettings:
     settings = RunSettings.merged(stored, planned, flags)
     if settings.dataset_type is not None and settings.dataset is None:
         settings.dataset = SPLITS_FOLDER
-    _check_present(settings)
+    check_present(settings)
     return settings
 
 
 def _check_flags(args: Namespace) -> None:
     """Raise DataError if flags contradict each other."""
-    from ..errors import PlanError
-
     if args.resume is None:
         if args.retry_failed:
             raise PlanError("--retry-failed needs a run to resume: add --resume ID.")
@@ -304,13 +373,13 @@ def _check_flags(args: Namespace) -> None:
         raise PlanError("--force would discard the run that --resume resumes: leave one of them out.")
 
 
-def _check_present(settings: RunSettings) -> None:
+def check_present(
+    settings: RunSettings, fix: str = "Give the flag, or put it into the plan (--config)."
+) -> None:
     """Raise PlanError if there is no dataset or no system."""
-    from ..errors import PlanError
-
     for name in ("dataset", "system"):
         if not getattr(settings, name):
-            raise PlanError(f"--{name} is missing. Give the flag, or put it into the plan (--config).")
+            raise PlanError(f"--{name} is missing. {fix}")
 
 
 def _names_the_run(args: Namespace) -> bool:
@@ -323,13 +392,8 @@ def _names_the_run(args: Namespace) -> bool:
 # Resuming a run: its header has the settings, so that the flags need not be typed again.
 
 
-def _is_complete(storage: EvaluationResultsStorage, settings: RunSettings) -> bool:
-    return storage.state(settings.id or "").is_complete(retry_failed=settings.retry_failed)
-
-
 def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
     """Return the settings in the header of the run to resume."""
-    from ..errors import PlanError
     from ..runs.journal.journal import read_header
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -339,7 +403,10 @@ def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
         raise PlanError(f"--resume needs a run id: --resume ID. {_unfinished(storage)}".rstrip())
     state = storage.state(name)
     if not _names_the_run(args) and state.is_complete(retry_failed=settings.retry_failed):
-        return {"id": name, "dataset": "-", "system": "-"}  # only the stored results are read
+        # Only the stored results are read, and the judge that may not have been asked yet.
+        stored = _mapping(read_header(state.folder).get("configuration")) if state.has_header else {}
+        judge = {key: stored.get(key) for key, one in SETTINGS.items() if one.group == JUDGE}
+        return {**judge, "id": name, "dataset": "-", "system": "-"}
     if not state.has_header:
         _check_resumable(storage, state)
     header = read_header(state.folder)
@@ -357,7 +424,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) -> None:
     """Raise DataError if something else started the run: its header does not have all settings."""
-    from ..errors import DataError
     from ..runs.store.state import variant_of
 
     variant = variant_of(configuration)
@@ -372,8 +438,6 @@ def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) ->
 
 def _check_resumable(storage: EvaluationResultsStorage, state: RunState) -> None:
     """Raise the error about a run without a header."""
-    from ..errors import NotFoundError, StorageError
-
     name = f"{state.evaluation_id!r:.80}"
     if state.has_results:
         what = f"Run {name} is complete and was not made by auepora run, so the flags cannot be compared."
@@ -398,7 +462,8 @@ def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> i
     check_span_file(settings)
     failed = storage.state(name).remaining(retry_failed=True)
     more = f" {failed} failures would happen again; --retry-failed retries them anyway." if failed else ""
-    echo.note(f"Run {echo.one_line(name)!r} is already complete; nothing to resume.{more}")
+    if not _judge_the_rest(settings, storage):
+        echo.note(f"Run {echo.one_line(name)!r} is already complete; nothing to resume.{more}")
     if settings.json:
         echo.say_json(storage.load_results(name))
     deliver_spans(settings, storage, name)
@@ -409,6 +474,25 @@ def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> i
         stored.configuration.get("min_coverage") if settings.min_coverage is None else settings.min_coverage
     )
     return exit_code(stored, storage.load_tally(name), least)
+
+
+def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) -> bool:
+    """Judge a run that was stopped after its last answer; return whether there was something to judge."""
+    name = settings.id or ""
+    if settings.judge is None:
+        return False
+    known = {result.name for result in storage.load_scores(name).results}
+    settings.judge_metrics = [one for one in settings.judge_metrics or [DEFAULT_METRIC] if one not in known]
+    judge = prepared_judge(settings) if settings.judge_metrics else None
+    if judge is None:
+        return False
+    echo.note(f"Run {echo.one_line(name)!r} has all answers; the judge is asked what is missing.")
+    judge_stored(judge, settings, storage, name)
+    finished = storage.load_run(name)
+    if not settings.json:
+        say_run_summary(finished, storage.load_tally(name))
+    say_stored(storage.find(name))
+    return True
 
 
 def _say_resuming(

@@ -10,16 +10,20 @@ A sample without a line counts as failed. Example, on outputs of the bundled dat
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.settings import SETTINGS, RunSettings
 from . import echo
 from .common import (
+    add_flag,
     check_has_samples,
     default_plan,
     evaluated_dataset,
     exit_code,
     named_plan,
+    notes_printed_once,
     progress,
     say_run,
     say_stored,
@@ -29,48 +33,58 @@ from .flags import (
     add_shared_settings,
     check_span_file,
     deliver_spans,
+    metric_calls,
     settings_of,
 )
+from .judge import judge_stored, prepared_judge, without_judged
+
+if TYPE_CHECKING:
+    from ..core.dataset import EvaluationDataset
+    from ..runs.evaluation import Predictions
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--dataset", metavar="FILE", required=True, help=SETTINGS["dataset"].help)
-    parser.add_argument(
+    add_flag(parser, "--dataset", SETTINGS["dataset"].help, "FILE", required=True)
+    add_flag(
+        parser,
         "--outputs",
-        metavar="FILE",
-        required=True,
-        help="predictions file (JSONL), or the journal.jsonl of a run",
+        "predictions (JSONL, CSV, a TREC run, a file of another tool), or the journal.jsonl of a run "
+        "(default: the answers in the dataset file)",
+        "FILE",
     )
-    parser.add_argument("--name", metavar="NAME", help="name of the system (default: the name of the file)")
-    add_settings(parser, [SETTINGS[name] for name in ("format", "dataset_type", "limit")])
+    add_flag(parser, "--ignore-identical-ids", "leave out hits with the id of the query, as BEIR does")
+    add_flag(parser, "--name", "name of the system (default: the name of the file)", "NAME")
+    add_settings(parser, [SETTINGS[name] for name in ("format", "columns", "dataset_type", "limit")])
     add_shared_settings(parser)
 
 
 def run(args: Namespace) -> int:
     from ..core.plan import Survey
     from ..core.scoring import new_evaluation_id, now
-    from ..runs.evaluation import PredictionRecord, predictions_at, score_predictions
+    from ..runs.evaluation import PredictionRecord, score_predictions
     from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settings_of(args)
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
     dataset = evaluated_dataset(settings)
-    named = named_plan(settings.metrics)
-    survey = Survey.of(dataset, named)
-    check_has_samples(args.dataset, survey.size)
-    predictions = predictions_at(args.outputs)
-    predictions.check_known_samples(survey.ids)
-    survey.check_unique(dataset.name)
-    survey.forget_ids()
+    named = without_judged(named_plan(settings.metrics, settings.match), settings)
+    judge = prepared_judge(settings)
+    check_has_samples(args.dataset, next(iter(dataset), None) is not None)
+    predictions = _predictions(args, dataset)
     depth = min(predictions.longest or 5, 10)
-    plan = named or default_plan(list(survey.examples.values()), depth)
-    plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
-    name = args.name or Path(args.outputs).name.split(".")[0]
+    plan = named or default_plan(list(Survey.of(dataset).examples.values()), depth, settings.match)
+    if any(getattr(metric, "asks_a_model", False) for metric in plan.metrics):
+        # Before the first call, which costs money. Otherwise the one pass over the data finds it.
+        survey = Survey.of(dataset, plan)
+        plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+    name = args.name or Path(args.outputs or args.dataset).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
-    with progress(min(survey.size, settings.limit or survey.size), name) as advance:
+    state = storage.state(evaluation_id)
+    shown = progress(min(len(predictions), settings.limit or len(predictions)), name)
+    with shown as advance, metric_calls(settings, plan, state) as (evaluator, cache):
         record = PredictionRecord(
-            storage.state(evaluation_id),
+            state,
             dataset,
             predictions,
             system_name=name,
@@ -78,16 +92,27 @@ def run(args: Namespace) -> int:
             force=settings.force,
             on_output=advance,
             contexts_as_retrieved=bool(settings.contexts_as_retrieved),
+            score_cache=cache,
         )
-        finished = score_predictions(
-            record,
-            plan,
-            top_k=predictions.longest or 5,
-            seed=settings.seed,
-            configuration={"dataset": args.dataset, "outputs": args.outputs, **_of_the_data(settings)},
-            price_input=settings.price_input,
-            price_output=settings.price_output,
-        )
+        with notes_printed_once(as_json=settings.json):
+            finished = score_predictions(
+                record,
+                plan,
+                evaluator=evaluator,
+                top_k=predictions.longest or 5,
+                seed=settings.seed,
+                configuration={
+                    "dataset": args.dataset,
+                    "outputs": args.outputs or args.dataset,
+                    **({"ignore_identical_ids": True} if args.ignore_identical_ids else {}),
+                    **_of_the_data(settings),
+                },
+                price_input=settings.price_input,
+                price_output=settings.price_output,
+            )
+    if judge is not None:
+        judged = judge_stored(judge, settings, storage, evaluation_id)
+        finished = replace(finished, results=[*finished.results, *judged])
     if settings.json:
         echo.say_json(storage.load_results(evaluation_id))
     else:
@@ -97,7 +122,22 @@ def run(args: Namespace) -> int:
     return exit_code(finished, record.tally, settings.min_coverage)
 
 
+def _predictions(args: Namespace, dataset: EvaluationDataset) -> Predictions:
+    """Return the predictions of a file, or those that the dataset's own file holds."""
+    from ..core.settings import column_names
+    from ..errors import DataError
+    from ..io.foreign.outputs import ForeignPredictions, WithoutOwnIds
+    from ..runs.evaluation import predictions_at
+
+    if args.outputs is not None:
+        predictions = predictions_at(args.outputs, column_names(args.columns))
+        return WithoutOwnIds(predictions) if args.ignore_identical_ids else predictions
+    if not dataset.outputs:
+        raise DataError(args.dataset, "there are no answers in it.", fix="Name their file: --outputs FILE.")
+    return ForeignPredictions(args.dataset, dataset.outputs)
+
+
 def _of_the_data(settings: RunSettings) -> dict[str, object]:
     """Return the settings that say what was scored, where they were given."""
-    names = ("dataset_type", "ground_truth", "contexts_as_retrieved", "system_version")
+    names = ("match", "columns", "dataset_type", "ground_truth", "contexts_as_retrieved", "system_version")
     return {name: value for name in names if (value := getattr(settings, name)) is not None}

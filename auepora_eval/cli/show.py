@@ -6,22 +6,32 @@ Example:
   auepora show demo-bm25 --worst ndcg@5
   auepora show demo-bm25 --sample q001
 
-Export the spans of a run at any time with --spans.
+Export the spans and scores of a run at any time with --spans and --events.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..core.display import value_text
+from ..core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    gold_documents,
+)
+from ..errors import DataError, UnknownNameError
 from . import echo
-from .common import add_json, add_out, say_run
+from .common import add_flag, add_json, add_out, say_run
 from .flags import add_span_flags, at_least, check_span_file, deliver_spans, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
-    from ..core.types import EvaluationRun, MetricResult
     from ..runs.store.storage import EvaluationResultsStorage
 
 
@@ -29,14 +39,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "run_id",
         metavar="RUN",
-        help="id or path of a stored run or experiment, or of a recording of a benchmark",
+        help="id or path of a stored run, experiment or benchmark recording",
     )
-    parser.add_argument("--sample", metavar="ID", help="show one sample: gold, retrieved, answer, scores")
-    parser.add_argument("--worst", metavar="METRIC", help="show the samples that scored worst")
-    parser.add_argument(
-        "--n", type=at_least(1), default=10, metavar="N", help="number of samples for --worst (default: 10)"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite an existing --spans file")
+    add_flag(parser, "--sample", "show one sample: gold, retrieved, answer, scores", "ID")
+    add_flag(parser, "--worst", "show the samples that scored worst", "METRIC")
+    add_flag(parser, "--n", "number of samples for --worst", "N", type=at_least(1), default=10)
+    add_flag(parser, "--force", "overwrite an existing --spans or --events file")
     add_span_flags(parser)
     add_out(parser)
     add_json(parser)
@@ -57,20 +65,28 @@ def run(args: Namespace) -> int:
 
 def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
     from ..io.results.document import is_ours
-    from ..runs.store.state import read_results
+    from ..runs.store.state import read_results_head
 
     if args.sample:
-        _say_sample(storage.load_run(args.run_id), args.sample)
+        from ..runs.store.storage import run_folder, stored_pairs
+
+        path = storage.find(args.run_id)
+        pair = stored_pairs(path, [args.sample]).get(args.sample)  # first: a file of another tool has none
+        stored = storage.load_scores(args.run_id)
+        if pair is None:
+            raise DataError(stored.evaluation_id, f"there is no sample {args.sample!r} in this run.")
+        _say_sample(stored, *pair)
+        _say_claims(run_folder(path), stored, *pair)
     elif args.worst:
-        _say_worst(storage.load_run(args.run_id), args.worst, args.n)
-    elif (kind := _kind(results := read_results(path := storage.find(args.run_id)))) == "ab_test":
+        _say_worst(storage, args)
+    elif (kind := _kind(results := read_results_head(path := storage.find(args.run_id)))) == "ab_test":
         _say_experiment(results)
     elif kind == "benchmark":
         _say_recording(results, path.name)
     elif not is_ours(results):
         _say_as_it_is(results, path.name)
     else:
-        stored = storage.load_scores(args.run_id)
+        stored = storage.load_summary(args.run_id)
         version = stored.snapshot.get("version")
         data = f"{stored.dataset_fingerprint[:12]}{f', version {version}' if version else ''}"
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
@@ -90,14 +106,13 @@ def _say_variant(run: EvaluationRun) -> None:
     if not isinstance(about, dict):
         return
     made = {**(about.get("settings") or {}), **(about.get("arguments") or {})}
-    told = ", ".join(f"{name}={value}" for name, value in made.items())
+    settings_text = ", ".join(f"{name}={value}" for name, value in made.items())
     which = f"variant {about.get('variant_id')} of experiment {about.get('experiment_id')}"
-    echo.say(echo.one_line(f"{which}: {told}" if told else which, 1000))
+    echo.say(echo.one_line(f"{which}: {settings_text}" if settings_text else which, 1000))
 
 
 def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
     """A results file of another tool: its summary and its metrics, as far as it has them."""
-    from ..errors import DataError
     from ..runs.store.storage import metric_values
 
     rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
@@ -129,41 +144,77 @@ def _interval(interval: Any) -> str:
     return f"[{', '.join(_number(end) or '?' for end in interval)}]"
 
 
-def _say_worst(run: EvaluationRun, name: str, count: int) -> None:
-    from ..core.display import value_text
+def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
+    """Print the samples that failed, then the worst scores: question, reference, answer, missed gold."""
+    from ..runs.store.storage import run_folder, stored_pairs
 
-    result = _result(run, name)
-    queries = {sample.sample_id: sample.query for sample in run.samples}
-    answers = {s.sample_id: o.response.text for s, o in zip(run.samples, run.outputs, strict=True)}
-    lower_is_better = not result.higher_is_better
-    scored = [score for score in result.scores if score.value is not None]
-    # Equal scores are ordered by id: the list is the same every time.
-    scored.sort(
-        key=lambda score: (score.value if not lower_is_better else -(score.value or 0), score.sample_id)
-    )
-    # The sample and its value take about 20 columns. The answer, in the last column, is wrapped.
-    room = max(30, echo.screen_width() // 2 - 10)
-    rows = [
-        (
-            score.sample_id,
-            value_text(score.value, result.unit),
-            echo.one_line(queries[score.sample_id], room),
-            echo.one_line(answers[score.sample_id], 60),
+    run_folder(storage.find(args.run_id))  # StorageError for a file of another tool, which has no samples
+    result = _result(storage.load_scores(args.run_id), args.worst)
+    worst = _worst(result, args.n)
+    pairs = stored_pairs(storage.find(args.run_id), [score.sample_id for score in worst])
+    for score in worst:
+        if score.sample_id not in pairs:
+            raise DataError(args.run_id, f"the samples of the run lack {score.sample_id!r:.80}.")
+        sample, output = pairs[score.sample_id]
+        value = "failed" if score.value is None else value_text(score.value, result.unit)
+        _say_part(f"{sample.sample_id}  {result.name} {value}:", sample.query)
+        if sample.reference_answer is not None:
+            _say_part("  reference:", sample.reference_answer.text)
+        _say_part("  answer:   ", score.reason if score.failed else output.response.text)
+        retrieved = {hit.doc.doc_id for hit in output.retrieved}
+        missed = [doc.doc_id for doc in gold_documents(sample) if doc.doc_id not in retrieved]
+        if missed and not score.failed:
+            _say_part("  missed:   ", ", ".join(missed))
+    if not worst:
+        echo.say(f"{result.name} scored no sample.")
+
+
+def _worst(result: MetricResult, count: int) -> list[SampleScore]:
+    """Return the samples that failed, then the worst scores; equal ones in the order of their ids."""
+    from heapq import nsmallest
+
+    from ..core.scores import as_columns
+
+    scores = as_columns(result.scores)
+    sign = 1 if result.higher_is_better else -1
+    keys = (
+        (place not in scores.notes, sign * value, sample_id, place)
+        for place, (value, sample_id) in enumerate(
+            zip(scores.values.tolist(), scores.sample_ids, strict=True)
         )
-        for score in scored[:count]
-    ]
-    echo.say_table(("Sample", result.name, "Query", "Answer"), rows, numeric=(1,))
+        if place not in scores.notes or scores.notes[place].failed
+    )
+    return [scores[place] for *_, place in nsmallest(count, keys)]
 
 
-def _say_sample(run: EvaluationRun, sample_id: str) -> None:
-    from ..core.display import value_text
-    from ..core.types import gold_documents
-    from ..errors import DataError
+def _say_part(label: str, text: str) -> None:
+    """Print a text of a sample behind its label; long texts are cut, and wrapped below the label."""
+    import textwrap
 
-    place = next((i for i, sample in enumerate(run.samples) if sample.sample_id == sample_id), None)
-    if place is None:
-        raise DataError(run.evaluation_id, f"there is no sample {sample_id!r} in this run.")
-    sample, output = run.samples[place], run.outputs[place]
+    line = f"{label} {echo.one_line(text, 400) or '(empty)'}"
+    echo.say(textwrap.fill(line, echo.text_width(), subsequent_indent=" " * 13, break_on_hyphens=False))
+
+
+def _say_claims(folder: Path, run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
+    """Print what each judge of the run says of each claim of an answer, with its evidence."""
+    from ..runs.verdicts import claim_metrics, claims_of
+
+    for title, metric in claim_metrics(folder, run.results).items():
+        checks = claims_of(metric, sample, output)
+        if checks:
+            echo.say_words(f"  claims ({echo.one_line(title, 300)}):")
+        for check in checks:
+            score = " n/a" if check.score is None else f"{check.score:.2f}"
+            echo.say_words(f"    {score}  {echo.one_line(check.claim, 500)}")
+            if check.evidence is not None and check.evidence.quote:
+                words = echo.one_line(check.evidence.quote, 300)
+                echo.say_words(f"          {check.evidence.source} in {check.evidence.passage_id}: {words}")
+
+
+def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
+    """Print a sample with its output and scores."""
+    from ..core.scores import as_columns
+
     gold = {doc.doc_id for doc in gold_documents(sample)}
     echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
     echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
@@ -182,14 +233,14 @@ def _say_sample(run: EvaluationRun, sample_id: str) -> None:
         echo.say(f"    not retrieved: {missed}")
     echo.say("  scores:")
     for result in run.results:
-        score = next((s for s in result.scores if s.sample_id == sample_id), None)
-        if score is not None:
+        ids = as_columns(result.scores).sample_ids
+        if sample.sample_id in ids:
+            score = result.scores[ids.index(sample.sample_id)]
             value = score.reason if score.value is None else value_text(score.value, result.unit)
             echo.say(f"    {result.name:<28} {value}")
 
 
 def _result(run: EvaluationRun, name: str) -> MetricResult:
-    from ..errors import UnknownNameError
     from ..metrics.parse import parse_metric
 
     try:

@@ -1,8 +1,8 @@
 """Recompute the hashes, counts and values of a stored run.
 
-Nothing is called and nothing changed. The exit code is 1 if something does not fit: a value or a row was
-edited, an output exchanged, a file cut off. It is 3 if all checks fit, but the rows, samples or outputs of
-the run are missing. Of an experiment, verify the runs of its variants. Example:
+The command calls no system and changes no file. The exit code is 1 if a check fails: a value or a row was
+edited, an output was replaced, or a file was cut off. It is 3 if all checks pass, but the rows, samples or
+outputs of the run are missing. For an experiment, verify the runs of its variants. Example:
 
   auepora demo
   auepora verify demo-bm25
@@ -11,6 +11,7 @@ the run are missing. Of an experiment, verify the runs of its variants. Example:
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 
 from . import echo
 from .common import add_json, add_out
@@ -23,14 +24,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from dataclasses import asdict
-
     from ..runs.store.storage import EvaluationResultsStorage
     from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
 
     verification = verify_run(EvaluationResultsStorage(args.out), args.run_id)
-    # 3, not 0: a run that could not be checked must not pass in a CI job.
-    code = 1 if not verification.ok else 0 if verification.whole else 3
+    code = 0
+    if not verification.ok:
+        code = 1
+    elif not verification.whole:
+        code = 3  # not 0: a run that could not be checked must not pass in a CI job
     if args.json:
         checks = [asdict(check) for check in verification.checks]
         head = {

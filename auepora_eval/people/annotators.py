@@ -375,7 +375,9 @@ def _settled_judgement(judged: Judged, said: Mapping[str, Annotation]) -> Annota
     if feedback:
         annotation["feedback"] = feedback
     distance = max([*distances, *rating_distances], default=0.0)
-    settled_by = ("majority" if len(said) >= 3 else "mean") if distance > 0 else _alike(said)
+    settled_by = _alike(said)
+    if distance > 0:
+        settled_by = "majority" if len(said) >= 3 else "mean"
     annotation["metadata"] = _metadata(said, settled_by, open_scores + open_ratings, distance)
     return annotation
 
@@ -453,34 +455,29 @@ def merge_annotations(dataset: EvaluationDataset, people: Annotators) -> InMemor
     name in front. `metadata["citations"]` is set only if a sample has none.
     """
     check_same_dataset(people, dataset)
-    merged = with_annotations(dataset, with_own_ids(people))
-    gold = {
-        annotation["query_id"]: annotation["citations"]
-        for annotation in adjudicated(people, file_of=file_names_of(dataset))
-        if annotation.get("citations")
-    }
-    return InMemoryDataset(
-        merged.name,
-        [_with_gold(sample, gold) for sample in merged],
-        info=merged.info,
-        documents=merged.documents,
-    )
+    return gold_dataset(with_annotations(dataset, with_own_ids(people)), people, keep_own=True)
 
 
-def gold_dataset(dataset: EvaluationDataset, people: Annotators) -> InMemoryDataset:
-    """Return the dataset with the settled spans as the gold citations of the samples that were annotated."""
+def gold_dataset(
+    dataset: EvaluationDataset, people: Annotators, *, keep_own: bool = False
+) -> InMemoryDataset:
+    """Return the dataset with the settled spans as the gold citations of the samples that were annotated.
+
+    With `keep_own`, citations that a sample has stay, and a sample without a settled span gets none.
+    """
     check_same_dataset(people, dataset)
     gold = {
         annotation["query_id"]: annotation["citations"]
         for annotation in adjudicated(people, file_of=file_names_of(dataset))
-        if "citations" in annotation
+        if "citations" in annotation and (annotation["citations"] or not keep_own)
     }
-    samples = [
-        replace(sample, metadata={**sample.metadata, "citations": gold[sample.sample_id]})
-        if sample.sample_id in gold
-        else sample
-        for sample in dataset
-    ]
+
+    def with_gold(sample: EvaluationSample) -> EvaluationSample:
+        if sample.sample_id not in gold or (keep_own and sample.metadata.get("citations")):
+            return sample
+        return replace(sample, metadata={**sample.metadata, "citations": gold[sample.sample_id]})
+
+    samples = [with_gold(sample) for sample in dataset]
     return InMemoryDataset(dataset.name, samples, info=dict(dataset.info), documents=dataset.documents)
 
 
@@ -498,9 +495,3 @@ def with_own_ids(people: Annotators) -> list[Annotation]:
         seen.add(own)
         unique.append({**annotation, "annotation_id": own, "annotator_id": name})
     return unique
-
-
-def _with_gold(sample: EvaluationSample, gold: dict[str, list[Annotation]]) -> EvaluationSample:
-    if sample.metadata.get("citations") or sample.sample_id not in gold:
-        return sample
-    return replace(sample, metadata={**sample.metadata, "citations": gold[sample.sample_id]})

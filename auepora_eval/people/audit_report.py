@@ -100,7 +100,7 @@ def _calibration(calibration: AuditCalibration, *, is_graded: bool) -> Table:
         if each.claims
     ]
     if calibration.by_chance is not None:
-        chance = f"a calibrated judge stays below {calibration.by_chance:.3f} 95 times in 100"
+        chance = f"a calibrated judge has at most {calibration.by_chance:.3f} in 95 of 100 audits"
     elif is_graded:
         chance = "the value by chance alone is known only for labels of yes and no"
     else:
@@ -136,10 +136,16 @@ def _left_out(ceiling: HumanCeiling) -> Table:
 def _corrected(estimate: CorrectedRates, report: AuditReport) -> Table:
     # Labels of yes and no have a share only; those on a scale have a mean too.
     is_graded = report.correlation is not None
-    mean, share = estimate.mean, estimate.share_of_yes
+    mean, share, by_errors = estimate.mean, estimate.share_of_yes, estimate.share_of_yes_by_errors
     rows = _corrected_rows("mean", mean) if is_graded else []
     rows += _corrected_rows("share of yes", share)
     notes = []
+    # Se and Sp: sensitivity and specificity, as epidemiologists write them.
+    if by_errors.reason is None:
+        rates = f"Se {by_errors.sensitivity:.2f}, Sp {by_errors.specificity:.2f}"
+        rows.append((f"  corrected by its errors ({rates})", *by_errors.cells()))
+    else:
+        notes.append(f"No correction by the judge's errors: {by_errors.reason}.")
     if report.unlabelled_not_scored:
         notes.append(f"{report.unlabelled_not_scored} unlabelled claims could not be scored.")
     worth = (mean if is_graded else share).worth_labels

@@ -1,4 +1,4 @@
-"""Audit a judge against human labels: a support function, a metric, or scores that a judge has given.
+"""Audit a judge against human labels: a model, a support function, a metric, or scores given before.
 
 A score of at least the threshold means "supported". Accuracy and kappa compare that with people's labels;
 AUROC measures whether supported claims score higher, at any threshold. An audit also has the calibration of
@@ -12,40 +12,51 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.display import interval_text, value_text
 from ..core.metrics_base import SampleMetric
 from ..core.types import NOT_ESTIMABLE, Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from ..errors import DataError, ScoringError, UnknownNameError
+from ..judges.asking import verdicts_on
+from ..judges.judge import Asker, Judge, Judging
+from ..judges.metrics.texts import chunk_spans
+from ..judges.question import Question, kind_named
+from ..judges.trust.calibration import JudgeCalibration, calibrate
 from ..metrics.parse import parse_metric
-from ..models.entailment import SUPPORTS, checked_support, support_function
+from ..models.entailment import SUPPORTS, checked_support, support_function, support_identity
 from ..stats.agreement import Statistic, agreement
 from ..stats.arrays import Array
-from ..stats.calibration import BINS, calibration, prediction_powered_mean
-from ..stats.classification import accuracy, area_under_curve, cohen_kappa, confusion_table, table_interval
-from ..stats.correlation import KINDS, Kind, correlation
-from ..stats.intervals import (
-    Interval,
-    aggregate_units,
-    mean_change_interval,
-    mean_interval,
-    value_interval,
+from ..stats.calibration import BINS, calibration, prediction_powered_mean, true_rate, true_rate_interval
+from ..stats.classification import (
+    accuracy,
+    area_interval,
+    area_under_curve,
+    cohen_kappa,
+    confusion_table,
+    table_interval,
 )
+from ..stats.correlation import KINDS, Kind, correlation
+from ..stats.intervals import Interval, mean_change_interval, mean_interval
 from .judge_labels import TIE_DIGITS, Columns, Labelled, clusters_of, labelled_claims, unlabelled_claims
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Flags = NDArray[np.bool_]
 
-    from ..core.scores import Rows
+__all__ = [
+    "Audit",
+    "Columns",
+    "Labelled",
+    "audit",
+    "judge_calibration",
+    "judge_scores",
+    "labelled_claims",
+    "unlabelled_claims",
+]
 
-    Flags = NDArray[np.bool_]
-
-__all__ = ["Audit", "Columns", "Labelled", "audit", "judge_scores", "labelled_claims", "unlabelled_claims"]
-
+Audited = str | Judge | Judging | None  # a name, a judge, or None for stored scores
 Scored = tuple[float, Labelled]  # the judge's score of a claim, and the claim
 Clusters = tuple[Sequence[Hashable], Sequence[Hashable]]  # of the labelled claims and of the others
 
@@ -84,6 +95,16 @@ class Alpha(Estimate):
     """Krippendorff's alpha, for nominal or ordinal ratings."""
 
     statistic: Statistic
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueRate(Estimate):
+    """The share of yes, corrected by the judge's error rates; without a value, `reason` says why."""
+
+    reported: float
+    sensitivity: float | None
+    specificity: float | None
+    reason: str | None = None
 
 
 @dataclass
@@ -166,10 +187,11 @@ class CorrectedMean:
 
 @dataclass(frozen=True)
 class CorrectedRates:
-    """What people would say of all claims: their mean label, and their share of yes."""
+    """What people would say of all claims: their mean label, and their share of yes in two ways."""
 
     mean: CorrectedMean
     share_of_yes: CorrectedMean
+    share_of_yes_by_errors: TrueRate
 
 
 @dataclass(frozen=True)
@@ -205,20 +227,23 @@ class AuditReport(Agreement):
 
 def audit(
     labelled: Sequence[Labelled],
-    judge: str | None,
-    how: Audit = Audit(),  # noqa: B008 - it cannot be changed
+    judge: Audited,
+    how: Audit | None = None,
     *,
     unlabelled: Sequence[Labelled] = (),
+    ask: Asker | None = None,
 ) -> AuditReport:
     """Return the audit of a judge: agreement, confusion, calibration, the human ceiling, corrected means.
 
-    `judge` names a support function or a metric; with None the scores in the claims are used.
+    `judge` is a judge, with the verdicts that are known already or without; or the name of a support function
+    or a metric; with None the scores in the claims are used. `ask` asks a judge for what is not known.
     """
-    scored, others = _scored(labelled, judge, how), _scored(unlabelled, judge, how)
+    how = how or Audit()
+    scored, others = _scored(labelled, judge, how, ask), _scored(unlabelled, judge, how, ask)
     overall = _agreement(len(labelled), scored, how)
     report = AuditReport(
         **vars(overall),
-        judge=judge,
+        judge=_name_of(judge),
         threshold=how.threshold,
         people_threshold=how.people_threshold,
         seed=how.seed,
@@ -234,15 +259,27 @@ def audit(
     return report
 
 
-def _scored(claims: Sequence[Labelled], judge: str | None, how: Audit) -> list[Scored]:
-    scores = [how.unscored_as if score is None else score for score in judge_scores(judge, claims)]
+def _name_of(judge: Audited) -> str | None:
+    if judge is None:
+        return None
+    if isinstance(judge, str):
+        return support_identity(judge) if judge in SUPPORTS else judge
+    return (judge.judge if isinstance(judge, Judging) else judge).identity(kind_named("support"))
+
+
+def _scored(claims: Sequence[Labelled], judge: Audited, how: Audit, ask: Asker | None) -> list[Scored]:
+    scores = [how.unscored_as if score is None else score for score in judge_scores(judge, claims, ask)]
     return [(score, one) for score, one in zip(scores, claims, strict=True) if score is not None]
 
 
-def judge_scores(judge: str | None, labelled: Sequence[Labelled]) -> list[float | None]:
+def judge_scores(
+    judge: Audited, labelled: Sequence[Labelled], ask: Asker | None = None
+) -> list[float | None]:
     """Return a score from 0 to 1 for each claim, higher is better; None if the judge cannot score it."""
     if judge is None:
         return [one.score for one in labelled]
+    if isinstance(judge, Judge | Judging):
+        return _verdict_scores(judge if isinstance(judge, Judging) else Judging(judge), labelled, ask)
     if judge in SUPPORTS:
         support = support_function(judge)
         return [_support_score(support, one) for one in labelled]
@@ -254,6 +291,52 @@ def judge_scores(judge: str | None, labelled: Sequence[Labelled]) -> list[float 
         raise UnknownNameError(what) from None
     metric.ready()
     return [_metric_score(metric, one) for one in labelled]
+
+
+def _verdict_scores(judging: Judging, labelled: Sequence[Labelled], ask: Asker | None) -> list[float | None]:
+    """Return the highest score that a part of the evidence gives a claim, as judged_faithfulness does.
+
+    None if a verdict failed, or if there is no evidence to ask about.
+    """
+    kind = kind_named("support")
+    questions = [
+        [
+            Question(kind, {"passage": text[start:end], "claim": one.claim}, {"labelled": True})
+            for text in one.evidence
+            for start, end in chunk_spans(text)
+        ]
+        for one in labelled
+    ]
+    verdicts = iter(verdicts_on(judging, [each for group in questions for each in group], ask))
+    found: list[float | None] = []
+    for group in questions:
+        scores = [next(verdicts).score for _ in group]
+        known = [score for score in scores if score is not None]
+        found.append(max(known) if known and len(known) == len(scores) else None)
+    return found
+
+
+def judge_calibration(
+    labelled: Sequence[Labelled],
+    judging: Judging,
+    *,
+    date: str,
+    threshold: float = 0.5,
+    ask: Asker | None = None,
+) -> JudgeCalibration:
+    """Return how good a judge is on labelled claims, to be stored with the values that it produces.
+
+    The threshold is the one of the metrics that are corrected by it.
+    """
+    return calibrate(
+        judging.judge.identity(kind_named("support")),
+        judge_scores(judging, labelled, ask),
+        [one.people for one in labelled],
+        date=date,
+        threshold=threshold,
+        ratings=[one.ratings for one in labelled],
+        clusters=clusters_of(labelled),
+    )
 
 
 def _support_score(support: Callable[[str, str], float], one: Labelled) -> float | None:
@@ -288,7 +371,7 @@ def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
     rows = np.array([(score, one.is_supported) for score, one in scored], dtype=np.float64).reshape(-1, 2)
     true, predicted = rows[:, 1] > 0, rows[:, 0] >= how.threshold
     table = confusion_table(true, predicted, 2)
-    of_accuracy = of_kappa = of_area = None
+    of_accuracy = of_kappa = None
     clusters = clusters_of(one for _, one in scored)
     if scored:
         # One column per cell of the confusion table, so that its sums can be resampled.
@@ -297,8 +380,7 @@ def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
             (true == predicted).astype(np.float64), clusters=clusters, bounds=(0.0, 1.0)
         )
         of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
-    if true.any() and not true.all():
-        of_area = value_interval(aggregate_units(rows, _area, clusters=clusters), (0.0, 1.0))
+    of_area = area_interval(rows[:, 0], true, clusters=clusters)
     return Agreement(
         claims=claims,
         scored=len(scored),
@@ -311,10 +393,6 @@ def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
             "not supported": {"judged supported": int(table[0, 1]), "judged not": int(table[0, 0])},
         },
     )
-
-
-def _area(rows: Rows) -> Rows:
-    return np.asarray(area_under_curve(rows[:, 0], rows[:, 1] > 0))
 
 
 def _add_numbers(report: AuditReport, scored: Sequence[Scored], how: Audit) -> None:
@@ -372,12 +450,17 @@ def _calibration(judge: Array, people: Array, clusters: list[str] | None, how: A
 def _estimate(scored: Sequence[Scored], others: Sequence[Scored], how: Audit) -> CorrectedRates:
     judge, people = _columns(scored)
     rest = np.array([score for score, _ in others], dtype=np.float64)
-    yes = np.array([one.is_supported for _, one in scored], dtype=np.float64)
+    is_yes = np.array([one.is_supported for _, one in scored], dtype=bool)
     own, of_rest = (clusters_of(one for _, one in claims) for claims in (scored, others))
     clusters = None if own is None or of_rest is None else (own, of_rest)
     return CorrectedRates(
         mean=corrected(people, judge, rest, clusters=clusters),
-        share_of_yes=corrected(yes, judge, rest, clusters=clusters, yes_from=how.threshold),
+        share_of_yes=corrected(
+            is_yes.astype(np.float64), judge, rest, clusters=clusters, yes_from=how.threshold
+        ),
+        share_of_yes_by_errors=rate_by_errors(
+            is_yes, judge >= how.threshold, rest >= how.threshold, independent=clusters is None
+        ),
     )
 
 
@@ -414,6 +497,36 @@ def corrected(
         corrected=estimate_of(both.value, both.interval),
         weight=both.weight,
         worth_labels=None if both.error == 0 else len(people) * (alone.error / both.error) ** 2,
+    )
+
+
+def rate_by_errors(
+    is_yes: Flags, judged_yes: Flags, rest_yes: Flags, *, independent: bool = True
+) -> TrueRate:
+    """Return the true share of yes, from the judge's share and its error rates (Rogan & Gladen).
+
+    It has no value if the judge is not better than chance. The interval is for independent claims; claims in
+    clusters have none.
+    """
+    right_yes, all_yes = int((judged_yes & is_yes).sum()), int(is_yes.sum())
+    right_no, all_no = int((~judged_yes & ~is_yes).sum()), int((~is_yes).sum())
+    shares = (int(rest_yes.sum()), len(rest_yes)), (right_yes, all_yes), (right_no, all_no)
+    # Rogan and Gladen: (reported + specificity - 1) / (sensitivity + specificity - 1).
+    value, interval, reason = math.nan, None, None
+    if all_yes and all_no:
+        try:
+            value = true_rate(*(yes / n for yes, n in shares))
+            interval = true_rate_interval(*shares) if independent else None
+        except ValueError as error:
+            value, reason = math.nan, str(error)
+    else:
+        reason = "the labels are all yes or all no"
+    return TrueRate(
+        **vars(estimate_of(value, interval)),
+        reported=float(rest_yes.mean()),
+        sensitivity=right_yes / all_yes if all_yes else None,
+        specificity=right_no / all_no if all_no else None,
+        reason=reason,
     )
 
 

@@ -1,1 +1,1 @@
-"""Looking at datasets: checks, coverage, differences, descriptions, conversion."""
+"""Looking at datasets: checks, descriptions, differences, conversion."""

@@ -6,17 +6,26 @@ What the other format has no place for is left out with a `DroppedWarning`; noth
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.dataset import EvaluationDataset
 from ..errors import DataError, UnknownNameError
 from ..io.datasets.eval_csv import DroppedWarning
+from ..io.datasets.ground_truth import annotations_in, check_annotations, save_ground_truth
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name
+from ..io.files.atomic import file_name
+from ..io.foreign.label_studio import annotators_in
+from ..io.foreign.trec import read_run, with_topics
+from ..io.foreign.writers import WRITERS, save_with_answers
+from ..io.json.documents import read_document, write_document
+from ..io.json.records import prediction_record
+from ..io.jsonl import save_records
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 
 DATASET = "dataset"
+RUN, GROUND_TRUTH = "trec-run", "ground_truth"
 Counts = dict[str, int]
 
 
@@ -27,6 +36,9 @@ class Wanted:
     from_format: str | None = None
     to_format: str | None = None
     force: bool = False
+    columns: Mapping[str, str] | None = None
+    outputs: Path | None = None  # of the answers, if the file holds some or the format needs them
+    topics: Path | None = None  # the texts of the queries of a TREC file
 
 
 @dataclass(frozen=True)
@@ -43,29 +55,83 @@ def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None
     """Write a file's content in the format that the other file's name says, or that is wanted."""
     source, target, wanted = Path(source), Path(target), wanted or Wanted()
     name = wanted.from_format or kind_of_file(source)
+    if name == "trec" and kind_of_file(source) == RUN:
+        name = RUN
+    if name == "label-studio" and kind_of_name(target) == GROUND_TRUTH:
+        return _write_annotators(source, target, wanted)
     kind = _kind(name, source)
     if source.resolve() == target.resolve() or (target.exists() and source.samefile(target)):
         raise DataError(str(target), "is the file that is read.", fix="Name another one to write.")
     _check_same_kind(kind, target, wanted.to_format)
     if kind == DATASET:
-        return write_dataset(open_dataset(source, name), target, wanted)
+        dataset = open_dataset(source, name, wanted.columns)
+        if wanted.topics is not None:
+            dataset = with_topics(dataset, wanted.topics)
+        return write_dataset(dataset, target, wanted)
     _check_ending(kind, target)
     counts = _OTHERS[kind].convert(source, target, wanted)
     return Converted(target, kind, counts, target.stat().st_size)
+
+
+def _write_annotators(source: Path, target: Path, wanted: Wanted) -> Converted:
+    """Write what each annotator of Label Studio said to a file of its own: out-1.gt.json, out-2.gt.json."""
+    people = annotators_in(read_document(source), source.name)
+    base, dot, ending = target.name.partition(".gt.")
+    paths = {
+        name: target.with_name(f"{base}-{file_name(name, 'annotator')}{dot}{ending}")
+        for name in people.annotations
+    }
+    for name, path in paths.items():
+        save_ground_truth(people.annotations[name], path, force=wanted.force)
+    if people.without_place:
+        listed = ", ".join(f"{count} {kind[:40]}" for kind, count in people.without_place.most_common(8))
+        what = f"{source.name}: {people.without_place.total()} results have no place here ({listed})."
+        warnings.warn(what, DroppedWarning, stacklevel=3)
+    counts = {"annotators": len(paths), "annotations": sum(map(len, people.annotations.values()))}
+    size = sum(path.stat().st_size for path in paths.values())
+    return Converted(target.with_name(f"{base}-*{dot}{ending}"), GROUND_TRUTH, counts, size)
 
 
 def write_dataset(dataset: EvaluationDataset, target: Path, wanted: Wanted) -> Converted:
     """Write a dataset in the format that the file's name says, or that is wanted."""
     _check_same_kind(DATASET, target, wanted.to_format)
     form = wanted.to_format or format_of_name(target)
-    save_dataset(dataset, target, form, force=wanted.force)
-    return Converted(target, DATASET, {"samples": len(dataset)}, target.stat().st_size)
+    counts = {"samples": len(dataset)}
+    if form in WRITERS:
+        save_with_answers(form, dataset, target, wanted.outputs, force=wanted.force)
+    else:
+        save_dataset(dataset, target, form, force=wanted.force)
+        counts |= _save_answers(dataset, wanted)
+    # BEIR is a folder.
+    files = [path for path in (target, *target.rglob("*")) if path.is_file()]
+    return Converted(target, DATASET, counts, sum(path.stat().st_size for path in files))
+
+
+def _save_answers(dataset: EvaluationDataset, wanted: Wanted) -> Counts:
+    """Write the answers that a dataset's file holds, or report that they are left out."""
+    answers = dataset.outputs
+    if wanted.outputs is None:
+        if answers:
+            count = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+            what = f"{dataset.name}: the file holds {count} too; --outputs FILE writes them."
+            warnings.warn(what, DroppedWarning, stacklevel=3)
+        return {}
+    if not answers:
+        raise DataError(dataset.name, "there are no answers in it.", fix="Leave out --outputs.")
+    records = (prediction_record(sample_id, output) for sample_id, output in answers.items())
+    save_records(records, wanted.outputs, force=wanted.force)
+    return {"answers": len(answers)}
+
+
+def _convert_run(source: Path, target: Path, wanted: Wanted) -> Counts:
+    """Write a run of TREC as predictions."""
+    outputs = read_run(source)
+    records = (prediction_record(sample_id, output) for sample_id, output in outputs.items())
+    save_records(records, target, force=wanted.force)
+    return {"predictions": len(outputs)}
 
 
 def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
-    from ..io.datasets.ground_truth import annotations_in, check_annotations
-    from ..io.json.documents import read_document, write_document
-
     document = read_document(source)
     check_annotations(document, source.name)
     write_document(document, target, force=wanted.force)
@@ -90,7 +156,7 @@ def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
 
 
 def _convert_benchmark(source: Path, target: Path, wanted: Wanted) -> Counts:
-    from ..io.benchmarks.document import load_benchmark, save_benchmark
+    from ..io.benchmarks import load_benchmark, save_benchmark
 
     data = load_benchmark(source)
     save_benchmark(data, target, force=wanted.force)
@@ -111,7 +177,8 @@ class _Other:
 # Endings of files that are one document.
 _DOCUMENT = (".json", ".yaml", ".yml")
 _OTHERS = {
-    "ground_truth": _Other(_convert_ground_truth, _DOCUMENT),
+    RUN: _Other(_convert_run, (".jsonl",)),
+    GROUND_TRUTH: _Other(_convert_ground_truth, _DOCUMENT),
     "results": _Other(_convert_results, (*_DOCUMENT, ".csv")),
     "benchmark": _Other(_convert_benchmark, _DOCUMENT, (".parquet", ".h5", ".hdf5")),
 }
@@ -124,7 +191,8 @@ def _kind(name: str, source: Path) -> str:
     if name in _OTHERS:
         return name
     if name in IN_WORDS:
-        raise DataError(source.name, f"this is {IN_WORDS[name]}, which has no other format.")
+        fix = "Make a dataset of them: auepora import-traces." if name == "traces" else ""
+        raise DataError(source.name, f"this is {IN_WORDS[name]}, which has no other format.", fix=fix)
     raise _unknown(name)
 
 
@@ -140,7 +208,7 @@ def _check_same_kind(kind: str, target: Path, to_format: str | None) -> None:
     if name in IN_WORDS and name not in _OTHERS:
         what = f"this is the name of {IN_WORDS[name]}, which nothing is converted to."
         raise DataError(target.name, what, fix="Choose another name.")
-    if name not in {*FORMATS, *_OTHERS}:
+    if name not in {*FORMATS, *_OTHERS, *WRITERS}:
         raise _unknown(name)
     other = name if name in _OTHERS else DATASET
     if other != kind:

@@ -1,16 +1,17 @@
-"""What is in a dataset: counts, labels, lengths, and which of Auepora's targets it can measure."""
+"""What is in a dataset, which of Auepora's targets it can measure, and how two datasets differ."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..core.dataset import EvaluationDataset, dataset_fingerprint
+from ..core.dataset import EvaluationDataset, checked_samples, dataset_fingerprint
 from ..core.scores import has_field
-from ..core.types import EvaluationSample, TargetCategory, gold_documents
+from ..core.types import Document, EvaluationSample, TargetCategory, gold_documents
 
 # Titles for people, and the fields that they are about.
 FIELDS = {
@@ -152,3 +153,163 @@ def _has(sample: EvaluationSample, field: str) -> bool:
     if field == _ANSWERABLE and sample.labels.get("scenario") == "unanswerable":
         return True
     return has_field(sample, field)
+
+
+# What changed between two datasets: samples by id, their fields, and the corpus.
+
+Record = dict[str, Any]  # a sample or a document by its fields
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """A field that differs, such as "labels.difficulty", with its old and new value; None is absent."""
+
+    field: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """A sample or a document that is in both datasets but not the same."""
+
+    id: str
+    fields: tuple[FieldChange, ...]
+
+
+@dataclass
+class Group:
+    """What happened to things with ids."""
+
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    changed: list[Change] = field(default_factory=list)
+    unchanged: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+@dataclass
+class DatasetDifference:
+    """Two datasets side by side. `not_compared` names what only one of them has."""
+
+    samples: Group
+    documents: Group
+    not_compared: list[str]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs; the order of the samples does not count."""
+        return not (self.samples or self.documents)
+
+
+def dataset_difference(old: EvaluationDataset, new: EvaluationDataset) -> DatasetDifference:
+    """Return what changed between two datasets, whatever the formats of their files.
+
+    Not every format holds a corpus: it is not compared if one side has none at all.
+    """
+    before, after = _records(old), _records(new)
+    not_compared = []
+    lack_texts = [_ignore_missing_texts(before[name], after[name]) for name in before if name in after]
+    documents = Group()
+    if bool(old.documents) == bool(new.documents):
+        corpora = [{doc.doc_id: _document_record(doc) for doc in each.documents} for each in (old, new)]
+        documents = _compared(corpora[0], corpora[1])
+        if any(lack_texts):
+            not_compared.append("the texts of documents that one dataset has only the ids of")
+    else:
+        side = "second" if old.documents else "first"
+        not_compared.append(f"the corpus: the {side} dataset has none")
+    return DatasetDifference(_compared(before, after), documents, not_compared)
+
+
+def _compared(before: Mapping[str, Record], after: Mapping[str, Record]) -> Group:
+    group = Group(
+        added=[each for each in after if each not in before],
+        removed=[each for each in before if each not in after],
+    )
+    for name in (each for each in before if each in after):
+        fields = tuple(_changes("", before[name], after[name]))
+        if fields:
+            group.changed.append(Change(name, fields))
+        else:
+            group.unchanged += 1
+    return group
+
+
+def _changes(path: str, old: object, new: object) -> Iterator[FieldChange]:
+    """Yield the smallest fields that differ; a list is one field."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            name = f"{path}.{key}" if path else str(key)
+            yield from _changes(name, old.get(key), new.get(key))
+    elif not _equal(old, new):
+        yield FieldChange(path, old, new)
+
+
+def _equal(old: object, new: object) -> bool:
+    """Return whether two values are equal in JSON: true is not 1, but 1 and 1.0 are one number."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return old.keys() == new.keys() and all(_equal(old[key], new[key]) for key in old)
+    if isinstance(old, Sequence) and isinstance(new, Sequence) and not isinstance(old, str):
+        return len(old) == len(new) and all(map(_equal, old, new))
+    return bool(old == new)
+
+
+# Samples and documents by their fields. What is empty is absent, as most formats do not store it.
+
+_DOCS = ("relevant_docs", "candidate_docs")
+
+
+def _records(dataset: EvaluationDataset) -> dict[str, Record]:
+    """Return the samples by id."""
+    records: dict[str, Record] = {}
+    for sample in checked_samples(dataset.name, dataset):
+        answer = sample.reference_answer
+        fields = {
+            "query": sample.query,
+            "relevant_docs": _by_doc_id(sample.relevant_docs or ()),
+            "candidate_docs": _by_doc_id(sample.candidate_docs or ()),
+            "reference_answer": None if answer is None else _filled(asdict(answer)),
+            "labels": sample.labels,
+            "metadata": sample.metadata,
+        }
+        records[sample.sample_id] = _filled(fields)
+    return records
+
+
+def _by_doc_id(docs: Sequence[Document]) -> Record:
+    """Return documents by id, in any order; by their place if two have the same id."""
+    if len({doc.doc_id for doc in docs}) < len(docs):
+        return {f"[{n}]": {"doc_id": doc.doc_id, **_document_record(doc)} for n, doc in enumerate(docs)}
+    return {doc.doc_id: _document_record(doc) for doc in docs}
+
+
+def _document_record(doc: Document) -> Record:
+    return _filled({"text": doc.text, "metadata": doc.metadata})
+
+
+def _filled(fields: Record) -> Record:
+    return {name: value for name, value in fields.items() if value not in (None, {}, [])}
+
+
+def _ignore_missing_texts(old: Record, new: Record) -> bool:
+    """Compare only the id of a document that one sample has no text of; return whether there is one."""
+    is_found = False
+    for name in _DOCS:
+        docs, others = old.get(name, {}), new.get(name, {})
+        for doc_id in docs.keys() & others.keys():
+            if "doc_id" in docs[doc_id]:  # by place: they may be different documents
+                continue
+            are_bare = [_is_bare(docs[doc_id]), _is_bare(others[doc_id])]
+            if any(are_bare):
+                docs[doc_id] = others[doc_id] = {}
+            is_found |= are_bare[0] != are_bare[1]
+    return is_found
+
+
+def _is_bare(record: Record) -> bool:
+    return record.get("metadata", {}).get("text_missing") is True and not record.get("text")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -13,16 +15,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ..core.calls.executor import CACHED, is_from_cache
 from ..core.calls.resources import checked_prices
-from ..core.dataset import EvaluationDataset, Fingerprint, canonical_json, dataset_fingerprint
+from ..core.dataset import EvaluationDataset, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
-from ..core.runner import AueporaEvaluator, OnOutput, ScoreJournal, score_record
+from ..core.runner import AueporaEvaluator, MetricCalls, OnOutput, ScoreJournal, asked_scores, score_record
 from ..core.scores import Batch, Scores
-from ..core.scoring import Tally, now, utc_text
-from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
-from ..early_stop.rule import sequence_results
+from ..core.scoring import Tally, measurable, now, score_outputs, utc_text
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..errors import StorageError
 from ..io.datasets.predictions import PredictionFile
+from ..io.detect import kind_of_file
+from ..io.foreign.outputs import FOREIGN_KINDS, predictions_of
 from ..io.json.records import prediction_record, read_prediction
 from .journal.identity import (
     check_same_identity,
@@ -131,8 +134,8 @@ class StoredRecord:
             self.state.check_no_results(force=self.force)
         if self.stop_rule is not None:
             self._watch = self.stop_rule.watch(self.evaluator, self.dataset, self.survey.sha256)
-        policy, has_spent = self.evaluator.policy, self.resume and self.state.has_header
-        self.evaluator.spent_before = spent_before(self.state.folder, policy) if policy and has_spent else {}
+        is_resumed = self.resume and self.state.has_header
+        self.evaluator.spent_before = _spent(self.state.folder, self.evaluator) if is_resumed else {}
         header = {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **self.facts()}
         self.journal = self._opened_journal(header)
         try:
@@ -184,6 +187,11 @@ class StoredRecord:
     def _is_done(self, sample: EvaluationSample) -> bool:
         places = self._places
         return places is not None and places.is_done(sample.sample_id, retry_failed=self.retry_failed)
+
+    def answered(self) -> Iterator[Pair]:
+        """Yield the samples with an output of an earlier session that are not called again."""
+        if self._places is not None:
+            yield from self._places.pairs(sample for sample in self.dataset if self._is_done(sample))
 
     def missing(self) -> Iterator[EvaluationSample]:
         """Yield the samples without an output, until the goals of the stop rule are decided."""
@@ -237,7 +245,11 @@ class StoredRecord:
             self._used = self._watch.used(self.dataset)
         self.journal.places = self._places = None  # those of a million samples take 200 MB
         self._writer: RunWriter = self._stack.enter_context(
-            self.state.writer(force=self.force or self._replaces, with_outputs=False)
+            self.state.writer(
+                force=self.force or self._replaces,
+                with_outputs=False,
+                expected=self.survey.size if self._watch is None else 0,
+            )
         )
         self.tally = self._writer.tally
         self._places = self.journal.undamaged_places()
@@ -261,33 +273,16 @@ class StoredRecord:
         """Return the fingerprint of the samples that the run has."""
         return self.survey.sha256 if self._used is self.dataset else dataset_fingerprint(self._used)
 
-    @contextmanager
-    def score_journal(self) -> Iterator[ScoreJournal]:
+    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
         """Open the journal of the metrics that ask a model, in a folder within that of the run."""
-        folder = self.state.folder / SCORES
-        is_resumed = self.resume and (folder / HEADER).is_file()
-        places = stored_places(folder) if is_resumed else None
-
-        def earlier(sample_id: str) -> SystemOutputs | None:
-            # A failed call is made again.
-            if places is None or not places.is_done(sample_id, retry_failed=True):
-                return None
-            return next(places.outputs([sample_id]))
-
-        if is_resumed:
-            journal = Journal.resume(folder, self._header)
-        else:
-            journal = Journal.create(folder, self._header, force=True)
-        ending = "stopped"
-        try:
-            yield ScoreJournal(journal, earlier)
-            ending = "finished"
-        finally:
-            journal.close(ending)
+        cache = None if self.cache is None else self.cache.scores
+        return kept_scores(self.state.folder, self._header, cache, resume=self.resume)
 
     def finish(self, run: EvaluationRun) -> None:
         """Write the results file."""
         if self._watch is not None:
+            from ..early_stop.rule import sequence_results
+
             run.stopping = self._watch.outcome()
             run.results = sequence_results(self.evaluator.plan.metrics, run.results, run.stopping)
         programs = [header.get("program_sha256") for header in (self.journal.header, self._header)]
@@ -312,20 +307,31 @@ class Predictions(Protocol):
 
     longest: int
 
+    def __len__(self) -> int: ...
+
     def check_known_samples(self, known: Container[str]) -> None: ...
 
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]: ...
 
 
-def predictions_at(path: str | Path) -> Predictions:
-    """Return the predictions in a file, which may be the journal of a run."""
+def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -> Predictions:
+    """Return the predictions in a file, which may be the journal of a run or a file of another tool."""
     path = Path(path)
     places = stored_places(path.parent) if path.name == JOURNAL else None
-    return PredictionFile(path) if places is None else places
+    if places is not None:
+        return places
+    if columns is None and kind_of_file(path) not in FOREIGN_KINDS:
+        return PredictionFile(path)
+    return predictions_of(path, columns)
 
 
 class PredictionRecord:
-    """A run of predictions that are scored (a `core.runner.RunRecord`): no system is called."""
+    """A run of predictions that are scored (a `core.runner.RunRecord`): no system is called.
+
+    The dataset is read once: that it fits the plan and the predictions is checked at its end, before anything
+    is stored. `known` are the ids that predictions may have, if not those of the dataset. `force` replaces
+    stored results. With `ask_again` (default: with `force`) metrics that ask a model ask for every score.
+    """
 
     journal = None
 
@@ -340,20 +346,29 @@ class PredictionRecord:
         force: bool = False,
         on_output: OnOutput | None = None,
         contexts_as_retrieved: bool = False,
+        score_cache: OutputCache | None = None,
+        known: Container[str] | None = None,
+        ask_again: bool | None = None,
     ) -> None:
         self.state, self.dataset, self.predictions = state, dataset, predictions
+        self._ask_again = force if ask_again is None else ask_again
+        self.score_cache = score_cache
         self._contexts_as_retrieved = contexts_as_retrieved
-        self.survey = Survey()  # the plan was checked by the caller
+        self.plan = EvaluationPlan()
+        self.survey = Survey()
         self.evaluation_id, self.started_at = state.evaluation_id, utc_text(now())
         self.system_name = system_name
         self.names_documents = predictions.longest > 0 or contexts_as_retrieved
         self._limit, self._on_output = limit, on_output
-        self._force = force
-        self._fingerprint = Fingerprint()
+        self._force, self._known = force, known
+        self._lines: list[bytes] = []  # the outputs of the next batch, as they are stored
+        if isinstance(predictions, PredictionFile) and not contexts_as_retrieved:
+            predictions.lines = self._lines
         self._stack = ExitStack()
 
     def __enter__(self) -> PredictionRecord:
-        self._writer = self._stack.enter_context(self.state.writer(force=self._force))
+        expected = min(len(self.predictions), self._limit or sys.maxsize)
+        self._writer = self._stack.enter_context(self.state.writer(force=self._force, expected=expected))
         self.tally = self._writer.tally
         return self
 
@@ -372,30 +387,50 @@ class PredictionRecord:
         waiting: list[EvaluationSample] = []
 
         def ids() -> Iterator[str]:
-            for sample in islice(self.dataset, self._limit):
+            for sample in self._surveyed():
                 waiting.append(sample)
                 yield sample.sample_id
 
+        self._lines.clear()
         # `outputs` takes one id per output that it yields, so at most one sample waits.
         for output in self.predictions.outputs(ids()):
             sample = waiting.pop()
             yield sample, with_contexts(sample, output) if self._contexts_as_retrieved else output
 
+    def _surveyed(self) -> Iterator[EvaluationSample]:
+        """Yield the samples that are scored; count all of the dataset, and check what was counted."""
+        survey = self.survey = Survey.new(self.plan)
+        samples = iter(self.dataset)
+        for sample in islice(samples, self._limit):
+            survey.add(sample)
+            yield sample
+        for sample in samples:
+            survey.add(sample)
+        self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
+        survey.check_unique(self.dataset.name)
+        self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""
-        self._fingerprint.add(batch.samples)
-        self._writer.add(batch, scores)
+        lines = self._lines[:] if len(self._lines) == len(batch) else None
+        self._lines.clear()
+        self._writer.add(batch, scores, lines)
         if self._on_output is not None:
             for sample, output in zip(batch.samples, batch.outputs, strict=True):
                 self._on_output(sample, output)
 
     def score_journal(self) -> AbstractContextManager[ScoreJournal]:
-        """Return no journal: metrics that ask a model are scored with the others."""
-        return nullcontext(ScoreJournal())
+        """Open the journal of the metrics that ask a model, with the calls of an attempt that was stopped."""
+        header = {"evaluation_id": self.evaluation_id, "begun_at": self.started_at}
+        return kept_scores(self.state.folder, header, self.score_cache, resume=not self._ask_again)
+
+    def spent_before(self, evaluator: AueporaEvaluator) -> dict[str, float]:
+        """Return what metrics used of each budget in an attempt that was stopped."""
+        return {} if self._ask_again else _spent(self.state.folder, evaluator)
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the samples that were scored."""
-        return self._fingerprint.hexdigest()
+        return self._writer.dataset_sha256
 
     def finish(self, run: EvaluationRun) -> None:
         """Write the results file."""
@@ -406,6 +441,7 @@ def score_predictions(
     record: PredictionRecord,
     plan: EvaluationPlan,
     *,
+    evaluator: AueporaEvaluator | None = None,
     top_k: int = 5,
     seed: int = 0,
     configuration: Mapping[str, object] | None = None,
@@ -414,17 +450,91 @@ def score_predictions(
 ) -> EvaluationRun:
     """Score predictions chunk by chunk and store the run. Its samples and outputs are on the disk only.
 
-    The run has no `resource_usage`: what the scoring uses says nothing about the system.
+    The evaluator makes the calls of metrics that ask a model. The run has no `resource_usage`: what the
+    scoring uses says nothing about the system.
     """
+    plan.check_metrics()
+    record.plan = plan
+    evaluator = evaluator or AueporaEvaluator(MetricCalls(), plan)
     with record:
+        evaluator.spent_before = record.spent_before(evaluator)
         return score_record(
             record,
             plan,
+            evaluator,
             system_name=record.system_name,
             top_k=top_k,
             seed=seed,
             configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
         )
+
+
+def rescored(
+    run: EvaluationRun,
+    plan: EvaluationPlan,
+    state: RunState,
+    evaluator: AueporaEvaluator,
+    cache: OutputCache | None = None,
+    *,
+    force: bool = False,
+) -> list[MetricResult]:
+    """Score the outputs of a run that is in memory; `state` is of the run that the results are for."""
+    plan = measurable(plan, run.outputs)
+    evaluator.spent_before = {} if force else _spent(state.folder, evaluator)
+    header = {"evaluation_id": state.evaluation_id, "begun_at": utc_text(now())}
+    journal = partial(kept_scores, state.folder, header, cache, resume=not force)
+    asked = asked_scores(evaluator, plan, lambda: zip(run.samples, run.outputs, strict=True), journal)
+    return score_outputs(plan, run.samples, run.outputs, asked)
+
+
+# The calls of metrics that ask a model: in a journal of their own, and in a cache.
+
+
+@contextmanager
+def kept_scores(
+    folder: Path, header: Mapping[str, Any], cache: OutputCache | None, *, resume: bool
+) -> Iterator[ScoreJournal]:
+    """Open the journal of the calls that metrics make, within the folder of a run.
+
+    With `resume` the calls in it are not made again. Calls are found by what they ask.
+    """
+    folder = folder / SCORES
+    is_resumed = resume and (folder / HEADER).is_file()
+    places = stored_places(folder) if is_resumed else None
+
+    def earlier(key: str) -> SystemOutputs | None:
+        # A failed call is made again.
+        if places is not None and places.is_done(key, retry_failed=True):
+            return next(places.outputs([key]))
+        return None if cache is None else cache.get(EvaluationSample(key, ""))
+
+    def keep(key: str, output: SystemOutputs) -> None:
+        if cache is not None:
+            cache.add(EvaluationSample(key, ""), output)
+
+    opened = Journal.resume if is_resumed else partial(Journal.create, force=True)
+    journal = opened(folder, header)
+    ending = "stopped"
+    try:
+        yield ScoreJournal(journal, earlier, keep)
+        ending = "finished"
+    finally:
+        journal.close(ending)
+
+
+def _spent(folder: Path, evaluator: AueporaEvaluator) -> dict[str, float]:
+    """Return what earlier sessions used of each budget, by calls of the system and of metrics."""
+    if evaluator.policy is None:
+        return {}
+    spent = [spent_before(each, evaluator.policy) for each in (folder, folder / SCORES)]
+    names = dict.fromkeys(name for part in spent for name in part)
+    return {name: sum(part.get(name, 0) for part in spent) for name in names}
+
+
+def score_cache(folder: str | Path) -> OutputCache:
+    """Return the cache of the calls that metrics make, within a folder of cached answers."""
+    # Apart from the answers of systems: a key has the whole question, whatever the system and top_k.
+    return OutputCache(Path(folder) / SCORES, ["metrics"], 0)
 
 
 # A cache of answers for later runs with the same system, sample and top_k.
@@ -459,7 +569,19 @@ class OutputCache:
     def __enter__(self) -> OutputCache:
         return self
 
+    @cached_property
+    def scores(self) -> OutputCache:
+        """Return the cache of the scores that a model gave, which is closed with this one."""
+        return score_cache(self._folder)
+
+    @property
+    def scores_used(self) -> int:
+        """Return how many scores were taken from the cache."""
+        return self.scores.used if "scores" in vars(self) else 0
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if "scores" in vars(self):
+            self.scores.__exit__(kind)
         if self._file is not None:
             try:
                 self._file.close()

@@ -15,17 +15,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.calls.executor import AttemptRecord, failed_attempts, is_from_cache
 from ..core.redaction import without_secrets
-from ..core.runner import InterruptedRunError
+from ..core.runner import AueporaEvaluator, InterruptedRunError
 from ..core.types import TIMES_LEFT_OUT, EvaluationSample, Failure, SystemOutputs
 from ..errors import RunStoppedError
 from ..io.jsonl import encode
-
-if TYPE_CHECKING:
-    from ..core.runner import AueporaEvaluator
 
 LOG = "log.jsonl"
 # Nothing is printed unless the program that uses the library adds a handler of its own.

@@ -180,7 +180,7 @@ def test_budget_stops_a_run_that_can_be_resumed(here: Path, capsys: pytest.Captu
     asked = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--out", "out", "--id", "r"]
     assert main([*asked, "--metrics", "exact_match", "--budget-calls", "3"]) == 1
     said = capsys.readouterr().err
-    assert "stopped: the budget of 3 calls is used up. Finished samples are kept." in said
+    assert "stopped: the budget of 3 calls is used up. What is finished is kept." in said
     assert "kept: 3 outputs" in said
     assert main(["run", "--resume", "r", "--out", "out", "--budget-calls", "9"]) == 0
     assert "8/8" in capsys.readouterr().out

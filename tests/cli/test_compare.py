@@ -8,10 +8,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
+from auepora_eval.io.json.records import prediction_record
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 Run = Callable[..., tuple[str, str]]
 TWO = ("demo-bm25", "demo-hybrid")
@@ -110,6 +113,28 @@ def test_json_output(compare: Run) -> None:
     assert document["in_plain_words"][0].startswith("hybrid is better at finding the right documents")
 
 
+def test_no_worse_within_a_margin(demo_runs: Path, compare: Run) -> None:
+    """Of 160 questions, two find their documents in another order: enough to rule out a loss of 0.2."""
+    run = EvaluationResultsStorage(demo_runs).load_run("demo-bm25")
+    records = [
+        prediction_record(one.sample_id, output) for one, output in zip(run.samples, run.outputs, strict=True)
+    ]
+    for record in [one for one in records if len(one["retrieved"]) > 1][:2]:
+        record["retrieved"] = [{"doc_id": hit.doc_id} for hit in reversed(record["retrieved"])]
+    outputs = demo_runs / "nearly.jsonl"
+    outputs.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+    data = ("--dataset", "demo", "--outputs", str(outputs), "--metrics", "mrr,ndcg@5")
+    assert main(["score", *data, "--id", "nearly", "--out", str(demo_runs), "--force"]) == 0
+    out, _ = compare("demo-bm25", "nearly", "--margin", "0.2", "--json")
+    verdicts = {one["name"]: one["verdict"] for one in json.loads(out)["metrics"]}
+    assert (verdicts["mrr"], verdicts["ndcg@5"]) == ("no worse", "no worse")
+    out, _ = compare("demo-bm25", "nearly", "--margin", "mrr=0.2")
+    assert re.search(r"^mrr .* no worse", out, re.MULTILINE)
+    assert "A loss as large as the margin is ruled out for mrr (0.2000)." in out
+    out, _ = compare("demo-bm25", "nearly", "--margin", "0.001", "--json")  # too few questions for that
+    assert "no worse" not in {one["verdict"] for one in json.loads(out)["metrics"]}
+
+
 def test_markdown_and_latex(compare: Run) -> None:
     assert "### How large" in compare(*TWO, "--markdown")[0]
     assert r"\begin{tabular}" in compare(*TWO, "--latex")[0]
@@ -153,7 +178,7 @@ def test_two_runs_of_one_system_have_distinct_names(compare: Run, monkeypatch: p
     out, _ = compare("demo-bm25", "again-demo-bm25", "--regressions", "0")
     assert out.startswith("again-demo-bm25 compared with demo-bm25, sample by sample")
     heading = next(line for line in out.splitlines() if line.startswith("Metric "))
-    assert heading.split()[1:3] == ["demo-bm…", "again-d…"]
+    assert heading.split()[1:3] == ["demo…m25", "agai…m25"]
 
 
 def test_one_form_of_output_at_a_time(compare: Run) -> None:

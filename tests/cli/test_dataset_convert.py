@@ -154,7 +154,7 @@ def test_rows_of_a_large_run_are_copied(work: Path) -> None:
         ("personal_rag.eval.json a.jsonl --from jsnl", "there is no format 'jsnl'"),
         ("personal_rag.eval.json a.jsonl --from jsonl", "personal_rag.eval.json"),
         ("missing.eval.json a.jsonl", "there is no such file"),
-        ("predictions.jsonl a.parquet", "this is predictions of a system, which has no other format"),
+        ("predictions.jsonl a.parquet", "this is a file of predictions, which has no other format"),
         ("demo demo.gt.json", "a dataset cannot become ground truth"),
     ],
 )

@@ -220,7 +220,6 @@ def test_split_samples(here: Path, experiment: Run) -> None:
     document = json.loads(experiment("--json")[0])
     assert document["variant_samples"] == planned
     assert document["statistical_tests"]["old_vs_new"]["test"].startswith("Welch")
-    assert document["sample_ratio"]["mismatch"] is False
 
 
 def test_a_file_of_predictions_is_a_variant(here: Path, experiment: Run) -> None:
@@ -306,3 +305,52 @@ def test_a_statistical_test_that_cannot_be_used_is_reported(here: Path, experime
     document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
     assert "paired t," in document["statistical_tests"]["old_vs_new"]["test"]
     assert "paired t," not in document["secondary_metric_results"]["bleu"]["tests"]["old_vs_new"]["test"]
+
+
+JUDGED = """
+def answer(says):
+    def run(query):
+        number = int(query.split()[1])
+        text = "The light is white." if number < says else "The light is red."
+        return {"answer": text, "retrieved": [{"doc_id": "light", "text": "The light is white."}]}
+    return run
+
+old, new = answer(10), answer(35)
+
+def judge(question):
+    with open("asked.txt", "a") as file:
+        file.write("x")
+    return "yes" if question.material["claim"] in question.material["passage"] else "no"
+"""
+JUDGED_CONFIG = """
+dataset: numbered.jsonl
+judge: judged_rag.py:judge
+ab_testing:
+  experiment_id: trial
+  variants: [{variant_id: old, system: "judged_rag.py:old"}, {variant_id: new, system: "judged_rag.py:new"}]
+  primary_metric: judged_faithfulness
+  min_sample_size: 10
+"""
+
+
+def test_a_judge_decides_an_experiment(here: Path, experiment: Run) -> None:
+    (here / "judged_rag.py").write_text(JUDGED, encoding="utf-8")
+    rows = (json.dumps({"sample_id": f"{n}", "query": f"question {n}"}) for n in range(40))
+    (here / "numbered.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    (here / "trial.config.yaml").write_text(JUDGED_CONFIG, encoding="utf-8")
+    out, _ = experiment()
+    assert "Winner: new. new is better on judged_faithfulness than old (+0.625, p < 0.001)." in out
+    assert "judged_faithfulness: uncalibrated judge: the change is one of judged scores." in out
+    asked = (here / "asked.txt").stat().st_size
+    assert 0 < asked <= 80
+    # Stored verdicts are not asked for again. The judge says nothing about the systems: it may change.
+    assert "Winner: new" in experiment("--resume")[0]
+    assert (here / "asked.txt").stat().st_size == asked
+    edit(here, "judge: judged_rag.py:judge", "judge: support:lexical")
+    out, err = experiment("--resume")
+    assert "finished before" in err
+    edit(here, "judge: support:lexical\n", "")
+    for flag in ("--resume", "--check"):
+        assert (
+            "judged_faithfulness needs a judge. Add a line 'judge: URL#model'" in experiment(flag, code=2)[1]
+        )

@@ -79,7 +79,7 @@ def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
     [
         (("same",), "there is no rule"),
         (("nobody", "--min", "hit@5=1"), "No run 'nobody'"),
-        (("same", "--margin", "0.1"), "needs a baseline"),
+        (("same", "--margin", "0.1"), "needs a baseline: --baseline RUN"),
         (("same", "--min", "0.8"), "is not NAME=NUMBER"),
         (("same", "--min", "=0.8"), "is not NAME=NUMBER"),
         (("same", "--min", "hit@5=many"), "'hit@5=many' has no number"),

@@ -38,6 +38,13 @@ def test_help_of_a_family_lists_its_commands(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_from_is_the_format_in_every_command(name: str) -> None:
+    flags = command_parser(name, load_command(name))._option_string_actions
+    if "--format" in flags:
+        assert flags["--from"] is flags["--format"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_is_one_sentence_that_starts_with_a_verb(name: str) -> None:
     summary = load_command(name).__doc__.splitlines()[0]
     assert summary[0].isupper()
@@ -114,3 +121,8 @@ def test_a_note_wraps_on_a_terminal_only(
         "data/evaluation/results/a-long-name.results.json",
         "was written again",
     ]
+
+
+def test_score_has_no_flag_for_a_setting_that_run_has_no_flag_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "--help"]) == 0
+    assert "--judge-metrics" not in capsys.readouterr().out

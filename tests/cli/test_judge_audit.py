@@ -104,8 +104,8 @@ def test_plot(audit: Run) -> None:
         (("--budget", "many"), "is not like 40,80,120"),
         (("--budget", "79"), "79 is not from 2 to 78"),
         (("--judge", "lexical"), "not allowed with argument"),
-        (("--bins", "0"), "is not a number from 1 to 1,000"),
-        (("--bins", "9" * 5000), "is not a number from 1 to 1,000"),
+        (("--bins", "0"), "0 is less than 1"),
+        (("--bins", "9" * 5000), "is not a whole number"),
         (("--unscored-as", "2"), "is not from 0 to 1"),
         (("--unscored-as", "x"), "is not a number"),
         (("--cluster", "nope"), "there is no 'nope' in it. Name the column with --cluster"),
@@ -131,12 +131,23 @@ def test_two_clusters_are_inconclusive(audit: Run) -> None:
 def test_scores_that_are_missing(audit: Run) -> None:
     lines = [json.loads(line) for line in Path("rated.jsonl").read_text().splitlines()]
     Path("rated.jsonl").write_text("\n".join(json.dumps({**one, "said": None}) for one in lines))
-    out, _ = audit()
+    out, err = audit(code=3)
     assert "80 claims could not be scored" in out
-    assert json.loads(audit("--json")[0])["accuracy"]["value"] is None  # not measured, not 0
+    assert "the judge could score no claim; nothing was measured." in err
+    assert json.loads(audit("--json", code=3)[0])["accuracy"]["value"] is None  # not measured, not 0
     assert "nothing to draw" in audit("--plot", "c.png", code=2)[1]
     assert "80 labelled claims" in audit("--unscored-as", "0")[0]
     assert "could not be scored" not in audit("--unscored-as", "0")[0]
+
+
+def test_a_judge_that_scores_too_few_claims_is_exit_code_3(audit: Run) -> None:
+    lines = [json.loads(line) for line in Path("rated.jsonl").read_text().splitlines()]
+    some = [{**one, "said": None} if place < 4 else one for place, one in enumerate(lines)]
+    Path("rated.jsonl").write_text("\n".join(map(json.dumps, some)))
+    _, err = audit(code=3)
+    assert "4 of 80 claims failed (said): coverage 95.0%, less than the 99.0% asked for" in err
+    audit("--min-coverage", "0.95")
+    audit("--unscored-as", "0")
 
 
 def test_the_bundled_answers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,8 +43,8 @@ def test_the_line_and_its_change(listed: Listed) -> None:
     assert "▁▁▁│██" in out
     assert "change: +0.3361, p = " in out
     assert "1 change; the last one at rag-60-04, from 0.5056 to 0.8417: better" in " ".join(out.split())
-    assert "1 runs are alone" in err
-    assert "separate lines" in err
+    assert "1 run is alone" in err
+    assert "Other samples, systems, settings" in err
 
 
 def test_failures_are_shown_and_not_counted_as_gains(
@@ -55,7 +55,7 @@ def test_failures_are_shown_and_not_counted_as_gains(
     assert main(["list", "--trend", "recall@1", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     assert "0.5000 [0.3719, 0.6281] 30 30" in " ".join(shown.out.split())
-    assert "failed calls count as the worst of the metric" in shown.err
+    assert "Failed calls count as the worst of the metric" in shown.err
     assert main(["list", "--trend", "mean_latency", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     assert "better for the calls that were answered, but others failed" in " ".join(shown.out.split())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +129,27 @@ def test_rules_open_no_socket(place: Path) -> None:
     command = [sys.executable, "-c", WITNESS, json.dumps([words])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f"TOLD {json.dumps([['dataset', 0, []]])}" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system cannot signal a thread")
+def test_an_interrupted_generation_keeps_its_answers(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    requests = []
+
+    def interrupting(body: dict[str, Any]) -> Any:
+        requests.append(body)
+        if len(requests) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)  # the call under way is finished and kept
+        return good_model(body)
+
+    with chat_server(says=interrupting) as server:
+        words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--concurrency", "1"]
+        words += ["--per-document", "1", "--variants", "none"]
+        assert main(words) == 130
+        said = capfd.readouterr().err
+        kept = len(records("offline_tasks.jsonl"))
+        assert kept == len(requests) == 2
+        assert "Resume with the same command and --resume" in said
+        assert not Path("offline_dataset.jsonl").exists()
+        assert main([*words, "--resume"]) == 0
+    assert len(requests) == len(records("offline_tasks.jsonl")) == 6

@@ -144,6 +144,7 @@ def test_claims_of_one_cluster_are_resampled_together() -> None:
         assert widths["copies", figure] < 0.75 * widths["once", figure]
     # Here labelled and unlabelled are the same claims, so that their errors add up within a cluster.
     assert widths["named", "estimate"] > 1.3 * widths["copies", "estimate"]
+    assert report.estimate.share_of_yes_by_errors.confidence_interval is None
     assert report.calibration.by_chance is None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.people.judge_audit import corrected, label_budget
+from auepora_eval.people.judge_audit import corrected, label_budget, rate_by_errors
 from auepora_eval.stats.calibration import prediction_powered_mean
 
 
@@ -21,14 +21,18 @@ def judged(seed: int, labels: int = 80, others: int = 400) -> tuple[np.ndarray, 
 
 
 def test_interval_covers_the_truth_and_not_the_judge() -> None:
-    held = 0
+    held = by_errors = 0
     for seed in range(200):
         people, scores, rest = judged(seed)
         found: Any = corrected(people, scores, rest)
         low, high = found.corrected.confidence_interval
         held += low <= 0.3 <= high
         assert found.judge_alone > 0.45
+        rate: Any = rate_by_errors(people > 0, scores >= 0.6, rest >= 0.6)
+        low, high = rate.confidence_interval
+        by_errors += low <= 0.3 <= high
     assert held / 200 >= 0.9
+    assert by_errors / 200 >= 0.9
 
 
 def test_labels_that_the_judge_is_worth() -> None:
@@ -51,6 +55,31 @@ def test_the_share_of_yes_of_the_judge_alone_is_counted_not_averaged() -> None:
     assert corrected(people, scores, rest).judge_alone == pytest.approx((1.6 + 1.89) / 6)
     both = [corrected(people, scores, rest, yes_from=limit).corrected for limit in (None, 0.7)]
     assert both[0] == both[1]  # the correction is by the scores either way
+
+
+def test_rogan_and_gladen_by_hand() -> None:
+    """Of 10 yes it finds 9, of 10 no it lets 8 go; of the others it calls 75% yes: 0.785714 are."""
+    is_yes = np.array([True] * 10 + [False] * 10)
+    judged_yes = np.array([True] * 9 + [False] * 9 + [True] * 2)
+    found = rate_by_errors(is_yes, judged_yes, np.array([True] * 75 + [False] * 25))
+    assert (found.sensitivity, found.specificity, found.reported) == (0.9, 0.8, 0.75)
+    assert found.value == pytest.approx(0.785714, abs=1e-6)
+    assert found.reason is None
+
+
+@pytest.mark.parametrize(
+    ("is_yes", "judged_yes", "says"),
+    [
+        ([True, True], [True, False], "all yes or all no"),
+        ([True, False], [False, True], "coin"),
+        ([True, False], [True, True], "coin"),
+    ],
+)
+def test_a_judge_that_cannot_be_corrected(is_yes: list[bool], judged_yes: list[bool], says: str) -> None:
+    found: Any = rate_by_errors(np.array(is_yes), np.array(judged_yes), np.array([True, False]))
+    assert found.value is None
+    assert found.confidence_interval is None
+    assert says in found.reason
 
 
 def test_a_budget_is_the_mean_width_over_splits() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError
-from auepora_eval.quality.difference import dataset_difference
+from auepora_eval.quality.description import dataset_difference
 from tests.builders import a_dataset, a_sample
 
 

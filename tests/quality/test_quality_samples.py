@@ -10,8 +10,8 @@ import pytest
 
 from auepora_eval.core.dataset import EvaluationDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.quality.answers import check_reference_support, reference_support
 from auepora_eval.quality.checks import DataQualityChecker
+from auepora_eval.quality.samples import check_reference_support, reference_support
 from auepora_eval.quality.view import QualityIssue, view_of
 from tests.builders import a_dataset, a_sample
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import LostSample, compare_runs
+from auepora_eval.comparison.markdown import MOST_BYTES, report_markdown
 from auepora_eval.comparison.ranking import rank_runs
-from auepora_eval.comparison.tables import comparison_report, comparison_to_markdown, ranking_report
+from auepora_eval.comparison.tables import comparison_report, ranking_report
 from auepora_eval.core.display import markdown_text, visible_text
 from auepora_eval.core.table import Table
 from tests.comparison.test_compare_more import scored
@@ -84,7 +86,12 @@ def _check(text: str) -> None:
         LostSample(text, "", text, text, text, text, 1.0, 0.0, True, (text, "d"), (text,), ("d",)),
     ]
     ranked = ranking_report(rank_runs(runs, resamples=100), text, (), lost)
-    for page in (comparison_report(comparison, lost), comparison_to_markdown(comparison), ranked):
+    comments = (
+        report_markdown(runs[:2], comparison, lost=lost),
+        report_markdown(runs, ranking=rank_runs(runs, resamples=100)),
+        report_markdown(runs[:1]),
+    )
+    for page in (comparison_report(comparison, lost), ranked, *comments):
         read(page)
         headings = [line for line in page.splitlines() if line.startswith("#")]
         assert all(line.startswith("### ") for line in headings)
@@ -93,3 +100,31 @@ def _check(text: str) -> None:
 def test_ranks_are_not_numbers_of_issues() -> None:
     runs = [scored([1.0] * n + [0.0] * (9 - n), f"run {n}") for n in (2, 5, 9)]
     assert any("#1" in text for text in read(ranking_report(rank_runs(runs, resamples=100))))
+
+
+def test_comment_begins_with_the_verdict_and_folds_the_rest() -> None:
+    runs = [scored([0.0] * 30, "old"), scored([1.0] * 30, "new")]
+    page = report_markdown(runs, compare_runs(*runs, resamples=500))
+    lines = page.splitlines()
+    assert lines[0] == "### new compared with old: 1 better"
+    assert lines.index("<details><summary>How large the differences are</summary>") > page.count("\n| ")
+    folded = re.findall(r"<details><summary>(.*)</summary>", page)
+    assert folded == [
+        "How large the differences are",
+        "All values of the baseline",
+        "All values of the candidate",
+    ]
+    assert page.count("</details>") == len(folded)
+
+
+def test_comment_is_never_longer_than_github_takes() -> None:
+    long = "ß@name " * 3_000
+    runs = [scored([1.0] * 9 + [0.0], f"{long}{n}") for n in range(2)]
+    comparison = replace(compare_runs(*runs, resamples=100), notes=[long])
+    lost = [LostSample("recall@5", "", long, long, long, long, 1.0, 0.0)] * 40
+    page = report_markdown(runs, comparison, lost=lost)
+    assert len(page.encode()) <= MOST_BYTES
+    assert page.startswith("### ")
+    assert "1 further part does not fit into a comment." in page
+    assert "All values of the candidate" in page
+    read(page)

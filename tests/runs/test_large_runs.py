@@ -27,7 +27,7 @@ from auepora_eval.errors import DataError
 from auepora_eval.io.results.rows_parquet import ParquetRows
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.evaluation import PredictionRecord, score_predictions
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.storage import EvaluationResultsStorage, stored_pairs
 from tests.builders import a_dataset, a_failure, a_sample, an_output, run_to_results, scored_run, small_world
 
 METRICS = "recall@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,flip_rate"
@@ -116,7 +116,7 @@ def test_rows_that_come_in_chunks(tmp_path: Path, size: int) -> None:
         ["compare", "a", "b"],
         ["report", "a", "b"],
         ["verify", "a"],
-        ["rescore", "a", "--metrics", "mrr", "--id", "c"],
+        ["rescore", "a", "--metrics", "mrr", "--id", "c", "--min-coverage", "0.5"],
     ],
     ids=" ".join,
 )
@@ -219,3 +219,10 @@ def test_scoring_from_files_crosses_the_line(tmp_path: Path, monkeypatch: Any) -
     assert stored.results[0].scores.clusters == run.results[0].scores.clusters  # type: ignore[attr-defined]
     assert stored.resource_usage is None
     assert main(["verify", run.evaluation_id, "--out", str(tmp_path / "runs")]) == 0
+
+
+def test_some_samples_of_a_run_are_read_without_the_others(tmp_path: Path) -> None:
+    run, storage = a_run(), EvaluationResultsStorage(tmp_path)
+    storage.save_run(run)
+    chosen = {run.samples[place].sample_id: (run.samples[place], run.outputs[place]) for place in (0, 2)}
+    assert stored_pairs(storage.find("run"), [*chosen, "none"]) == chosen

@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def test_who_holds_the_lock_writes_and_who_was_killed_does_not(
         while psutil.Process(running.pid).status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
             time.sleep(0.01)  # nobody has waited for it: its number is still taken
         assert writer_of(tmp_path) == ""
-        monkeypatch.setattr(fcntl, "flock", no_locks)
+        monkeypatch.setattr(fcntl, "lockf", no_locks)
         assert writer_of(tmp_path) == ""
         RunLock(tmp_path).release()
     finally:
@@ -75,16 +74,28 @@ def test_a_note_alone_holds_nothing(tmp_path: Path, other: dict[str, object]) ->
 def test_where_the_file_system_has_no_locks_the_note_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, object], is_held: bool
 ) -> None:
-    monkeypatch.setattr(fcntl, "flock", no_locks)
+    monkeypatch.setattr(fcntl, "lockf", no_locks)
     leave_note(tmp_path, **other)
     assert bool(writer_of(tmp_path)) == is_held
 
 
-def test_this_process_counts_too_and_so_does_one_without_a_note(tmp_path: Path) -> None:
+def test_this_process_counts_too_and_asking_takes_nothing_from_it(tmp_path: Path) -> None:
     with RunLock(tmp_path):
-        assert writer_of(tmp_path) == f"process {os.getpid()} on {platform.node()}"
-        os.truncate(tmp_path / "lock", 0)
-        assert writer_of(tmp_path) == "another process"
+        for _ in range(2):
+            assert writer_of(tmp_path) == f"process {os.getpid()} on {platform.node()}"
+        with pytest.raises(StorageError, match="is being written by"):
+            RunLock(tmp_path)
+        other = f"""
+import sys
+from pathlib import Path
+from auepora_eval.runs.journal.lock import writer_of
+print(writer_of(Path({str(tmp_path)!r})))
+"""
+        asked = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True)
+        assert asked.stdout.strip() == f"process {os.getpid()} on {platform.node()}"
+        os.truncate(tmp_path / "lock", 0)  # the note is not written yet
+        asked = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True)
+        assert asked.stdout.strip() == "another process"
     assert writer_of(tmp_path) == ""
 
 
@@ -93,13 +104,26 @@ def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+ASK = """
+import fcntl, sys, time
+with open(sys.argv[1], "rb") as asking:
+    fcntl.lockf(asking, fcntl.LOCK_SH)
+    print("asking", flush=True)
+    time.sleep(0.04)
+time.sleep(60)
+"""
+
+
 def test_who_comes_for_the_lock_while_somebody_asks_gets_it(tmp_path: Path) -> None:
     RunLock(tmp_path).release()
-    with (tmp_path / "lock").open("rb") as asking:
-        fcntl.flock(asking, fcntl.LOCK_SH)
-        done = threading.Timer(0.03, fcntl.flock, (asking, fcntl.LOCK_UN))
-        done.start()
+    command = [sys.executable, "-c", ASK, str(tmp_path / "lock")]
+    asking = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert asking.stdout is not None
+    assert asking.stdout.readline() == "asking\n"
+    try:
         taken = RunLock(tmp_path)
-        done.join()
         assert writer_of(tmp_path), "it is not held"
         taken.release()
+    finally:
+        asking.kill()
+        asking.communicate()

@@ -12,12 +12,17 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.core.dataset import dataset_fingerprint
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import score_in_chunks, score_outputs
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.predictions import PredictionFile
+from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions, missing_output
+from auepora_eval.io.loader import open_dataset
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.runs.evaluation import PredictionRecord, score_predictions
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.verify import FITS, verify_run
 from tests.builders import a_failure, a_sample, small_world
 
 LINES: list[dict[str, Any]] = [
@@ -131,3 +136,32 @@ def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
     )
     peak = int(done.stderr.split()[-1]) / 1024
     assert peak < 110, f"{peak:.0f} MB"
+
+
+def test_outputs_are_stored_as_they_came(tmp_path: Path) -> None:
+    """Whatever form a prediction has, the stored run gives the same output, and its files are consistent."""
+    lines = [
+        '{"sample_id": "0", "answer": "a\\u003ab", "retrieved": ["d0", {"doc_id": "x", "score": 2}]}',
+        '{"timings": {"end_to_end": 0.25}, "extra": {"z": 1, "a": [1]}, "sample_id": "2", "answer": ""}',
+        "",
+        '{"sample_id": "1", "response": {"text": "t", "metadata": {"citations": []}}, "error": null}',
+        '{"sample_id": "3", "error": {"type": "Timeout", "message": "late", "seconds": 3}}',
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    records = [
+        {"sample_id": str(n), "query": f"q{n}", "relevant_docs": [f"d{n}"], "metadata": {"cluster": n % 2}}
+        for n in range(5)
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    dataset = open_dataset(tmp_path / "d.jsonl")
+    record = PredictionRecord(
+        storage.state("r"), dataset, PredictionFile(tmp_path / "p.jsonl"), system_name="s"
+    )
+    score_predictions(record, EvaluationPlan(parse_metrics(["recall@5"])))
+    run = storage.load_run("r")
+    expected = load_predictions(tmp_path / "p.jsonl")
+    assert run.outputs == [expected.get(str(n)) or missing_output() for n in range(5)]
+    assert run.samples == list(dataset)
+    assert run.dataset_fingerprint == dataset_fingerprint(dataset)
+    assert [check for check in verify_run(storage, "r").checks if check.status != FITS] == []

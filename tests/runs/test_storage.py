@@ -144,6 +144,8 @@ def test_a_run_that_is_not_there_names_those_that_are(storage: EvaluationResults
     (storage.results_directory / "odd.results.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match=r"No run 'second' in .*\. Available: first, odd\."):
         storage.load_run("second")
+    with pytest.raises(DataError, match=r"No run 'frist' in .*\. Did you mean first\?"):
+        storage.load_run("frist")
 
 
 @pytest.mark.parametrize(

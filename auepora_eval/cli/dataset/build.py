@@ -1,27 +1,28 @@
 """Build the splits of a dataset from raw tasks.
 
-Reads one task per line and writes qa_pairs.jsonl, summaries.jsonl and manifest.json, all of them or none.
-Bad records are named, counted and left out; task types without a split are counted. Example:
+Read one task per line and write qa_pairs.jsonl, summaries.jsonl and manifest.json: all of them, or none.
+Bad records are left out, counted and named. Task types without a split are counted. Example:
 
   auepora dataset generate demo --out offline_dataset.jsonl
   auepora dataset build --offline-dataset offline_dataset.jsonl --version v1
 
-A version that is there already is built again only to the very same content; --force replaces files, and
-gives a version new content if it is not changed.
+Building an existing version again must give the same content. For new content, give a new --version and
+--force to replace the files. Without a new --version, --force replaces the content of the existing version.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import DataError
 from .. import echo
-from ..common import add_json
+from ..common import add_flag, add_json
 from ..flags import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...builder.build import BuildPlan, BuildResult
 
 # More bad records than these are only counted: nobody reads a thousand lines.
@@ -29,20 +30,18 @@ _NAMED = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="the project's paths, such as configs/default.yaml")
-    parser.add_argument("--offline-dataset", metavar="FILE", help="the raw tasks, plain or gzip")
-    parser.add_argument("--qa-output", metavar="FILE", help="where questions and answers go")
-    parser.add_argument("--summary-output", "--summaries-output", metavar="FILE", help="where summaries go")
-    parser.add_argument("--citations-output", metavar="FILE", help="where the split `citations` goes")
-    parser.add_argument("--manifest-output", metavar="FILE", help="where the manifest goes")
-    parser.add_argument(
-        "--splits", metavar="NAMES", default="qa,summaries", help="splits to build (default: qa,summaries)"
-    )
-    parser.add_argument("--version", metavar="vN", default="v1", help="version, vN or vN.N (default: v1)")
-    parser.add_argument("--limit", type=count, metavar="N", help="only the first N records")
-    parser.add_argument("--rejects", metavar="FILE", help="write the records that are left out, with reasons")
-    parser.add_argument("--strict", action="store_true", help="stop at the first bad record, write nothing")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    add_flag(parser, "--config", "project file with the paths, such as configs/default.yaml", "FILE")
+    add_flag(parser, "--offline-dataset", "file with the raw tasks, plain or gzip", "FILE")
+    add_flag(parser, "--qa-output", "file for questions and answers", "FILE")
+    parser.add_argument("--summary-output", "--summaries-output", metavar="FILE", help="file for summaries")
+    add_flag(parser, "--citations-output", "file for the split `citations`", "FILE")
+    add_flag(parser, "--manifest-output", "file for the manifest", "FILE")
+    add_flag(parser, "--splits", "splits to build", "NAMES", default="qa,summaries")
+    add_flag(parser, "--version", "version, vN or vN.N", "vN", default="v1")
+    add_flag(parser, "--limit", "use only the first N records", "N", type=count)
+    add_flag(parser, "--rejects", "write the records that are left out, with reasons", "FILE")
+    add_flag(parser, "--strict", "stop at the first bad record and write nothing")
+    add_flag(parser, "--force", "replace existing files")
     add_json(parser)
 
 
@@ -66,10 +65,7 @@ def run(args: Namespace) -> int:
 
 
 def _plan(args: Namespace) -> BuildPlan:
-    from pathlib import Path
-
     from ...builder.build import BuildPlan
-    from ...errors import DataError
     from ...io.builds.tasks import SPLIT_NAMES
     from ...io.config.project import EvaluationConfig, load_evaluation_config
 

@@ -1,12 +1,12 @@
 """Find duplicates and wrong references, citations and labels.
 
-Exit code 1 if something was found that is at least as severe as --fail-on. The form of a file (fields,
-types) is the business of `auepora dataset validate`.
+The exit code is 1 if a finding is at least as severe as --fail-on. To check the form of a file (fields,
+types), use `auepora dataset validate`.
 
-Of a build, named by its manifest, the splits are checked against it: form, references, counts, hashes. With
---previous the exit code is 1 too if a split, task type, document or label has lost more than a tenth of its
-records (--max-drop) since that build. Without FILE it is the project's manifest, by --config or where
-`auepora dataset build` writes it.
+Name a manifest to check a build: the splits are compared with it (form, references, counts, hashes). With
+--previous, the exit code is also 1 if a split, task type, document or label has lost more than a tenth of its
+records (--max-drop) since that build. Without FILE, the manifest in --config is checked, or else the one in
+evaluation/datasets.
 
 Example:
 
@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import echo
-from ..common import add_json, open_samples
+from ..common import add_flag, add_format, add_json, open_samples
 from ..flags import share
 
 if TYPE_CHECKING:
     from ...core.dataset import EvaluationDataset
-    from ...quality.coverage import Drop
+    from ...io.builds.manifest import Drop
     from ...quality.view import QualityIssue
 
 _PER_CHECK = 3  # findings of one check that are printed without --all
@@ -43,29 +43,20 @@ _PER_BUILD = 50  # errors, and drops, of a build that are printed
 def add_arguments(parser: ArgumentParser) -> None:
     severities = ("error", "warning", "note")
     parser.add_argument("files", metavar="FILE", nargs="*", help="datasets of any format, manifests, or demo")
-    parser.add_argument("--format", metavar="NAME", help="the files' format (default: found by content)")
-    parser.add_argument(
-        "--min-severity", choices=severities, default="note", help="lowest severity to show (default: note)"
-    )
-    parser.add_argument(
+    add_format(parser, "the files")
+    add_flag(parser, "--min-severity", "lowest severity to show", choices=severities, default="note")
+    add_flag(
+        parser,
         "--fail-on",
+        "lowest severity that makes the exit code 1",
         choices=(*severities, "never"),
         default="error",
-        help="lowest severity that makes the exit code 1 (default: error)",
     )
-    parser.add_argument(
-        "--all", action="store_true", help=f"show every finding, not {_PER_CHECK} of each check"
-    )
+    add_flag(parser, "--all", f"show every finding (default: {_PER_CHECK} per check)")
     group = parser.add_argument_group("a build, named by its manifest")
-    group.add_argument("--config", metavar="FILE", help="the project's paths, such as configs/default.yaml")
-    group.add_argument("--previous", metavar="FILE", help="the manifest of an earlier build to compare with")
-    group.add_argument(
-        "--max-drop",
-        type=share,
-        default=0.1,
-        metavar="X",
-        help="largest share of records that may be lost (default: 0.1)",
-    )
+    add_flag(group, "--config", "project file with the paths, such as configs/default.yaml", "FILE")
+    add_flag(group, "--previous", "manifest of an earlier build to compare with", "FILE")
+    add_flag(group, "--max-drop", "largest share of records that may be lost", "X", type=share, default=0.1)
     add_json(parser)
 
 
@@ -151,8 +142,8 @@ def _project_manifest(config: str | None) -> str:
 
 def _check_manifest(path: Path, args: Namespace) -> tuple[bool, dict[str, object]]:
     """Check a manifest and its splits, and print the findings; return whether it fails, and the report."""
+    from ...io.builds.manifest import drops_in_words
     from ...io.builds.splits import manifest_errors
-    from ...quality.coverage import drops_in_words
 
     errors = manifest_errors(path)
     drops, not_compared = _losses(path, args)
@@ -179,8 +170,7 @@ def _check_manifest(path: Path, args: Namespace) -> tuple[bool, dict[str, object
 
 def _losses(path: Path, args: Namespace) -> tuple[list[Drop], list[str]]:
     """Return what the build lost since the previous one, and what was not compared."""
-    from ...io.builds.manifest import read_manifest
-    from ...quality.coverage import drops, not_compared
+    from ...io.builds.manifest import drops, not_compared, read_manifest
 
     if not args.previous:
         return [], []

@@ -1,7 +1,7 @@
 """Compare two datasets: samples added, removed and changed.
 
-Samples are matched by id; the files may have different formats. Exit code 1 if the datasets differ, 0 if
-they are the same.
+Samples are matched by id. The files may have different formats. The exit code is 1 if the datasets differ,
+and 0 if they are the same.
 
 Example:
 
@@ -15,10 +15,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .. import echo
-from ..common import add_json, open_samples
+from ..common import add_flag, add_json, open_samples
 
 if TYPE_CHECKING:
-    from ...quality.difference import DatasetDifference, FieldChange, Group
+    from ...quality.description import DatasetDifference, FieldChange, Group
 
 # Changes of each kind that are printed without --all.
 _SHOWN = 10
@@ -27,22 +27,23 @@ _SHOWN = 10
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("old", metavar="A", help="a dataset of any format, or demo")
     parser.add_argument("new", metavar="B", help="the dataset to compare it with")
-    parser.add_argument("--all", action="store_true", help=f"show every change, not {_SHOWN} of each kind")
+    add_flag(parser, "--all", f"show every change (default: {_SHOWN} per kind)")
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    from ...quality.difference import dataset_difference
+    from ...quality.description import dataset_difference
 
     difference = dataset_difference(open_samples(args.old, None), open_samples(args.new, None))
     if args.json:
         echo.say_json({"same": difference.same, **asdict(difference)})
     else:
-        _say(difference, None if args.all else _SHOWN)
+        say_difference(difference, None if args.all else _SHOWN)
     return int(not difference.same)
 
 
-def _say(difference: DatasetDifference, limit: int | None) -> None:
+def say_difference(difference: DatasetDifference, limit: int | None) -> None:
+    """Print what changed, at most `limit` changes of each kind."""
     if difference.same:
         echo.say(f"the same: {difference.samples.unchanged} samples")
     _say_group("sample", difference.samples, limit)

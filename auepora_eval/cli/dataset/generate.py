@@ -1,13 +1,13 @@
 """Generate a test set from documents.
 
-Read .txt, .md, .html, .pdf (extra `pdf`) and .jsonl files (one document per line), and write raw tasks:
-questions with their exact answers, summaries, statements to cite, and variants of the questions for the
-robustness targets. The passages that the systems under test should index are written to corpus.jsonl. The
-same documents, flags and seed give the same bytes. `demo` is the name of the bundled documents.
+The documents are .txt, .md, .html, .pdf (extra `pdf`) or .jsonl files (one document per line). `demo` names
+the bundled documents. The output is a file of raw tasks: questions with their exact answers, summaries, and
+statements to cite. Variants of the questions test robustness. The passages of the documents are written to
+corpus.jsonl. Your system should index this file. The same documents, flags and seed give identical files.
 
-With --llm a language model writes the tasks. Its replies are checked against the documents, and each is
-stored in offline_tasks.jsonl when it arrives: --resume continues a generation that was stopped. Without the
-flag nothing is sent anywhere.
+With --llm, a language model writes the tasks. Its replies are checked against the documents. Each reply is
+stored in offline_tasks.jsonl as soon as it arrives, so --resume can continue a generation that was stopped.
+Without --llm, no data leaves this machine.
 
 Example:
 
@@ -17,16 +17,17 @@ Example:
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.calls.policy import CallPolicy, Limits
+from ...errors import CallError, DataError, PlanError, StorageError
 from .. import echo
-from ..common import add_json
-from ..flags import at_least, covered, seconds
+from ..common import add_flag, add_json, progress_bar
+from ..flags import add_seed, at_least, covered, seconds
+from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
     from ...generate.corpus import Corpus
@@ -40,61 +41,33 @@ _SHOWN = 5
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "folder", metavar="FOLDER", nargs="?", help="a folder of documents, one file of them, or demo"
+        "folder", metavar="FOLDER", nargs="?", help="folder of documents, a single file, or `demo`"
     )
-    parser.add_argument(
+    add_flag(
+        parser,
         "--config",
-        metavar="FILE",
-        help="take FOLDER and --out from the project's paths, such as configs/default.yaml",
+        "project file that sets FOLDER and --out, such as configs/default.yaml",
+        "FILE",
     )
-    parser.add_argument("--out", metavar="FILE", help="file for the tasks (default: offline_dataset.jsonl)")
-    parser.add_argument(
-        "--corpus", metavar="FILE", help="file for the passages (default: corpus.jsonl beside the tasks)"
+    add_flag(parser, "--out", "file for the tasks (default: offline_dataset.jsonl)", "FILE")
+    add_flag(parser, "--corpus", "file for the passages (default: corpus.jsonl beside the tasks)", "FILE")
+    add_flag(parser, "--tasks", "kinds of tasks", "NAMES", type=_names, default="qa,summaries,citations")
+    add_flag(
+        parser, "--per-document", "maximum number of questions per document", "N", type=at_least(1), default=8
     )
-    parser.add_argument(
-        "--tasks",
-        type=_names,
-        default="qa,summaries,citations",
-        metavar="NAMES",
-        help="qa,summaries,citations",
+    add_seed(parser)
+    add_flag(
+        parser, "--chunk-tokens", "maximum number of tokens per passage", "N", type=at_least(16), default=256
     )
-    parser.add_argument(
-        "--per-document",
-        type=at_least(1),
-        default=8,
-        metavar="N",
-        help="maximum number of questions per document (default: 8)",
+    add_flag(
+        parser, "--overlap", "tokens that neighbouring passages share", "N", type=at_least(0), default=32
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--chunk-tokens",
-        type=at_least(16),
-        default=256,
-        metavar="N",
-        help="maximum number of tokens per passage (default: 256)",
+    every = "noise,unanswerable,counterfactual,paraphrase,typo"
+    add_flag(parser, "--variants", "variants of the questions, or none", "NAMES", type=_names, default=every)
+    add_flag(
+        parser, "--variant-share", "share of questions that get variants", "X", type=covered, default=0.25
     )
-    parser.add_argument(
-        "--overlap",
-        type=at_least(0),
-        default=32,
-        metavar="N",
-        help="tokens that two passages share (default: 32)",
-    )
-    parser.add_argument(
-        "--variants",
-        type=_names,
-        default="noise,unanswerable,counterfactual,paraphrase,typo",
-        metavar="NAMES",
-        help="variants of the questions: noise,unanswerable,counterfactual,paraphrase,typo, or none",
-    )
-    parser.add_argument(
-        "--variant-share",
-        type=covered,
-        default=0.25,
-        metavar="X",
-        help="share of questions that get variants (default: 0.25)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace existing files")
+    add_flag(parser, "--force", "replace existing files")
     _add_model_flags(parser)
     add_json(parser)
 
@@ -102,35 +75,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _add_model_flags(parser: ArgumentParser) -> None:
     """Add the flags that only apply with --llm."""
     group = parser.add_argument_group("with a language model")
-    group.add_argument(
+    add_flag(
+        group,
         "--llm",
-        metavar="URL#MODEL",
-        help="let a model write the tasks: any OpenAI-compatible endpoint, http://127.0.0.1:8000/v1#small-model",
+        "model that writes the tasks (OpenAI-compatible endpoint), such as http://127.0.0.1:8000/v1#small-model",
+        "URL#MODEL",
     )
-    group.add_argument(
-        "--api-key-env",
-        metavar="NAME",
-        help="the environment variable that holds the key; not the key itself",
-    )
-    group.add_argument(
-        "--resume",
-        action="store_true",
-        help="resume a generation that was stopped, without repeating a call",
-    )
-    group.add_argument(
-        "--concurrency", type=at_least(1), default=4, metavar="N", help="concurrent calls (default: 4)"
-    )
-    group.add_argument(
-        "--budget-calls", type=at_least(1), metavar="N", help="the most calls to make this time"
-    )
-    group.add_argument(
-        "--timeout", type=seconds, default=60.0, metavar="S", help="seconds per attempt (default: 60)"
-    )
-    group.add_argument(
-        "--plain-http",
-        action="store_true",
-        help="send the key unencrypted to a host that is not this machine",
-    )
+    add_flag(group, "--api-key-env", "environment variable with the API key (not the key itself)", "NAME")
+    add_flag(group, "--resume", "resume a generation that was stopped, without repeating a call")
+    add_flag(group, "--concurrency", "concurrent calls", "N", type=at_least(1), default=4)
+    add_flag(group, "--budget-calls", "maximum number of calls in this session", "N", type=at_least(1))
+    add_flag(group, "--timeout", "seconds per attempt", "S", type=seconds, default=60.0)
+    add_flag(group, "--plain-http", "allow plain HTTP to remote hosts (the key is sent unencrypted)")
 
 
 def run(args: Namespace) -> int:
@@ -160,7 +116,6 @@ def run(args: Namespace) -> int:
 
 def _paths(args: Namespace) -> tuple[Path, Path]:
     """Return the folder of the documents and the file for the tasks, from the arguments or the config."""
-    from ...errors import PlanError
     from ...io.config.project import EvaluationConfig, load_evaluation_config
 
     if args.config is None:
@@ -174,8 +129,6 @@ def _paths(args: Namespace) -> tuple[Path, Path]:
 
 
 def _check_arguments(args: Namespace, folder: Path, out: Path, corpus_out: Path) -> None:
-    from ...errors import DataError, PlanError
-
     if out.resolve() == corpus_out.resolve():
         raise DataError("--corpus", "is the same file as --out.", fix="Name two files.")
     for path in (out, corpus_out):
@@ -227,7 +180,6 @@ def _save(
 
     `no_task` is the error without records: where, what, fix.
     """
-    from ...errors import DataError
     from ...io.files.atomic import written
     from ...io.jsonl import encode
 
@@ -290,28 +242,11 @@ def _names(text: str) -> tuple[str, ...]:
     return () if text == "none" else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Show a bar on a terminal. The callback takes the number done, the total and a remark."""
-    if not echo.is_interactive(sys.stderr):
-        yield lambda done, total, remark: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    remark_column = TextColumn("{task.fields[remark]}")
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), remark_column)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, remark="")
-        yield lambda done, total, remark: bar.update(task, completed=done, total=total, remark=remark)
-
-
 # `dataset generate --llm`.
 
 
 def _write_model_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -> Record:
     """Write the tasks of a language model and their passages. Return the report."""
-    from ...errors import CallError, StorageError
     from ...generate.llm.tasks import ModelRecords
     from ...generate.passages import cut
     from ...generate.tasks import corpus_record
@@ -349,34 +284,29 @@ def _journal_path(out: Path) -> Path:
 
 
 def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path) -> Made:
-    from ...generate.llm.asking import Answer, Wanted
-    from ...generate.llm.tasks import generate_tasks
+    from ...generate.llm.asking import Wanted
+    from ...generate.llm.tasks import MOST_FAILURES, generate_tasks
 
     counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
     wanted = Wanted({name: counts.get(name, 1) for name in args.tasks})
-    failed = 0
-    with _model(args) as model, _progress("asking the model") as advance:
-
-        def on_answer(answer: Answer, done: int, total: int) -> None:
-            nonlocal failed
-            failed += answer.status == "error"
-            advance(done, total, f"{failed} failed" if failed else "")
-
-        try:
-            return generate_tasks(
-                documents,
-                model,
-                journal,
-                wanted=wanted,
-                resume=args.resume,
-                force=args.force,
-                concurrency=args.concurrency,
-                budget_calls=args.budget_calls,
-                on_answer=on_answer,
-            )
-        except KeyboardInterrupt:
-            echo.note(f"The answers so far are in {journal}. Resume with the same command and --resume.")
-            raise
+    limits = Limits(CallPolicy(retries=4, max_calls=args.budget_calls, breaker_after=MOST_FAILURES))
+    bar = progress_bar(None, "asking the model")
+    with finishing_first(limits.halt) as signalled, _model(args) as model, bar as advance:
+        made = generate_tasks(
+            documents,
+            model,
+            journal,
+            wanted=wanted,
+            resume=args.resume,
+            force=args.force,
+            concurrency=args.concurrency,
+            limits=limits,
+            on_answer=lambda answer, done, total: advance(answer.status == "error", total=total),
+        )
+    if signalled.number:
+        echo.note(f"The answers so far are in {journal}. Resume with the same command and --resume.")
+        raise StopNow(signalled.number)
+    return made
 
 
 def _model(args: Namespace) -> ChatModel:

@@ -1,18 +1,22 @@
 """Describe a dataset and list the metrics it supports.
 
-Example:
+With --card, write a dataset card: a README.md for people, with the YAML block that Hugging Face reads. The
+file may then also be the manifest of a build. Example:
 
   auepora dataset info demo
+  auepora dataset info evaluation/datasets/manifest.json --card evaluation/datasets/README.md
 """
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+from ...errors import DataError
 from .. import echo
-from ..common import add_json, open_samples
+from ..common import add_flag, add_format, add_json, open_samples, say_stored
 
 # Values of a label that fit into a line.
 _VALUES = 8
@@ -20,11 +24,54 @@ _VALUES = 8
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a dataset of any format, or demo")
-    parser.add_argument("--format", metavar="NAME", help="the file's format (default: found by content)")
+    add_format(parser, "the file")
+    add_flag(parser, "--card", "write a dataset card", "FILE")
+    add_flag(parser, "--force", "overwrite the card if it exists")
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
+    if args.card:
+        _write_card(args)
+        return 0
+    return _describe(args)
+
+
+def _write_card(args: Namespace) -> None:
+    from ...core.dataset import EvaluationDataset
+    from ...io.builds.manifest import MANIFEST_NAME, Manifest, read_manifest
+    from ...io.builds.splits import load_split
+    from ...io.detect import kind_of_file
+    from ...io.files.atomic import write_bytes
+    from ...quality.card import Split, dataset_card
+    from ...quality.description import describe
+
+    if args.file == "demo":
+        raise DataError(
+            "--card", "a card describes a file.", fix="Write one: dataset convert demo demo.jsonl"
+        )
+    file, card = Path(args.file), Path(args.card)
+    file = file / MANIFEST_NAME if file.is_dir() else file
+    manifest: Manifest | None = None
+    datasets: dict[str, tuple[Path, EvaluationDataset]]
+    if kind_of_file(file) == "manifest":
+        snapshot = read_manifest(file)
+        manifest = snapshot.manifest
+        datasets = {name: (path, load_split(path)) for name, path in snapshot.splits.items()}
+        title = file.absolute().parent.name
+    else:
+        dataset = open_samples(args.file, args.format)
+        datasets, title = {"default": (file, dataset)}, dataset.name
+    splits = [
+        Split(name, Path(os.path.relpath(path, card.absolute().parent)), describe(dataset))
+        for name, (path, dataset) in datasets.items()
+    ]
+    text = dataset_card(title, splits, manifest)
+    write_bytes(card, text.encode("utf-8", "replace"), force=args.force)
+    say_stored(card)
+
+
+def _describe(args: Namespace) -> int:
     from ...io.loader import detected_format
     from ...quality.description import describe
 

@@ -16,29 +16,26 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...core.types import Document, EvaluationSample, gold_documents
+from ...errors import DataError
 from .. import echo
-from ..common import add_json, check_has_samples, open_samples
-from ..flags import at_least
+from ..common import add_flag, add_format, add_json, check_has_samples, open_samples
+from ..flags import add_seed, at_least
 
 if TYPE_CHECKING:
     from ...core.dataset import EvaluationDataset
-    from ...core.types import Document, EvaluationSample
-    from ...quality.answers import Support
+    from ...quality.samples import Support
 
 _MAX_LENGTH = 1500  # characters of a text
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a dataset of any format, or demo")
-    parser.add_argument("--format", metavar="NAME", help="the file's format (default: found by content)")
-    parser.add_argument(
-        "--n", type=at_least(1), default=5, metavar="N", help="number of samples (default: 5)"
-    )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument("--id", metavar="ID", help="show this sample")
-    parser.add_argument(
-        "--suspicious", action="store_true", help="show those whose documents support them least"
-    )
+    add_format(parser, "the file")
+    add_flag(parser, "--n", "number of samples", "N", type=at_least(1), default=5)
+    add_seed(parser)
+    add_flag(parser, "--id", "show this sample", "ID")
+    add_flag(parser, "--suspicious", "show the samples that their documents support least")
     add_json(parser)
 
 
@@ -58,8 +55,6 @@ def run(args: Namespace) -> int:
 def _chosen(dataset: EvaluationDataset, args: Namespace) -> list[EvaluationSample]:
     import random
 
-    from ...errors import DataError
-
     samples = list(dataset)
     check_has_samples(args.file, len(samples))
     if args.id is not None:
@@ -77,15 +72,13 @@ def _chosen(dataset: EvaluationDataset, args: Namespace) -> list[EvaluationSampl
 
 def _support(sample: EvaluationSample) -> Support | None:
     """Return how far its documents support the reference: the gold ones, or else those of its context."""
-    from ...quality.answers import reference_support
+    from ...quality.samples import reference_support
 
     judged = sample if sample.relevant_docs else replace(sample, relevant_docs=sample.candidate_docs)
     return reference_support(judged, 1)  # one word is enough: a short reference is shown, not judged
 
 
 def _say(sample: EvaluationSample) -> None:
-    from ...core.types import gold_documents
-
     echo.say(f"{echo.one_line(sample.sample_id, 120)}: {echo.one_line(sample.query, _MAX_LENGTH)}")
     reference = sample.reference_answer
     echo.say(f"  reference: {'-' if reference is None else echo.one_line(reference.text, _MAX_LENGTH)}")

@@ -1,6 +1,6 @@
 """Validate the format of datasets, results and other files.
 
-Every error is listed with its place; the exit code is 1 if there is one, 2 if a file is not there.
+Every error is listed with its place. The exit code is 1 if there are errors, and 2 if a file does not exist.
 
 Example:
 
@@ -15,8 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...errors import DataError
 from .. import echo
-from ..common import add_json
+from ..common import add_flag, add_format, add_json
 
 # Errors of a file that are printed without --all.
 _SHOWN = 100
@@ -24,11 +25,9 @@ _SHOWN = 100
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="any file of a known format")
-    parser.add_argument("--format", metavar="NAME", help="the format (default: found by content and name)")
-    parser.add_argument(
-        "--lenient", action="store_true", help="ask only for the fields without which nothing works"
-    )
-    parser.add_argument("--all", action="store_true", help=f"show every error, not {_SHOWN} of a file")
+    add_format(parser, "the files")
+    add_flag(parser, "--lenient", "require only the essential fields")
+    add_flag(parser, "--all", f"show every error (default: {_SHOWN} per file)")
     add_json(parser)
 
 
@@ -60,7 +59,6 @@ def _say(report: dict[str, Any], limit: int | None) -> None:
 
 def _report(path: Path, kind: str | None, lenient: bool) -> dict[str, Any]:
     """What is wrong with a file; its format is None if there is no such file."""
-    from ...errors import DataError
     from ...io.detect import kind_of_file
     from ...io.schema.files import file_errors
 

@@ -1,11 +1,16 @@
-"""Score the labels of a detector against the true ones.
+"""Compare the labels of a detector with the true labels.
 
-The predictions come from a file of labels (one line per sample, {"id": "q1", "predicted_label": "accurate"},
-or a report with detailed_results), from a file of scores from 0 to 1 ({"id": "q1", "score": 0.7}), which the
-thresholds of the scenarios turn into labels, from a system, or from the FHRI. In static mode the labels
-describe the stored answers, which is what is judged; a system finds them in metadata["stored_output"] and
-answers with a label. In live mode it answers the question. Neither sees a true label. A sample without a
-prediction is counted as failed. Example, on bundled data:
+The predictions come from one of these sources:
+
+  --predictions  labels, one line per sample: {"id": "q1", "predicted_label": "accurate"}, or a report
+                 with detailed_results
+  --scores       scores from 0 to 1: {"id": "q1", "score": 0.7}; thresholds turn them into labels
+  --system       a detector in Python
+  --fhri         the FHRI of the stored answers
+
+In static mode, the labels describe the stored answers. A system gets them in metadata["stored_output"] and
+returns a label. In live mode, it answers the question again. It never sees a true label. A sample without a
+prediction counts as failed. Example, on bundled data:
 
   auepora labels score --dataset demo --fhri --slices
 """
@@ -14,48 +19,47 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING
+from dataclasses import asdict
 
+from ...core.types import EvaluationSample, SystemOutputs
+from ...errors import DataError
 from .. import echo
-from ..common import coverage_code, progress, say_failures
+from ..common import add_flag, coverage_code, progress, say_failures
 from ..flags import at_least
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...core.types import EvaluationSample, SystemOutputs
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_shared(parser)
-    parser.add_argument("--predictions", metavar="FILE", help="predicted labels")
-    parser.add_argument(
-        "--scores", metavar="FILE", help="scores from 0 to 1, higher is better: labels by --profile"
+    add_flag(parser, "--predictions", "predicted labels", "FILE")
+    add_flag(
+        parser,
+        "--scores",
+        "scores from 0 to 1 (higher is better); the thresholds of --profile turn them into labels",
+        "FILE",
     )
-    parser.add_argument(
-        "--against", metavar="FILE", help="predicted labels of another detector, to compare with"
+    add_flag(parser, "--against", "predicted labels of another detector, to compare with", "FILE")
+    add_flag(
+        parser,
+        "--system",
+        "detector to call; with --fhri, the system whose new answers are labelled",
+        "MODULE:ATTR",
     )
-    parser.add_argument(
-        "--system", metavar="MODULE:ATTR", help="a detector; with --fhri, what answers (live)"
-    )
-    parser.add_argument("--fhri", action="store_true", help="label by the FHRI")
-    parser.add_argument(
+    add_flag(parser, "--fhri", "label the answers by the FHRI")
+    add_flag(
+        parser,
         "--mode",
+        "whether the labels describe the stored answers or new ones",
         choices=("static", "live"),
         default="static",
-        help="whether the labels describe the stored answers or new ones (default: static)",
     )
-    parser.add_argument(
-        "--concurrency", type=at_least(1), default=1, metavar="N", help="concurrent calls (default: 1)"
-    )
-    parser.add_argument("--slices", action="store_true", help="also by scenario, risk tier, category, ...")
+    add_flag(parser, "--concurrency", "concurrent calls", "N", type=at_least(1), default=1)
+    add_flag(parser, "--slices", "also report by scenario, risk tier, category and more")
 
 
 def run(args: Namespace) -> int:
-    from dataclasses import asdict
-
     from ...labels.report import score_tables
     from ...labels.scoring import compare_detectors, detailed_results, score_labels
 
@@ -81,8 +85,6 @@ def run(args: Namespace) -> int:
 
 
 def _check_clear(args: Namespace) -> None:
-    from ...errors import DataError
-
     sources = [flag for flag in ("predictions", "scores", "system", "fhri") if getattr(args, flag)]
     # With --system the FHRI labels what the system answers, which needs live mode.
     live_answers = sources == ["system", "fhri"] and args.mode == "live"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.settings import SETTINGS
+from ...core.types import EvaluationSample, SystemOutputs
 from .. import echo
-from ..common import add_json, check_has_samples, open_samples
-from ..flags import add_settings, at_least
+from ..common import add_flag, add_format, add_json, check_has_samples, open_samples
+from ..flags import add_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...core.types import EvaluationSample, SystemOutputs
     from ...io.datasets.label_sets import ScoredSample
     from ...labels.detector import LabelDecision
     from ...labels.profile import LabelProfile
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
 
 def add_shared(parser: ArgumentParser) -> None:
     """Add the flags of both commands."""
-    parser.add_argument("--dataset", metavar="FILE", required=True, help="a label set, or `demo`")
-    parser.add_argument("--format", metavar="NAME", help="the dataset's format (default: detected)")
-    parser.add_argument(
+    add_flag(parser, "--dataset", "label set, or `demo`", "FILE", required=True)
+    add_format(parser, "the dataset")
+    add_flag(
+        parser,
         "--profile",
-        metavar="NAME",
+        "thresholds by scenario, and the FHRI's weights: seed, final or a YAML file",
+        "NAME",
         default="seed",
-        help="thresholds by scenario, and the FHRI's weights: seed, final or a YAML file (default: seed)",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="random seed (default: 0)")
     add_settings(parser, [SETTINGS["min_coverage"]])
     add_json(parser)
 

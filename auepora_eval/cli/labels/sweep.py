@@ -1,11 +1,12 @@
 """Find the threshold that best detects hallucinations.
 
-Tries the thresholds 0.05 to 0.95 on reliability scores: one line per sample, {"id": "q1", "score": 0.7}, a
-report with detailed_results, or the FHRI of the stored answers. A predicted_label "contradiction" beside a
-score holds at every threshold. The chosen threshold has the largest macro-F1 among those that find 80% of the
-hallucinations. Its figure is fitted; the cross-validated one beside it, from thresholds chosen without the
-samples they are applied to, is what to expect. A sample without a score is a failure: it is left out of the
-figures, and the ranges below them count it at its worst and at its best. Example, on bundled data:
+Try the thresholds 0.05 to 0.95 on reliability scores: one line per sample, {"id": "q1", "score": 0.7}, a
+report with detailed_results, or the FHRI of the stored answers. Samples that the detector calls a
+contradiction (predicted_label) stay one at every threshold.
+
+The chosen threshold has the largest macro-F1 among those that find 80% of the hallucinations. The fitted
+macro-F1 is too optimistic. On new data, expect the cross-validated one. A sample without a score counts as
+failed: it is left out of the figures, and their ranges show what it could change. Example, on bundled data:
 
   auepora labels sweep --dataset demo --fhri
 """
@@ -13,15 +14,16 @@ figures, and the ranges below them count it at its worst and at its best. Exampl
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ...core.types import TRUE_LABEL, EvaluationSample
 from .. import echo
-from ..common import coverage_code
-from ..flags import at_least
+from ..common import add_flag, coverage_code
+from ..flags import add_seed, at_least
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
 
 if TYPE_CHECKING:
-    from ...core.types import EvaluationSample
     from ...labels.profile import LabelProfile
     from ...labels.sweep import ScoredLabels
 
@@ -29,23 +31,21 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     add_shared(parser)
     chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument(
-        "--scores", metavar="FILE", help="a score from 0 to 1 for each sample, higher is better"
-    )
-    chosen.add_argument("--fhri", action="store_true", help="score the stored answers by the FHRI")
-    parser.add_argument("--per-scenario", action="store_true", help="a threshold for each scenario")
-    parser.add_argument(
+    add_flag(chosen, "--scores", "a score from 0 to 1 for each sample, higher is better", "FILE")
+    add_flag(chosen, "--fhri", "score the stored answers by the FHRI")
+    add_seed(parser)
+    add_flag(parser, "--per-scenario", "choose a threshold for each scenario")
+    add_flag(
+        parser,
         "--folds",
+        "number of folds of the cross-validation, 0 for none",
+        "N",
         type=at_least(0),
         default=5,
-        metavar="N",
-        help="folds of the cross-validation, 0 for none (default: 5)",
     )
 
 
 def run(args: Namespace) -> int:
-    from dataclasses import asdict
-
     from ...labels.report import sweep_tables
     from ...labels.sweep import sweep
 
@@ -67,7 +67,6 @@ def run(args: Namespace) -> int:
 
 def _scored(args: Namespace, samples: list[EvaluationSample], profile: LabelProfile) -> ScoredLabels:
     from ...core.scores import cluster_names
-    from ...core.types import TRUE_LABEL
     from ...io.datasets.label_sets import ScoredSample
     from ...labels.profile import scenario_of
     from ...labels.sweep import ScoredLabels

@@ -21,7 +21,6 @@ from ...core.rag_interface import RAGSystemProtocol, parts_of
 from ...core.runner import AueporaEvaluator, name_of
 from ...core.settings import is_endpoint
 from ...errors import StorageError
-from ...execution.systems import origin_of
 
 # What decides the answers and the scores: resuming under another of these would mix two runs.
 BINDING = ("dataset_sha256", "system", "metrics", "top_k", "seed", "stop_when")
@@ -106,6 +105,7 @@ def _program_change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if not then or not here or then == here or (is_endpoint(then) and is_endpoint(here)):
         return ""
     if then.rpartition(":")[2] == here.rpartition(":")[2]:
+        # Two files that cannot be found share the hash of nothing, and need not be the same program.
         if now.get("program_sha256") == before.get("program_sha256") != NO_PROGRAM:
             return ""
         old = _program_file(then, Path(str(before.get("begun_in") or "")))
@@ -177,6 +177,8 @@ class SystemIdentity:
 
 def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
     """Return the identity of a system that was loaded by its name, or made in Python."""
+    from ...execution.systems import origin_of  # with the clients of endpoints: 10 ms
+
     origin = origin_of(system)
     if origin is not None:
         name, folder, _ = origin
@@ -184,6 +186,7 @@ def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
         named = None if is_endpoint(name) else name  # a URL may hold a secret; `asks` does not
         return SystemIdentity(asks, program_sha256(name, Path(folder)), begun_in or folder, named=named)
     files = {file for part in parts_of(system) if (file := _file_of(part)) is not None}
+    # Sorted: the order of a set differs between processes, and the hash must not.
     content = b"".join(file.read_bytes() for file in sorted(files))
     return SystemIdentity(None, sha256(content).hexdigest() if files else None, begun_in)
 
@@ -227,6 +230,7 @@ def _program_file(name: str, folder: Path) -> Path | None:
 
 def _file_of(thing: Any) -> Path | None:
     """Return the file of a function, or of the class of an object; None if there is none."""
+    # inspect.unwrap follows __wrapped__, which a partial does not have.
     while isinstance(thing, functools.partial):
         thing = thing.func
     code = getattr(inspect.unwrap(thing) if callable(thing) else thing, "__code__", None)

@@ -16,7 +16,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from time import perf_counter
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
@@ -52,30 +53,213 @@ class DamagedJournalWarning(UserWarning):
     """A journal is missing, or has lines that cannot be used. Their samples are run again."""
 
 
-class Journal:
-    """The journal of a run in progress: one thread writes, many outputs with one sync."""
+class Earlier(Protocol):
+    """What a file of lines has already."""
 
-    def __init__(self, folder: Path, lock: RunLock, header: Header, places: JournalPlaces | None):
-        self.folder, self.path, self.header = folder, folder / JOURNAL, header
-        self._lock, self._key = lock, header["run_key"].encode()
-        self.places = places
-        self._number = 0 if places is None else places.last_number
-        self._good = 0 if places is None else places.damage.good_bytes
+    last_number: int
+    damage: Damage
+
+
+class Lines:
+    """A file of lines in a locked folder: one thread writes, many lines with one sync.
+
+    `earlier` is what the file has already: None for a new file.
+    """
+
+    def __init__(self, path: Path, lock: RunLock, key: bytes, earlier: Earlier | None) -> None:
+        self.folder, self.path = path.parent, path
+        self._lock, self._key = lock, key
+        self._number = 0 if earlier is None else earlier.last_number
+        self._good = 0 if earlier is None else earlier.damage.good_bytes  # bytes that are on the disk
+        self._size = self._good  # bytes that are in the file
         guard = threading.Lock()
         self._changed = threading.Condition(guard)  # for callers that submit and wait
         self._has_work = threading.Condition(guard)  # for the thread that writes
         self._hurry = 0  # callers that wait for the disk
         self._waiting: list[bytes] = []
-        self._taken = self.durable = 0  # outputs submitted, and outputs that are on the disk
+        # Lines that were submitted, that are in the file, and that are on the disk.
+        self._taken = self._written = self.durable = 0
         self._closing = False
+        self._checked_at = float("-inf")  # when the file was last seen to be ours
         self._error: StorageError | None = None
-        self._damaged = set() if places is None else {offset for _, offset in places.damage.lines}
-        self._file = self._opened(new=places is None)
+        self._file = self._opened(new=earlier is None)
         # Checked with every write. Absolute: a system may change the current folder.
         self._name = str(self.path.absolute())
         close_in_forks(self)
         self._thread = threading.Thread(target=self._work, name="auepora-journal", daemon=True)
         self._thread.start()
+
+    def wait(self, number: int) -> None:
+        """Block until the output of that number is on the disk; StorageError if it cannot be written."""
+        with self._changed:
+            self._hurry += 1
+            self._has_work.notify()
+            try:
+                self._changed.wait_for(lambda: self.durable >= number or self._error is not None)
+            finally:
+                self._hurry -= 1
+            if self.durable < number and self._error is not None:
+                raise self._error
+
+    def check_not_lost(self) -> None:
+        """Raise StorageError if outputs were lost after they were written: the scores would be wrong."""
+        self.wait(self._taken)
+        try:
+            self._check_file()
+        except OSError as error:
+            self._error = self._error or self._lost(error)
+            raise self._error from error
+
+    def close(self, ending: str = "") -> None:
+        """Write the waiting lines and one about how the session ended, and unlock the run."""
+        try:
+            if ending and self._error is None:
+                self._note("end", how=ending)
+        finally:
+            with self._changed:
+                self._closing = True
+                self._has_work.notify()
+            self._thread.join()
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = -1
+            self._lock.release()
+
+    def forget(self) -> None:
+        """Write nothing in a forked process: it has no thread that writes, and the run is not its own."""
+        self._changed = self._has_work = threading.Condition()  # the old lock may be held for ever
+        self._error = StorageError(f"{self.path} is written by the process that this one was forked from.")
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _note(self, kind: str, **facts: Any) -> None:
+        self.wait(self.put(kind, facts))
+
+    def put(self, kind: str, facts: Mapping[str, object], *, at_once: bool = False) -> int:
+        """Submit a line. It is on the disk when `durable` has reached the number that this returns.
+
+        With `at_once` it is in the file when this returns: a kill of the process cannot lose it.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._unsynced < _MOST_WAITING or self._error is not None)
+            if self._error is not None:
+                raise self._error
+            self._number += 1
+            record = {"v": VERSION, "seq": self._number, "type": kind, **facts}
+            self._waiting.append(journal_line(record, self._key))
+            self._taken += 1
+            if at_once:
+                self._write_waiting(at_once=True)
+            if self._unsynced in (1, _BATCH):
+                self._has_work.notify()
+            return self._taken
+
+    def _opened(self, *, new: bool) -> int:
+        # Append mode: whatever else happens to the file, no line overwrites another.
+        flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        flags |= os.O_CREAT | os.O_EXCL if new else 0
+        try:
+            file = os.open(self.path, flags, 0o600)
+            os.ftruncate(file, self._good)  # without a torn end: the next line starts after the last good one
+            if new:
+                sync_folder(self.folder)  # a file is lost if its name is
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+        return file
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._has_work.wait_for(lambda: self._unsynced or self._closing)
+                # A sync costs the same for one line as for many: a moment later there are more.
+                self._has_work.wait_for(
+                    lambda: self._unsynced >= _BATCH or self._hurry > 0 or self._closing, timeout=_MOMENT
+                )
+                if self._error is not None or not self._unsynced:
+                    return
+                self._write_waiting()
+                count, size = self._written, self._size
+            try:
+                getattr(os, "fdatasync", os.fsync)(self._file)
+            except BaseException as error:  # noqa: BLE001 - callers that wait for this thread get it
+                with self._changed:
+                    self._give_up(error)
+            with self._changed:
+                if self._error is not None:
+                    return
+                self.durable, self._good = count, size
+                self._changed.notify_all()
+
+    @property
+    def _unsynced(self) -> int:
+        return self._taken - self.durable
+
+    def _check_file(self) -> None:
+        """Raise OSError if the lock is lost, or the journal is not the file that this process wrote."""
+        self._lock.check_not_lost()
+        # FileNotFoundError: it was deleted
+        ours, current = os.fstat(self._file), os.stat(self._name)  # noqa: PTH116 - a Path takes longer
+        if (ours.st_dev, ours.st_ino) != (current.st_dev, current.st_ino):
+            raise FileNotFoundError(2, "it was replaced by another file")
+        if ours.st_size < self._size:
+            raise _ChangedError(5, f"somebody cut it off at byte {ours.st_size:,} of {self._size:,}")
+        if ours.st_size > self._size:
+            raise _ChangedError(5, f"somebody else wrote to it, behind byte {self._size:,}")
+
+    def _write_waiting(self, *, at_once: bool = False) -> None:
+        """Write the waiting lines to the file; whoever waits for them gets the error. The lock is held."""
+        content = b"".join(self._waiting)
+        try:
+            # Checked before every sync: no line counts as stored in a file that is not ours. A check lets
+            # other threads run, so a thousand lines that are written at once share one.
+            if (now := perf_counter()) - self._checked_at > _MOMENT or not at_once:
+                self._check_file()
+                self._checked_at = now
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except BaseException as error:  # noqa: BLE001 - every caller gets it
+            self._give_up(error)
+            return
+        self._waiting.clear()
+        self._size += len(content)
+        self._written = self._taken
+
+    def _give_up(self, error: BaseException) -> None:
+        """Remove lines that are not acknowledged, which may be half-written. The lock is held."""
+        # Not if the file is shorter, which would fill it with zeros, or if another process has written to it.
+        if not isinstance(error, _ChangedError | LostLockError):
+            with suppress(OSError):  # a torn end is dropped when the run is resumed
+                os.ftruncate(self._file, self._good)
+        self._error = self._lost(error)
+        self._waiting.clear()
+        self._changed.notify_all()
+
+    def _lost(self, error: BaseException) -> StorageError:
+        if isinstance(error, StorageError):
+            return error
+        why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileNotFoundError):
+            kept = "What this session wrote to it is gone with it."
+        elif isinstance(error, _ChangedError):
+            kept = "Its good lines are kept. Resuming calls the other samples again."
+        else:
+            kept = "What was written before is kept."
+        return StorageError(f"{self.path} cannot be written: {why}. {kept}")
+
+
+class _ChangedError(OSError):
+    """The journal is shorter, or longer, than what was written to it."""
+
+
+class Journal(Lines):
+    """The journal of a run in progress."""
+
+    def __init__(self, folder: Path, lock: RunLock, header: Header, places: JournalPlaces | None):
+        super().__init__(folder / JOURNAL, lock, header["run_key"].encode(), places)
+        self.header, self.places = header, places
+        self._damaged = set() if places is None else {offset for _, offset in places.damage.lines}
 
     @classmethod
     def create(cls, folder: Path, header: Mapping[str, Any], *, force: bool = False) -> Journal:
@@ -135,28 +319,7 @@ class Journal:
 
     def submit(self, sample_id: str, output: SystemOutputs) -> int:
         """Submit an output. It is on the disk when `durable` has reached the number that this returns."""
-        return self._put("output", {"output": prediction_record(sample_id, output)})
-
-    def wait(self, number: int) -> None:
-        """Block until the output of that number is on the disk; StorageError if it cannot be written."""
-        with self._changed:
-            self._hurry += 1
-            self._has_work.notify()
-            try:
-                self._changed.wait_for(lambda: self.durable >= number or self._error is not None)
-            finally:
-                self._hurry -= 1
-            if self.durable < number and self._error is not None:
-                raise self._error
-
-    def check_not_lost(self) -> None:
-        """Raise StorageError if outputs were lost after they were written: the scores would be wrong."""
-        self.wait(self._taken)
-        try:
-            self._check_file()
-        except OSError as error:
-            self._error = self._error or self._lost(error)
-            raise self._error from error
+        return self.put("output", {"output": prediction_record(sample_id, output)})
 
     def undamaged_places(self) -> JournalPlaces:
         """Return the places of all outputs; StorageError if lines were damaged during the run."""
@@ -173,126 +336,6 @@ class Journal:
                 "Resume the run (--resume, resume=True) to call these samples again."
             )
         return places
-
-    def close(self, ending: str = "") -> None:
-        """Write the waiting lines and one about how the session ended, and unlock the run."""
-        try:
-            if ending and self._error is None:
-                self._note("end", how=ending)
-        finally:
-            with self._changed:
-                self._closing = True
-                self._has_work.notify()
-            self._thread.join()
-            if self._file >= 0:
-                os.close(self._file)
-            self._file = -1
-            self._lock.release()
-
-    def forget(self) -> None:
-        """Write nothing in a forked process: it has no thread that writes, and the run is not its own."""
-        self._changed = self._has_work = threading.Condition()  # the old lock may be held for ever
-        self._error = StorageError(f"{self.path} is written by the process that this one was forked from.")
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
-    def _note(self, kind: str, **facts: Any) -> None:
-        self.wait(self._put(kind, facts))
-
-    def _put(self, kind: str, facts: Mapping[str, object]) -> int:
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < _MOST_WAITING or self._error is not None)
-            if self._error is not None:
-                raise self._error
-            self._number += 1
-            record = {"v": VERSION, "seq": self._number, "type": kind, **facts}
-            self._waiting.append(journal_line(record, self._key))
-            self._taken += 1
-            if len(self._waiting) in (1, _BATCH):
-                self._has_work.notify()
-            return self._taken
-
-    def _opened(self, *, new: bool) -> int:
-        # Append mode: whatever else happens to the file, no line overwrites another.
-        flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        flags |= os.O_CREAT | os.O_EXCL if new else 0
-        try:
-            file = os.open(self.path, flags, 0o600)
-            os.ftruncate(file, self._good)  # without a torn end: the next line starts after the last good one
-            if new:
-                sync_folder(self.folder)  # a file is lost if its name is
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
-        return file
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._has_work.wait_for(lambda: self._waiting or self._closing)
-                # A sync costs the same for one line as for many: a moment later there are more.
-                self._has_work.wait_for(
-                    lambda: len(self._waiting) >= _BATCH or self._hurry > 0 or self._closing, timeout=_MOMENT
-                )
-                lines, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-                self._changed.notify_all()
-            if not lines:
-                return
-            try:
-                self._write(b"".join(lines))
-            except BaseException as error:  # noqa: BLE001 - callers that wait for this thread get it
-                self._give_up(error)
-                return
-            with self._changed:
-                self.durable += len(lines)
-                self._changed.notify_all()
-
-    def _check_file(self) -> None:
-        """Raise OSError if the lock is lost, or the journal is not the file that this process wrote."""
-        self._lock.check_not_lost()
-        # FileNotFoundError: it was deleted
-        ours, current = os.fstat(self._file), os.stat(self._name)  # noqa: PTH116 - a Path takes longer
-        if (ours.st_dev, ours.st_ino) != (current.st_dev, current.st_ino):
-            raise FileNotFoundError(2, "it was replaced by another file")
-        if ours.st_size < self._good:
-            raise _ChangedError(5, f"somebody cut it off at byte {ours.st_size:,} of {self._good:,}")
-        if ours.st_size > self._good:
-            raise _ChangedError(5, f"somebody else wrote to it, behind byte {self._good:,}")
-
-    def _write(self, content: bytes) -> None:
-        self._check_file()
-        rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
-        getattr(os, "fdatasync", os.fsync)(self._file)
-        self._good += len(content)
-
-    def _give_up(self, error: BaseException) -> None:
-        """Remove a half-written batch: only acknowledged lines stay."""
-        # Not if the file is shorter, which would fill it with zeros, or if another process has written to it.
-        if not isinstance(error, _ChangedError | LostLockError):
-            with suppress(OSError):  # a torn end is dropped when the run is resumed
-                os.ftruncate(self._file, self._good)
-        with self._changed:
-            self._error = self._lost(error)
-            self._waiting.clear()
-            self._changed.notify_all()
-
-    def _lost(self, error: BaseException) -> StorageError:
-        if isinstance(error, StorageError):
-            return error
-        why = getattr(error, "strerror", None) or str(error)
-        if isinstance(error, FileNotFoundError):
-            kept = "What this session wrote to it is gone with it."
-        elif isinstance(error, _ChangedError):
-            kept = "Its good lines are kept. Resuming calls the other samples again."
-        else:
-            kept = "What was written before is kept."
-        return StorageError(f"{self.path} cannot be written: {why}. {kept}")
-
-
-class _ChangedError(OSError):
-    """The journal is shorter, or longer, than what was written to it."""
 
 
 def _write_header(folder: Path, header: Mapping[str, Any]) -> None:
@@ -461,18 +504,18 @@ class JournalPlaces:
         # Lines are in the order of their numbers unless somebody merged journals by hand.
         entries.sort(key=lambda entry: entry.number)
         self.longest = max((entry.retrieved for entry in entries), default=0)
-        # A sample that was called again has its last output.
-        self._offsets = {entry.sample_id: entry.offset for entry in entries}
+        # By sample: the first byte of its output. A sample that was called again has its last output.
+        self.offsets = {entry.sample_id: entry.offset for entry in entries}
         failures = {entry.sample_id: entry.failure for entry in entries}
         self._failures = {name: passing for name, passing in failures.items() if passing is not None}
         retryable = sum(self._failures.values())
         self.failed = {True: retryable, False: len(self._failures) - retryable}  # by whether it may pass
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self.offsets)
 
     def __contains__(self, sample_id: str) -> bool:
-        return sample_id in self._offsets
+        return sample_id in self.offsets
 
     def _read(self, made: Callable[[str], bool] | None) -> list[_Entry]:
         """Return the outputs that count, and take the notes between them."""
@@ -497,14 +540,14 @@ class JournalPlaces:
 
     def check_known_samples(self, known: Container[str]) -> None:
         """Raise DataError if there are outputs of samples that the dataset does not have."""
-        for sample_id in self._offsets:
+        for sample_id in self.offsets:
             if sample_id not in known:
                 what = f"it has an output for {sample_id!r:.60}, which the dataset lacks."
                 raise DataError(self.path.name, what, fix="Is this the right dataset?")
 
     def is_done(self, sample_id: str, *, retry_failed: bool = False) -> bool:
         """Return whether a sample is not called again: it has an answer, or would fail again."""
-        if sample_id not in self._offsets:
+        if sample_id not in self.offsets:
             return False
         failure = self._failures.get(sample_id)
         return failure is None or not (failure or retry_failed)
@@ -528,7 +571,7 @@ class JournalPlaces:
         with opened_journal(self.path) as file:
             end = 0  # of the line that was read last: a seek to it would discard what the file has buffered
             for sample_id in sample_ids:
-                offset = self._offsets.get(sample_id, -1)
+                offset = self.offsets.get(sample_id, -1)
                 if offset < 0:
                     yield sample_id, -1, None
                     continue

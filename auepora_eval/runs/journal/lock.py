@@ -1,9 +1,16 @@
-"""The lock of a run: one process writes, and the lock ends with it."""
+"""The lock of a run: one process writes, and the lock ends with it.
+
+It is a lock of the process (`lockf`), which no fork inherits: a helper that outlives a killed run holds
+nothing. Such a lock has two traps. Within one process it refuses nobody, so the locks that this process
+holds are listed here. And it is lost when the process closes any copy of the file: no function here opens a
+file that this process has locked, and every write takes the lock again, which is free while it is held.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,6 +22,7 @@ import msgspec
 
 from ...errors import StorageError
 
+Note = Mapping[str, object]  # pid, process_started, host, since
 _SMALL = 4_096  # a note has a hundred bytes; a larger file is not read whole
 _WAITS = (0.0, 0.01, 0.02, 0.04, 0.08)  # seconds: `writer_of` has the lock for a moment
 
@@ -23,8 +31,11 @@ class LostLockError(StorageError):
     """The lock of a run was removed or replaced while its process wrote to the run."""
 
 
-# Open locks and journals. A process that a system forks inherits their files: it would keep the lock of a run
-# that was killed, and write to its journal.
+# The notes of the locks that this process holds, by the identity of their files.
+_held: dict[tuple[int, int], Note] = {}
+_guard = threading.RLock()  # of `_held`, and of opening files that may be in it
+
+# Open locks and journals. A process that a system forks must not write to them.
 _open_files: WeakSet[Forgettable] = WeakSet()
 
 
@@ -40,12 +51,14 @@ def close_in_forks(thing: Forgettable) -> None:
 
 
 def _close_all() -> None:
+    _guard.release()
     for thing in _open_files:
         thing.forget()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_all)
+    # No other thread may hold the guard at that moment: the fork does not have the thread to release it.
+    os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_all)
 
 
 class RunLock:
@@ -57,33 +70,36 @@ class RunLock:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "lock"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
-        try:
-            if not self._taken():
-                raise StorageError(_in_use(folder, _note(self._file)))
-            self._write_note()
-            self._is = _identity(os.fstat(self._file))
-            # Checked at every write. Absolute: a system may change the current folder.
-            self._name = str(self.path.absolute())
-            close_in_forks(self)
-        except BaseException:
-            os.close(self._file)
-            raise
+        with _guard:
+            if (note := _note_of_held(self.path)) is not None:
+                raise StorageError(_in_use(folder, note))
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            except OSError as error:
+                raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+            try:
+                if not self._taken():
+                    raise StorageError(_in_use(folder, _note(self._file)))
+                self._is = _identity(os.fstat(self._file))
+                _held[self._is] = self._write_note()
+                # Checked at every write. Absolute: a system may change the current folder.
+                self._name = str(self.path.absolute())
+                close_in_forks(self)
+            except BaseException:
+                os.close(self._file)
+                raise
 
     def release(self) -> None:
         """Unlock the run. The file stays: another process may be waiting for it."""
         if self._file >= 0:
             os.ftruncate(self._file, 0)
-            os.close(self._file)
-            self._file = -1
+            self.forget()
 
     def forget(self) -> None:
-        """Close the file in a forked process; the lock stays with the process that took it."""
+        """Close the file; in a forked process the lock stays with the process that took it."""
         if self._file >= 0:
+            _held.pop(self._is, None)
             os.close(self._file)
             self._file = -1
 
@@ -95,6 +111,8 @@ class RunLock:
             raise LostLockError(_taken_away(self.path, "somebody removed it")) from None
         if _identity(current) != self._is:
             raise LostLockError(_taken_away(self.path, f"{_holder(self.path)} has it now"))
+        if _locked(self._file, alone=True) is False:
+            raise LostLockError(_taken_away(self.path, f"{_who(_note(self._file))} has it now"))
 
     def __enter__(self) -> RunLock:
         return self
@@ -112,7 +130,7 @@ class RunLock:
                 return True
         return False
 
-    def _write_note(self) -> None:
+    def _write_note(self) -> Note:
         note = {
             "pid": os.getpid(),
             "process_started": _started(os.getpid()),
@@ -124,6 +142,15 @@ class RunLock:
             os.pwrite(self._file, msgspec.json.encode(note), 0)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+        return note
+
+
+def _note_of_held(path: Path) -> Note | None:
+    """Return the note of a lock that this process holds; None if it does not hold that of this file."""
+    try:
+        return _held.get(_identity(path.lstat()))
+    except OSError:
+        return None
 
 
 def _identity(facts: os.stat_result) -> tuple[int, int]:
@@ -142,18 +169,22 @@ def writer_of(folder: Path) -> str:
 
     A shared lock is tried, which the holder does not notice; a process that wants it in that moment retries.
     """
-    try:
-        file = os.open(folder / "lock", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
-        return ""
-    try:
-        is_free = _locked(file, alone=False)
-        if is_free:
-            return ""  # closing the file unlocks it
-        note = _note(file)
-        return _who(note) if is_free is False or _is_alive(note) else ""
-    finally:
-        os.close(file)
+    path = folder / "lock"
+    with _guard:
+        if (note := _note_of_held(path)) is not None:
+            return _who(note)
+        try:
+            file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            return ""
+        try:
+            is_free = _locked(file, alone=False)
+            if is_free:
+                return ""  # closing the file unlocks it
+            note = _note(file)
+            return _who(note) if is_free is False or _is_alive(note) else ""
+        finally:
+            os.close(file)
 
 
 def _locked(file: int, *, alone: bool) -> bool | None:
@@ -163,8 +194,8 @@ def _locked(file: int, *, alone: bool) -> bool | None:
     except ImportError:  # Windows
         return None
     try:
-        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.lockf(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # POSIX allows either
         return False
     except OSError:  # a file system without locks
         return None
@@ -182,9 +213,6 @@ def _holder(path: Path) -> str:
         os.close(file)
 
 
-Note = Mapping[str, object]  # pid, process_started, host, since
-
-
 def _note(file: int) -> Note:
     try:
         note = msgspec.json.decode(os.pread(file, _SMALL, 0))
@@ -194,14 +222,13 @@ def _note(file: int) -> Note:
 
 
 def _in_use(folder: Path, note: Note) -> str:
-    who = _who(note)
     age = ""
     try:
         since = datetime.strptime(str(note.get("since")), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
         age = f", for {max(0, int((datetime.now(UTC) - since).total_seconds()))} s"
     except ValueError:
         pass  # the holder has not written its note yet
-    return f"{folder} is being written by {who}{age}. Wait for it, stop it, or choose another id."
+    return f"{folder} is being written by {_who(note)}{age}. Wait for it, stop it, or choose another id."
 
 
 def _who(note: Note) -> str:

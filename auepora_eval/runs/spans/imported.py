@@ -30,6 +30,7 @@ class Imported:
     first_not_span: dict[str, str] = field(default_factory=dict)  # where it is, by reason
     total: int = 0
     without_trace: int | None = None  # samples of the dataset
+    started: dict[str, int] = field(default_factory=dict)  # nanoseconds since 1970, by sample
 
     @property
     def failed(self) -> int:
@@ -52,14 +53,18 @@ class Imported:
 
 
 def import_traces(
-    path: Path, *, dataset: EvaluationDataset | None = None, id_attribute: str | None = None
+    path: Path,
+    *,
+    dataset: EvaluationDataset | None = None,
+    id_attribute: str | None = None,
+    doc_id: str | None = None,
 ) -> Imported:
     """Read a dump of spans; with a dataset, outputs are those of its samples.
 
     All spans are kept in memory: the spans of a trace may be anywhere in the file.
     """
     dump = SpanDump(path)
-    reader = TraceReader(id_attribute).add(dump)
+    reader = TraceReader(id_attribute, doc_id).add(dump)
     samples = None if dataset is None else _Samples(dataset, by_id=id_attribute is not None)
     imported, used = Imported(not_spans=dump.left_out, first_not_span=dump.first), set[str]()
     for trace in reader:
@@ -74,6 +79,8 @@ def import_traces(
         else:
             used.add(sample.sample_id)
             imported.pairs.append((sample, trace.output))
+            if trace.started_ns is not None:
+                imported.started[sample.sample_id] = trace.started_ns
     if samples is not None:
         imported.without_trace = samples.size - len(used)
     if not imported.pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import warnings
@@ -16,17 +17,17 @@ from typing import IO, Any, BinaryIO
 
 import msgspec
 
-from ...core.dataset import Fingerprint
+from ...core.dataset import Fingerprint, as_stored
 from ...core.scores import Batch
 from ...core.scoring import Tally
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, SampleScore
-from ...errors import AueporaError, DataError, NotFoundError, StorageError
+from ...errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean
 from ...io.files.atomic import file_name, remove_leftovers, written
 from ...io.json.documents import read_content
-from ...io.json.records import prediction_record, sample_record
+from ...io.json.records import prediction_record
 from ...io.json.text import kind_of, parse_document
-from ...io.jsonl import encode
+from ...io.jsonl import encode, encoded_lines
 from ...io.results.document import check_version, query_results, results_head
 from ...io.results.rows_parquet import QUERIES_SUFFIX, QueriesWriter
 from ..journal.journal import HEADER, JOURNAL, read_header, stored_places
@@ -123,11 +124,13 @@ class RunState:
         force: bool = False,
         rows_in_the_json: int = ROWS_IN_THE_JSON,
         with_outputs: bool = True,
+        expected: int = 0,
     ) -> Iterator[RunWriter]:
         """Store the run piece by piece. Its files have their names only after `finish`.
 
-        The rows of a run of more than `rows_in_the_json` samples go to a Parquet file. A run with a journal
-        is written without its outputs: they are on the disk already.
+        The rows of a run of more than `rows_in_the_json` samples go to a Parquet file, from the first row on
+        if more are `expected`. A run with a journal is written without its outputs: they are on the disk
+        already.
         """
         self.check_no_results(force=force)
         self.remove_leftovers()
@@ -135,14 +138,42 @@ class RunState:
         # files get their names, so that they never belong to the writer that lost. A run with a journal has
         # one writer, by its lock. Its results file comes last: a reader that sees it sees a complete run.
         with made_folder(self.folder), TemporaryFile(dir=self.folder) as rows, ExitStack() as drafts:
-            writer = RunWriter(self, drafts, rows, force, rows_in_the_json, with_outputs)
+            writer = RunWriter(self, drafts, rows, force, rows_in_the_json, with_outputs, expected)
             yield writer
         writer.remove_replaced()
 
 
+# How `RunWriter.finish` writes the rows, behind the head. JSON has no line break within a text, so this is
+# the key of the document itself.
+_ROWS_START, _ROWS_END = b',\n  "query_results": [\n', b"\n  ]\n}\n"
+_BLOCK = 1 << 16  # bytes
+
+
+def read_results_head(path: Path) -> dict[str, Any]:
+    """Return the document of a results file without its rows, which are not read if they come last."""
+    head = b""
+    try:
+        with path.open("rb") as file:
+            while (start := head.find(_ROWS_START)) < 0 and (block := file.read(_BLOCK)):
+                head += block
+            file.seek(-len(_ROWS_END), os.SEEK_END)
+            is_ours = start >= 0 and file.read() == _ROWS_END
+    except OSError:
+        is_ours = False  # read_results says what is wrong
+    if is_ours:
+        return _results(head[:start] + b"\n}", path)
+    results = read_results(path)
+    results.pop("query_results", None)
+    return results
+
+
 def read_results(path: Path) -> dict[str, Any]:
     """Return the document of a results file; DataError if it is not one, or has a later version."""
-    results = parse_document(read_content(path), path.name)
+    return _results(read_content(path), path)
+
+
+def _results(content: bytes, path: Path) -> dict[str, Any]:
+    results = parse_document(content, path.name)
     if not isinstance(results, dict):
         what = f"not a results file: an object was expected, not {kind_of(results)}."
         raise DataError(path.name, what, fix="Is it the right file?")
@@ -211,6 +242,7 @@ def not_found(runs: Path, name: str, stored: list[str]) -> NotFoundError:
         what = f"run {wanted!r} is not finished: {run.progress} samples have an output."
         return NotFoundError(str(runs), what, fix=fix)
     hint = f"Available: {', '.join(stored[:_MOST_SHOWN])}." if stored else "It has no finished runs."
+    hint = did_you_mean(name, stored, hint)
     if unfinished:
         hint += f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
     return NotFoundError("", f"No run {name!r} in {runs}.", fix=hint)
@@ -252,7 +284,9 @@ class RunWriter:
         force: bool,
         rows_in_the_json: int,
         with_outputs: bool,
+        expected: int,
     ) -> None:
+        self._expected = expected
         self._state, self._drafts, self._rows = state, drafts, rows
         self._force, self._limit, self._with_outputs = force, rows_in_the_json, with_outputs
         self._samples = drafts.enter_context(written(state.folder / RUN_FILES[0], force=True, private=True))
@@ -262,25 +296,39 @@ class RunWriter:
                 written(state.folder / RUN_FILES[1], force=True, private=True)
             )
         self._queries: QueriesWriter | None = None
-        self._fingerprint = Fingerprint()
+        self._dataset, self._fingerprint = Fingerprint(), Fingerprint()
         self.tally = Tally()
 
-    def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
-        """Write further samples with their outputs and scores."""
+    @property
+    def dataset_sha256(self) -> str:
+        """Return the fingerprint of the samples that were written so far."""
+        return self._dataset.hexdigest()
+
+    def add(
+        self,
+        batch: Batch,
+        scores: Mapping[str, Sequence[SampleScore]],
+        output_lines: Sequence[bytes] | None = None,
+    ) -> None:
+        """Write further samples with their outputs and scores.
+
+        `output_lines` has the outputs as canonical JSON, as far as they are known; an empty line is not.
+        """
         self.tally.add(batch.outputs)
-        for sample, output in zip(batch.samples, batch.outputs, strict=True):
-            record = prediction_record(sample.sample_id, output)
-            self._fingerprint.add([record])
-            self._samples.write(encode(sample_record(sample)) + b"\n")
-            if self._outputs is not None:  # otherwise the journal has them
-                self._outputs.write(encode(record) + b"\n")
-        if self._queries is None and self.tally.total > self._limit:
+        samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
+        self._dataset.add_lines(samples)
+        self._samples.write(samples)
+        outputs = _output_lines(batch, output_lines)
+        self._fingerprint.add_lines(outputs)
+        if self._outputs is not None:  # otherwise the journal has them
+            self._outputs.write(outputs)
+        if self._queries is None and max(self.tally.total, self._expected) > self._limit:
             self._start_queries(list(scores))
         if self._queries is not None:
             self._queries.add(batch.samples, batch.outputs, scores)
             return
-        for row in query_results(batch.samples, batch.outputs, scores):
-            self._rows.write((b",\n" if self._rows.tell() else b"") + encode(row))
+        rows = b",\n".join(map(encode, query_results(batch.samples, batch.outputs, scores)))
+        self._rows.write(b",\n" + rows if self._rows.tell() and rows else rows)
 
     def finish(self, run: EvaluationRun) -> Path:
         """Write the results file: the head of the run, and its rows."""
@@ -295,10 +343,10 @@ class RunWriter:
         if not self._with_outputs:
             self._drafts.close()
         with written(path, force=self._force, private=True) as file:
-            file.write(text + b',\n  "query_results": [\n')
+            file.write(text + _ROWS_START)
             if self._queries is None:
                 shutil.copyfileobj(self._rows, file)
-            file.write(b"\n  ]\n}\n")
+            file.write(_ROWS_END)
         return path
 
     def remove_replaced(self) -> None:
@@ -328,6 +376,18 @@ class RunWriter:
         self._queries.add_rows(waiting)
         self._rows.seek(0)
         self._rows.truncate()
+
+
+def _output_lines(batch: Batch, known: Sequence[bytes] | None) -> bytes:
+    """Return the outputs as canonical JSON, one on each line."""
+    if known is not None and all(known):
+        return b"".join(known)
+    records = list(map(prediction_record, batch.sample_ids(), batch.outputs))
+    lines = encoded_lines(records, canonical=True)
+    if known is None:
+        return lines
+    written = lines.splitlines(keepends=True)
+    return b"".join(line or written[place] for place, line in enumerate(known))
 
 
 def with_metadata(results: Mapping[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ folder, other metrics can be scored on the stored outputs without calling the sy
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,16 +24,16 @@ from ...core.scoring import Tally, new_evaluation_id, now
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ...errors import DataError, NotFoundError, StorageError
-from ...io.datasets.predictions import load_predictions, matched_outputs
+from ...io.datasets.predictions import load_predictions, matched_outputs, missing_output
 from ...io.files.atomic import write_bytes
-from ...io.json.documents import check_storable, read_content
-from ...io.jsonl import read_records, read_samples
+from ...io.json.documents import check_storable
+from ...io.json.records import read_prediction, read_sample
+from ...io.jsonl import parse_line, placed_lines, read_records, read_samples
 from ...io.results.document import (
     EDITED,
     JsonRows,
     QueryRows,
     add_stored_attempts,
-    check_version,
     results_to_run,
 )
 from ...io.results.rows_parquet import QUERIES_SUFFIX, ParquetRows
@@ -48,6 +48,7 @@ from .state import (
     not_found,
     outputs_hash,
     read_results,
+    read_results_head,
     unfinished_ids,
     with_metadata,
 )
@@ -118,11 +119,20 @@ class EvaluationResultsStorage:
             run.samples = [sample for sample in stored_samples(path) if sample.sample_id in failed]
         return run
 
-    def load_tally(self, name: str | Path) -> Tally:
-        """Return the outcome of the calls of a stored run; its samples and outputs are not read."""
+    def load_summary(self, name: str | Path) -> EvaluationRun:
+        """Return a stored run without samples, outputs and scores: its rows are not read."""
         path = self.find(name)
-        results = read_results(path)
-        return add_stored_attempts(query_rows(results, path).tally(), results)
+        return results_to_run(read_results_head(path), JsonRows([], path.name), [], [], path.name)
+
+    def load_tally(self, name: str | Path) -> Tally:
+        """Return the outcome of the calls of a stored run: rows are read only if some calls failed."""
+        path = self.find(name)
+        head = read_results_head(path)
+        summary = head.get("summary")
+        counts = summary if isinstance(summary, dict) else {}
+        if counts.get("failed_queries") == 0 and isinstance(total := counts.get("total_queries"), int):
+            return add_stored_attempts(Tally(total), head)
+        return add_stored_attempts(query_rows(read_results(path), path).tally(), head)
 
     def save_results(self, results: dict[str, Any], evaluation_type: str = "standard") -> str:
         """Store a results document and return its path. An existing file is never overwritten.
@@ -175,6 +185,9 @@ class EvaluationResultsStorage:
                 if path.name.endswith(SUFFIX) and path.is_file():
                     return path
         if "/" in text or os.sep in text:
+            run = Path(text.rstrip("/").removesuffix(".run").removesuffix(SUFFIX))
+            if run.name in unfinished_ids(run.parent):
+                raise not_found(run.parent, run.name, [])
             raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
         path = self.state(text.removesuffix(SUFFIX)).path
         if not path.is_file():
@@ -259,14 +272,14 @@ def stored_samples(path: Path) -> Iterator[EvaluationSample]:
     return read_samples(run_folder(path) / RUN_FILES[0], max_line_bytes=OWN_LINE_BYTES)
 
 
-def _places_of(path: Path) -> JournalPlaces | None:
+def places_of(path: Path) -> JournalPlaces | None:
     """Return the outputs that results were made of, without later ones in the journal."""
     return stored_places(run_folder(path), lambda sha256: sha256 == outputs_hash(read_results(path)))
 
 
 def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the records of a stored run's outputs, by its results file, each with its place."""
-    places = _places_of(path)
+    places = places_of(path)
     if places is None:
         yield from read_records(run_folder(path) / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
         return
@@ -277,11 +290,44 @@ def stored_predictions(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def stored_outputs(path: Path, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
     """Return the outputs of a stored run, by its results file, from its journal or its predictions."""
     folder = run_folder(path)
-    places = _places_of(path)
+    places = places_of(path)
     if places is not None:
         return list(places.outputs(sample.sample_id for sample in samples))
     predictions = load_predictions(folder / RUN_FILES[1], max_line_bytes=OWN_LINE_BYTES)
     return matched_outputs(samples, predictions, str(folder / RUN_FILES[1]))
+
+
+class _WithId(msgspec.Struct):
+    sample_id: str
+
+
+def stored_pairs(path: Path, ids: Iterable[str]) -> dict[str, tuple[EvaluationSample, SystemOutputs]]:
+    """Return some samples of a stored run with their outputs, by id. Of other lines only the id is read."""
+    wanted, folder = set(ids), run_folder(path)
+    lines = _lines_of(folder / RUN_FILES[0], wanted)
+    samples = {name: read_sample(parse_line(line, where), where) for name, (where, line) in lines.items()}
+    places = places_of(path)
+    if places is not None:
+        outputs = dict(zip(samples, places.outputs(samples), strict=True))
+    else:
+        lines = _lines_of(folder / RUN_FILES[1], wanted)
+        outputs = dict(read_prediction(parse_line(line, where), where) for where, line in lines.values())
+    return {name: (sample, outputs.get(name) or missing_output()) for name, sample in samples.items()}
+
+
+def _lines_of(path: Path, ids: set[str]) -> dict[str, tuple[str, bytes]]:
+    """Return the lines of these samples, each with its place."""
+    decode = msgspec.json.Decoder(_WithId).decode
+    lines = {}
+    for where, line in placed_lines(path, OWN_LINE_BYTES):
+        try:
+            sample_id = decode(line).sample_id
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            parse_line(line, where)  # its error says what is wrong
+            raise DataError(f"{where}: $.sample_id", "the id is missing.", fix=EDITED) from None
+        if sample_id in ids:
+            lines[sample_id] = (where, line)
+    return lines
 
 
 def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
@@ -296,37 +342,20 @@ def query_rows(results: dict[str, Any], path: Path) -> QueryRows:
     return ParquetRows(path.with_name(path.name.removesuffix(SUFFIX) + QUERIES_SUFFIX), sha256=digest)
 
 
-class _Head(msgspec.Struct):
-    """The fields of a results file that a list of runs shows. The rows, which are most of it, are skipped."""
-
-    schema_version: Any = None
-    evaluation_id: Any = None
-    timestamp: Any = None
-    system_version: Any = None
-    dataset_id: Any = None
-    summary: Mapping[str, Any] = {}
-    _metadata: Mapping[str, Any] = {}
-
-
-_decode_head = msgspec.json.Decoder(_Head).decode
-
-
 def read_head(path: Path) -> dict[str, Any]:
     """Return the head of a results file, for a list of runs."""
-    try:
-        head = _decode_head(read_content(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        read_results(path)  # raises the error that reading the run would raise
-        raise DataError(path.name, f"not a results file: {error}.", fix="Is it the right file?") from error
-    check_version({"schema_version": head.schema_version}, path.name)
+    head = read_results_head(path)
+    summary, note = (head.get(part) or {} for part in ("summary", "_metadata"))
+    if not isinstance(summary, dict) or not isinstance(note, dict):
+        raise DataError(path.name, "not a results file.", fix="Is it the right file?")
     return {
-        "evaluation_id": head.evaluation_id,
-        "timestamp": head.timestamp,
-        "system_version": head.system_version,
-        "dataset_id": head.dataset_id,
-        "total_queries": head.summary.get("total_queries"),
-        "failed_queries": head.summary.get("failed_queries"),
-        "evaluation_type": head._metadata.get("evaluation_type"),
+        "evaluation_id": head.get("evaluation_id"),
+        "timestamp": head.get("timestamp"),
+        "system_version": head.get("system_version"),
+        "dataset_id": head.get("dataset_id"),
+        "total_queries": summary.get("total_queries"),
+        "failed_queries": summary.get("failed_queries"),
+        "evaluation_type": note.get("evaluation_type"),
     }
 
 

@@ -92,6 +92,7 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
         verification.checks += _checks(results, path)
     except AueporaError:
         raise
+    # An edited file may lack any field: one message here instead of a check at every access.
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(
             path.name, f"not a results file of ours: {error!r} is missing or wrong.", fix="Was it edited?"
@@ -120,6 +121,7 @@ def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
     yield from files.checks()
     if rows is not None:
         yield from _check_summary(results, rows)
+        # bounds_if_failed needs every failed sample: from half of them it would be wrong, not unknown.
         yield from _check_metrics(results, rows, files.samples if files.whole else None)
 
 
@@ -135,6 +137,7 @@ def _check_names(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
     name = path.name.removesuffix(SUFFIX)
     yield check_same("evaluation_id", results.get("evaluation_id"), name)
     parameters = dict(results["metadata"]["evaluation_parameters"])
+    # The seed of the run is not part of the configuration, so it has nothing to be compared with.
     parameters.pop("random_seed", None)
     yield check_same("evaluation_parameters", parameters, evaluation_parameters(results["configuration"]))
 
@@ -164,6 +167,8 @@ class _Files:
     def walk(self, path: Path) -> None:
         """Read everything; raise DataError if a file is damaged."""
         rows = iter(()) if self.rows is None else self.rows.rows()
+        # Read side by side, so that a large run is never in memory. Not `zip`: a file that was cut short must
+        # be reported, and not shorten the others.
         for sample, prediction, row in zip_longest(stored_samples(path), stored_predictions(path), rows):
             if sample is not None:
                 self._dataset.add([sample])
@@ -233,11 +238,12 @@ def _check_metrics(
     yield check_same("statistical_analysis", results.get("statistical_analysis"), methods)
     for result in metrics:
         try:
-            metric = parse_metric(result.name)
+            metric = parse_metric(result.name).matched_by(str(result.signature.get("match", "id")))
         except UnknownNameError:
             yield Check(result.name, UNCHECKED, "it is not one of the registered metrics")
             continue
         signature = {"metric": metric.name, **metric.signature()}
+        # Another version of a metric or its model gives other values. This is not damage.
         if result.signature != signature:
             what = f"it was computed as {result.signature}, here it would be {signature}"
             yield Check(result.name, UNCHECKED, what)
@@ -289,6 +295,7 @@ def check_same(what: str, stored: Any, computed: Any) -> Check:
 
 def _same(a: Any, b: Any) -> bool:
     """Return whether values are equal, numbers up to the rounding of another machine."""
+    # True == 1 in Python, but not in a file.
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int | float) and isinstance(b, int | float):

@@ -1,0 +1,66 @@
+"""Serve pages to a browser on this machine: the flags, the address, and the loop until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ..errors import MissingDependencyError, StorageError
+from . import echo
+from .common import add_flag
+from .flags import port
+
+if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
+    from starlette.types import ASGIApp
+
+    from ..web.security import Access
+
+
+def add_page_flags(parser: _ActionsContainer) -> None:
+    """Add the flags of a command that serves pages."""
+    add_flag(parser, "--port", "port to listen on (default: a free one)", "N", type=port, default=None)
+    add_flag(parser, "--no-open", "print the address only, and open no browser")
+
+
+def check_can_serve(command: str) -> None:
+    """Raise MissingDependencyError if the packages of the extra `view` are not installed."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        what = f"auepora {command} needs starlette and uvicorn: pip install 'auepora-eval[view]'"
+        raise MissingDependencyError(what) from error
+
+
+def serve_pages(args: Namespace, application: Callable[[Access], ASGIApp], *, home: str, about: str) -> None:
+    """Print the address of an application, open it in a browser, and serve it until Ctrl-C."""
+    from ..web.security import Access, listening_socket
+    from ..web.server import server_of
+
+    try:
+        listening = listening_socket(args.port or 0)
+    except OSError as error:
+        what = f"Port {args.port} cannot be used: {error.strerror or error}. Choose another --port."
+        raise StorageError(what) from error
+    with listening:
+        access = Access(listening.getsockname()[1], home=home)
+        echo.say(f"{about}, at\n\n  {access.address}\n\nThe address works once. Stop with Ctrl-C.")
+        sys.stdout.flush()  # in a pipe, somebody waits for the address
+        if not args.no_open:
+            _open(access.address)  # the browser waits until the server answers
+        with suppress(KeyboardInterrupt):  # how a server is stopped
+            server_of(application(access)).run(sockets=[listening])
+
+
+def _open(url: str) -> None:
+    """Open a browser if there is a screen: over ssh or in a container there is none."""
+    if sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
+        import webbrowser
+
+        webbrowser.open(url)

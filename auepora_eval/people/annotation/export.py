@@ -1,0 +1,192 @@
+"""Labels as other commands read them: `auepora judge-audit`, `judge --calibrate`, `agree`.
+
+A label file (JSONL) has a line per item: {"claim", "evidence", "label": {person: number}}, the scores of the
+run's metrics by their names, and `sample_id` where a line is about one sample of one run. "Not sure" is not a
+label. A `.gt.json` has an annotation per person and item.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import DataError
+from ...io.datasets.ground_truth import Annotation, save_ground_truth
+from ...io.jsonl import save_records
+from .choosing import metric_names
+from .saved import SETTLED, PersonLabels, labels_of_all, read_labels
+from .task import Item, Kind, Task, read_task
+
+Record = dict[str, Any]
+Labels = Mapping[str, PersonLabels]  # by person
+# The aspect of a rating in a .gt.json.
+ASPECTS: dict[Kind, str] = {
+    "answers": "answer",
+    "claims": "claim",
+    "documents": "relevance",
+    "pairs": "preference",
+}
+LABELS_FILE, GROUND_TRUTH = "labels.jsonl", "labels.gt.json"
+
+
+def export(folder: Path, path: Path, *, settled: bool = False, force: bool = False) -> int:
+    """Write the labels of a task to a .gt.json or a .jsonl, by its name; return the number of records.
+
+    With `settled` each item has one label: the decision of the lead, or what most people said.
+    """
+    task, items = read_task(folder)
+    people = labels_of_all(folder, task)
+    if path.name.removesuffix(".gz").endswith((".gt.json", ".gt.yaml", ".gt.yml")):
+        annotations = list(ground_truth(task, items, people))
+        _check_some(len(annotations), folder)
+        save_ground_truth(annotations, path, dataset_id=task.dataset, force=force)
+        return len(annotations)
+    if not path.name.removesuffix(".gz").endswith(".jsonl"):
+        raise DataError("--export", f"{path.name!r:.80} is not a .jsonl or .gt.json.", fix="Rename it.")
+    decided = settled_labels(folder, task, items, people) if settled else None
+    records = list(label_records(task, items, people, decided))
+    _check_some(len(records), folder)
+    save_records(records, path, force=force)
+    return len(records)
+
+
+def _check_some(count: int, folder: Path) -> None:
+    if not count:
+        raise DataError(str(folder), "there are no labels yet.", fix=f"Label some: auepora annotate {folder}")
+
+
+def label_records(
+    task: Task, items: Sequence[Item], people: Labels, settled: Mapping[str, str] | None = None
+) -> Iterator[Record]:
+    """Yield a line per item that has a label; with `settled` the label is a number, not one per person."""
+    values = {label.name: label.value for label in task.labels}
+    is_binary = set(values.values()) == {0.0, 1.0}
+    number = int if is_binary else float
+    # The labels of a run's own samples: `judge --calibrate` matches them by sample_id.
+    metrics = metric_names(items)
+    own = "sample_id" if _is_of_samples(task) else "query_id"
+    for item in items:
+        label: Any
+        if settled is not None:
+            label = number(values[settled[item.item_id]]) if item.item_id in settled else None
+        else:
+            label = {
+                person: number(values[name])
+                for person, labels in people.items()
+                if (name := _label_of(labels, item.item_id)) in values
+            }
+        if label is None or label == {}:
+            continue
+        yield {
+            own: item.sample_id,
+            **_texts(task.kind, item),
+            "label": label,
+            "runs": list(item.runs),
+            "chance": item.chance,
+            **_notes(people, item.item_id),
+            **{name: item.scores.get(name) for name in metrics},  # null: the metric could not score it
+        }
+
+
+def _label_of(labels: PersonLabels, item_id: str) -> str:
+    said = labels.said.get(item_id)
+    return "" if said is None or said.label is None else said.label
+
+
+def _texts(kind: Kind, item: Item) -> Record:
+    """Return what a judge compares: a claim and its evidence."""
+    if kind == "pairs":
+        return {"query": item.query, "first": item.text, "second": item.second}
+    if kind == "documents":
+        return {"claim": item.query, "evidence": [item.text], "doc_id": item.doc_id}
+    return {"query": item.query, "claim": item.text, "evidence": [each.text for each in item.documents]}
+
+
+def _notes(people: Labels, item_id: str) -> Record:
+    notes = {person: labels.notes[item_id] for person, labels in people.items() if labels.notes.get(item_id)}
+    return {"notes": notes} if notes else {}
+
+
+def ground_truth(task: Task, items: Sequence[Item], people: Labels) -> Iterator[Annotation]:
+    """Yield the annotations of a .gt.json, by person.
+
+    It identifies what was judged by its text. Where two runs gave the same answer to a question, a person has
+    one annotation of it, the first.
+    """
+    for person, labels in people.items():
+        seen: set[tuple[str, str]] = set()
+        for item in items:
+            text = f"{item.text}\n\n---\n\n{item.second}" if task.kind == "pairs" else item.text
+            label = task.label(_label_of(labels, item.item_id))
+            if label is None or (item.sample_id, text) in seen:
+                continue
+            seen.add((item.sample_id, text))
+            annotation: Annotation = {
+                "annotation_id": f"{person}_{item.item_id}",
+                "query_id": item.sample_id,
+                "annotator_id": person,
+                "answer_text": text,
+                "overall_score": label.value,
+                "aspect_ratings": {ASPECTS[task.kind]: label.name},
+                "metadata": {"item": item.item_id, "runs": list(item.runs)},
+            }
+            said = labels.said[item.item_id]
+            if said.at:
+                annotation["timestamp"] = said.at
+            if said.seconds is not None:
+                annotation["metadata"]["seconds"] = said.seconds
+            if note := labels.notes.get(item.item_id):
+                annotation["metadata"]["note"] = note
+            if item.doc_id:
+                annotation["metadata"]["doc_id"] = item.doc_id
+            yield annotation
+
+
+def settled_labels(
+    folder: Path, task: Task, items: Sequence[Item], people: Labels | None = None
+) -> dict[str, str]:
+    """Return one label per item: the decision of the lead, or what more than half of the people said."""
+    people = labels_of_all(folder, task) if people is None else people
+    decisions = read_labels(folder, task, SETTLED)
+    settled: dict[str, str] = {}
+    for item in items:
+        names = [name for labels in people.values() if (name := _label_of(labels, item.item_id))]
+        decision = _label_of(decisions, item.item_id)
+        name, most = Counter(names).most_common(1)[0] if names else ("", 0)
+        if decision:
+            settled[item.item_id] = decision
+        elif 2 * most > len(names):
+            settled[item.item_id] = name
+    return settled
+
+
+def next_commands(folder: Path, task: Task, items: Sequence[Item]) -> list[str]:
+    """Return the commands to type when the labels are in the folder's label files."""
+    labels = shlex.quote(str(folder / LABELS_FILE))
+    scale = " --scale 0,1" if {label.value for label in task.labels} != {0.0, 1.0} else ""
+    # Items of one question are not independent.
+    repeats = len({item.sample_id for item in items}) < len(items)
+    cluster = " --cluster query_id" if repeats and not _is_of_samples(task) else ""
+    commands = []
+    if task.kind != "pairs":
+        commands.append(f"auepora judge-audit --labels {labels} --judge lexical{scale}{cluster}")
+    elif metric := _telling_metric(items):
+        score = f"--score {shlex.quote(metric)} --threshold 0.5"
+        commands.append(f"auepora judge-audit --labels {labels} {score}{scale}")
+    if sum(bool(labels.said) for labels in labels_of_all(folder, task).values()) > 1:
+        commands.append(f"auepora agree {shlex.quote(str(folder / GROUND_TRUTH))}")
+    return commands
+
+
+def _is_of_samples(task: Task) -> bool:
+    """Return whether each item is one sample of one run: `judge --calibrate` matches such labels by id."""
+    return task.kind == "answers" and len(task.runs) == 1
+
+
+def _telling_metric(items: Sequence[Item]) -> str:
+    """Return the first metric that differs in a tenth of the pairs; "" if there is none."""
+    counts = Counter(name for item in items for name, lead in item.scores.items() if lead != 0.5)
+    return next((name for name in metric_names(items) if counts[name] * 10 >= len(items)), "")

@@ -1,0 +1,190 @@
+"""A task for annotators: a folder that can be copied, and that needs nothing else.
+
+task.json                the question, the labels, the people
+items.jsonl              what is judged, with its texts
+annotations/NAME.jsonl   what one person said, a line for each key pressed (`saved`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import msgspec
+
+from ...errors import DataError, StorageError
+from ...io.files.atomic import file_name, written_together
+from ...io.jsonl import encoded_lines, read_records
+
+Kind = Literal["answers", "claims", "documents", "pairs"]
+KINDS: tuple[Kind, ...] = ("answers", "claims", "documents", "pairs")
+
+TASK, ITEMS, FOLDER = "task.json", "items.jsonl", "annotations"
+_VERSION = 1
+_LARGEST = 1_000_000  # bytes of task.json
+MOST_LABELS = 9  # the keys 1 to 9
+MOST_PEOPLE = 100
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A label: its name, and its value from 0 (worst) to 1 (best)."""
+
+    name: str
+    value: float
+
+
+class Passage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A document that an answer was made of."""
+
+    doc_id: str
+    text: str
+    title: str = ""
+
+
+class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What is judged. `text` is the answer, the claim or the document; of a pair it is the first answer."""
+
+    item_id: str
+    sample_id: str
+    query: str
+    text: str
+    second: str = ""  # the second answer of a pair
+    answer: str = ""  # the whole answer that a claim is from
+    reference: str = ""
+    documents: tuple[Passage, ...] = ()
+    doc_id: str = ""  # of a document
+    runs: tuple[str, ...] = ()  # hidden from annotators
+    slices: dict[str, str] = {}
+    scores: dict[str, float] = {}  # of the sample, from 0 to 1, higher is better
+    chance: float = 1.0  # with which it was chosen
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What is judged and by whom. The seed decides the order of each queue and the sides of each pair."""
+
+    version: int = _VERSION
+    kind: Kind
+    question: str
+    labels: tuple[Label, ...]
+    runs: tuple[str, ...]
+    dataset: str
+    people: tuple[str, ...]
+    overlap: float  # share of the items that everybody judges; the others are judged by one person each
+    seed: int
+    chosen: str  # how the items were chosen, as --choose takes it
+    out_of: int  # items that they were chosen from
+    scores_of: str = ""  # the metric of `mean_score`
+    mean_score: float | None = None  # of all items that they were chosen from
+
+    def label(self, name: str) -> Label | None:
+        """Return the label of a name; None if there is none."""
+        return next((label for label in self.labels if label.name == name), None)
+
+
+# The question and the labels of each kind, the worst first: the higher the key, the better.
+DEFAULTS: dict[Kind, tuple[str, tuple[str, ...]]] = {
+    "answers": ("Do the documents support everything that the answer says?", ("not supported", "supported")),
+    "claims": ("Do the documents support this claim?", ("not supported", "supported")),
+    "documents": (
+        "Does this document help to answer the question?",
+        ("not relevant", "partly relevant", "relevant"),
+    ),
+    "pairs": ("Which answer is better?", ("first", "second", "equally good")),
+}
+# The value is the score of the first run: its mean is the share of wins, with ties as one half.
+_PREFERENCES = (Label("first", 1.0), Label("second", 0.0), Label("equally good", 0.5))
+
+
+def labels_of(kind: Kind, names: Sequence[str] = ()) -> tuple[Label, ...]:
+    """Return the labels of a task: those of the names, the worst first, or the usual ones of the kind."""
+    if kind == "pairs":
+        if names:
+            raise DataError("--labels", "pairs have the labels first, second and equally good.")
+        return _PREFERENCES
+    names = [name.strip() for name in names or DEFAULTS[kind][1]]
+    if not 2 <= len(names) <= MOST_LABELS or not all(names) or len(set(names)) < len(names):
+        what = f"{', '.join(names)!r:.80} are not from 2 to {MOST_LABELS} different labels."
+        raise DataError("--labels", what, fix="Name them from the worst to the best: bad,fair,good.")
+    return tuple(Label(name, place / (len(names) - 1)) for place, name in enumerate(names))
+
+
+def check_people(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names; DataError if file names cannot be made of them, or two would share a file."""
+    if not 1 <= len(names) <= MOST_PEOPLE:
+        raise DataError("--people", f"{len(names)} names are given.", fix=f"Give from 1 to {MOST_PEOPLE}.")
+    seen: dict[str, str] = {}
+    for name in names:
+        file_name(name, "the name of an annotator")
+        other = seen.setdefault(name.casefold(), name)  # in some file systems, Ada and ada are one file
+        if other is not name:
+            raise DataError("--people", f"{other} and {name} would share a file.", fix="Use distinct names.")
+    return tuple(names)
+
+
+def create_task(folder: Path, task: Task, items: Sequence[Item]) -> None:
+    """Write a new task; StorageError if the folder has one already."""
+    paths = [folder / ITEMS, folder / TASK]
+    with written_together(paths) as files:  # task.json last: a folder without it is not a task
+        files[paths[0]].write(encoded_lines(items))
+        files[paths[1]].write(msgspec.json.format(msgspec.json.encode(task)) + b"\n")
+
+
+def is_task(folder: Path) -> bool:
+    """Return whether a folder has a task."""
+    return (folder / TASK).is_file()
+
+
+def read_task(folder: Path) -> tuple[Task, list[Item]]:
+    """Return the task of a folder and its items; DataError if they were edited and cannot be used."""
+    path = folder / TASK
+    try:
+        # Checked before it is read: the folder may come from somebody else.
+        if path.stat().st_size > _LARGEST:
+            raise DataError(path.name, "is too large to be a task.")
+        task = msgspec.json.decode(path.read_bytes(), type=Task)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(path.name, f"is not a task: {error}.", fix="Create the task again.") from None
+    if task.version != _VERSION:
+        raise DataError(path.name, f"has version {task.version}, this program reads {_VERSION}.")
+    # Again, although `create_task` got checked names: the file can be edited, and names become paths.
+    check_people(task.people)
+    if len({label.name for label in task.labels}) != len(task.labels) or not task.labels:
+        raise DataError(path.name, "its labels are not distinct.", fix="Give each label its own name.")
+    return task, _read_items(folder / ITEMS)
+
+
+def _read_items(path: Path) -> list[Item]:
+    items: dict[str, Item] = {}
+    for where, record in read_records(path):
+        try:
+            item = msgspec.convert(record, Item)
+        except msgspec.ValidationError as error:
+            raise DataError(where, f"is not an item: {error}.", fix="Create the task again.") from None
+        if items.setdefault(item.item_id, item) is not item:
+            raise DataError(where, f"the item {item.item_id!r:.60} comes twice.")
+    return list(items.values())
+
+
+def queue_of(task: Task, items: Sequence[Item], person: str) -> list[str]:
+    """Return the ids of the items that a person judges, in an order of their own.
+
+    The share `overlap` is for everybody, the rest is dealt out in turn. Both follow from the seed alone, so
+    every copy of the task gives the same queues.
+    """
+    ids = [item.item_id for item in items]
+    # Seeded by a text: Python gives the same order for it in every version and process.
+    Random(f"{task.seed}/items").shuffle(ids)  # noqa: S311 - an order, not a secret
+    shared = round(task.overlap * len(ids))
+    own = ids[:shared] + ids[shared + task.people.index(person) :: len(task.people)]
+    Random(f"{task.seed}/{person}").shuffle(own)  # noqa: S311
+    return own
+
+
+def is_swapped(task: Task, person: str, item_id: str) -> bool:
+    """Return whether a person sees the second answer of a pair first."""
+    # By person, too: a preference for the left side must not favour the same run with everybody.
+    return task.kind == "pairs" and Random(f"{task.seed}/{person}/{item_id}").random() < 0.5  # noqa: S311

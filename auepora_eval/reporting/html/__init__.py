@@ -1,0 +1,1 @@
+"""HTML components that the report, the web view and notebooks share."""

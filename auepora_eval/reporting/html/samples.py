@@ -1,0 +1,398 @@
+"""A sample as a page shows it: question, reference, answers, documents with marked spans, scores."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ...core.display import value_text
+from ...core.matching import source_of
+from ...core.types import (
+    Document,
+    EvaluationSample,
+    MetricResult,
+    SampleScore,
+    SystemOutputs,
+    gold_documents,
+    known_score,
+)
+from ...errors import ScoringError
+from ...metrics.citations.answer import answer_of
+from .diff import word_diff
+from .markup import Markup, Node, join, tag
+from .tables import notes, short
+
+Span = tuple[int, int]
+_LONGEST_ANCHOR = 80
+_LONGEST_ID = 120
+LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
+
+
+def anchor(sample_id: str) -> str:
+    """Return the id of a sample's element, which is also the fragment of its address."""
+    name = percent_encoded(sample_id)
+    if len(name) > _LONGEST_ANCHOR:
+        name = hashlib.sha256(sample_id.encode("utf-8", "replace")).hexdigest()[:32]
+    return f"s-{name}"
+
+
+def percent_encoded(text: str) -> str:
+    """Return text as a part of an address: "a b" is "a%20b"."""
+    return re.sub(r"[^A-Za-z0-9._~-]", _percent, text)
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace"))
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What one run did with a sample: its output, its scores, and what a judge said of its claims."""
+
+    output: SystemOutputs
+    scores: Sequence[tuple[MetricResult, SampleScore | None]] = ()
+    name: str = ""
+    claims: Sequence[Claim] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of an answer, what a judge said of it ("judged_faithfulness 0.93"), and its evidence."""
+
+    text: str
+    verdict: str
+    quote: str = ""
+    source: str = ""
+
+
+@dataclass
+class ShownDocument:
+    """A document of a sample: its rank in each run (None if not retrieved), and what is marked in it."""
+
+    doc: Document
+    text: str
+    ranks: list[int | None]
+    score: float | None = None
+    is_gold: bool = False
+    is_cited: bool = False
+    gold: list[Span] = field(default_factory=list)
+    cited: list[Span] = field(default_factory=list)
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether it is gold and the last run, which the page is about, did not retrieve it."""
+        return self.is_gold and self.ranks[-1] is None
+
+
+def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) -> list[ShownDocument]:
+    """Return every document of a sample once: missed gold first, then those of the last run, then others."""
+    gold = gold_documents(sample)
+    gold_ids = {doc.doc_id for doc in gold}
+    texts = {doc.doc_id: doc.text for doc in gold if doc.text}
+    by_key: dict[tuple[str, str], ShownDocument] = {}
+    for number, output in reversed(list(enumerate(outputs))):
+        for hit in sorted(output.retrieved, key=lambda hit: hit.rank):
+            text = hit.doc.text or texts.get(hit.doc.doc_id, "")
+            shown = by_key.get((hit.doc.doc_id, text))
+            if shown is None:
+                shown = ShownDocument(hit.doc, text, [None] * len(outputs), known_score(hit))
+                by_key[hit.doc.doc_id, text] = shown
+            if shown.ranks[number] is None:  # a document that is retrieved twice keeps its better rank
+                shown.ranks[number] = hit.rank
+    documents = list(by_key.values())
+    for shown in documents:
+        shown.is_gold = shown.doc.doc_id in gold_ids or source_of(shown.doc) in gold_ids
+    retrieved = {name for shown in documents for name in (shown.doc.doc_id, source_of(shown.doc))}
+    missed = [doc for doc in gold if doc.doc_id not in retrieved]
+    documents[:0] = [ShownDocument(doc, doc.text, [None] * len(outputs), is_gold=True) for doc in missed]
+    for shown in documents:
+        shown.gold = _gold_spans(shown, gold)
+    for output in outputs:
+        _mark_citations(documents, sample, output)
+    return documents
+
+
+def misses_gold(sample: EvaluationSample, output: SystemOutputs) -> bool:
+    """Return whether a gold document of the sample was not retrieved."""
+    retrieved = {name for hit in output.retrieved for name in (hit.doc.doc_id, source_of(hit.doc))}
+    return any(doc.doc_id not in retrieved for doc in gold_documents(sample))
+
+
+def _gold_spans(shown: ShownDocument, gold: Iterable[Document]) -> list[Span]:
+    """Return where the gold spans are in the text that is shown, which may be a chunk."""
+    found: list[Span] = []
+    for doc in gold:
+        if doc.doc_id not in (shown.doc.doc_id, source_of(shown.doc)):
+            continue
+        spans = doc.metadata.get("spans")
+        for span in spans if isinstance(spans, list) else ():
+            place = _place(span, doc, shown.text) if isinstance(span, Mapping) else None
+            found += [place] if place else []
+    return found
+
+
+def _place(span: Mapping[str, object], doc: Document, text: str) -> Span | None:
+    start, end, words = span.get("start"), span.get("end"), span.get("text")
+    if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(doc.text):
+        if doc.text == text:
+            return start, end
+        words = doc.text[start:end]
+    # A chunk, or another edition: the words decide, if they are there.
+    at = text.find(words) if isinstance(words, str) and words else -1
+    return (at, at + len(str(words))) if at >= 0 else None
+
+
+def _mark_citations(
+    documents: Sequence[ShownDocument], sample: EvaluationSample, output: SystemOutputs
+) -> None:
+    """Mark what an answer cites: a span of a document, or the document as a whole."""
+    try:
+        answer = answer_of(sample, output)
+        found = [(citation, answer.found(citation)) for citation in answer.attached]
+    except ScoringError:
+        return  # citations that cannot be read are a failed score, which is shown with the scores
+    for citation, place in found:
+        for shown in documents:
+            if place.document is None or place.document.doc_id != shown.doc.doc_id:
+                continue
+            shown.is_cited = True
+            words = place.text if citation.span is not None else citation.excerpt
+            at = shown.text.find(words) if words else -1
+            if at >= 0:
+                shown.cited.append((at, at + len(words)))
+
+
+# Markup.
+
+
+def marked_text(text: str, gold: Iterable[Span] = (), cited: Iterable[Span] = ()) -> Markup:
+    """Return text with gold spans underlined, cited spans dotted, and what is both by a double line."""
+    pieces = _pieces(len(text), list(gold), list(cited))
+    # Without a class, <mark> is gold: the most frequent kind.
+    classes = {"g": None, "c": "cited", "b": "both"}
+    return join(
+        tag("mark", text[start:end], class_=classes[kind]) if kind else text[start:end]
+        for start, end, kind in pieces
+    )
+
+
+def mark_pieces(shown: ShownDocument) -> list[tuple[int, int, str]]:
+    """Return the pieces of a document's text and their kinds: "g" gold, "c" cited, "b" both, "" neither."""
+    return _pieces(len(shown.text), shown.gold, shown.cited)
+
+
+_MARKS = {(False, False): "", (True, False): "g", (False, True): "c", (True, True): "b"}  # is it gold, cited?
+
+
+def _pieces(length: int, gold: Sequence[Span], cited: Sequence[Span]) -> list[tuple[int, int, str]]:
+    cuts = sorted({0, length, *(min(max(end, 0), length) for span in (*gold, *cited) for end in span)})
+    pieces = []
+    for start, end in pairwise(cuts):
+        is_gold, is_cited = (any(a <= start and end <= b for a, b in spans) for spans in (gold, cited))
+        pieces.append((start, end, _MARKS[is_gold, is_cited]))
+    return pieces
+
+
+def document_item(
+    shown: ShownDocument, *, number: int | None = None, text: bool = True, marks: str | None = None
+) -> Markup:
+    """Return a document: rank, badges, id, title, score, and its text with the spans marked.
+
+    With `text=False` its id is a link to the element `d{number}` that has the text; `marks` then says what a
+    script is to mark in it. With a text, `number` names the element.
+    """
+    is_retrieved = any(rank is not None for rank in shown.ranks)
+    title = shown.doc.metadata.get("title")
+    name: Node = short(shown.doc.doc_id, _LONGEST_ID)
+    parts = [
+        _ranks(shown.ranks),
+        tag("span", name) if text else tag("a", name, href=f"#d{number}"),
+        tag("span", "gold", class_="badge gold") if shown.is_gold else None,
+        tag("span", "cited", class_="badge cited") if shown.is_cited else None,
+        None if is_retrieved else tag("span", "not retrieved", class_="badge missed"),
+        tag("span", short(title, _LONGEST_ID), class_="soft") if isinstance(title, str) and text else None,
+        None if shown.score is None or not text else tag("span", f"score {shown.score:.4g}", class_="soft"),
+    ]
+    kind: str | None = "gold missed"
+    if is_retrieved:
+        kind = "gold" if shown.is_gold else None
+    body = document_text(shown, number) if text else None
+    return tag("li", parts, body, class_=kind, data_marks=marks or None)
+
+
+def document_text(shown: ShownDocument, number: int | None = None) -> Markup:
+    """Return the marked text of a document, or that it has none."""
+    if not shown.text:
+        return tag("p", "The run has no text of this document.", class_="soft")
+    marked = marked_text(shown.text, shown.gold, shown.cited)
+    return tag("p", marked, class_="text", id=None if number is None else f"d{number}")
+
+
+def _ranks(ranks: Sequence[int | None]) -> Node:
+    """Return the rank, or the rank in each run; between two runs also how the document moved."""
+    if all(rank is None for rank in ranks):
+        return None
+    if len(ranks) == 1:
+        return tag("b", f"{ranks[0]}.")
+    places = tag("b", " → ".join("–" if rank is None else str(rank) for rank in ranks))
+    return [places, _moved(*ranks)] if len(ranks) == 2 else places
+
+
+def _moved(before: int | None, after: int | None) -> Markup | None:
+    """Return how a document moved from one ranking to another: up, down, new or gone."""
+    if before is None or after is None:
+        return tag("i", "new" if before is None else "gone")
+    places = before - after
+    return tag("i", f"{'▲' if places > 0 else '▼'}{abs(places)}") if places else None
+
+
+def sample_body(
+    sample: EvaluationSample,
+    answers: Sequence[Answered],
+    *,
+    documents: Node = None,
+    skipped: Node = None,
+    about: Mapping[str, str] | None = None,
+) -> Markup:
+    """Return everything about a sample below its question.
+
+    `documents` and `skipped` replace the list of documents and the note on skipped metrics, `about` has a
+    line of meaning for metrics by name.
+    """
+    if documents is None:
+        documents = documents_list(sample, answers)
+    return join(
+        chips(sample),
+        _texts(sample, answers),
+        (_claims(each) for each in answers if each.claims),
+        tag("p", _documents_heading(answers), class_="label"),
+        documents,
+        scores_table(answers, about or {}),
+        skipped or notes([skipped_text(answers)] if skipped_text(answers) else []),
+    )
+
+
+def _documents_heading(answers: Sequence[Answered]) -> str:
+    names = [each.name for each in answers if each.name]
+    return f"Documents, by rank in {' → '.join(names)}" if len(names) > 1 else "Documents"
+
+
+def documents_list(sample: EvaluationSample, answers: Sequence[Answered]) -> Markup:
+    """Return the documents that the runs retrieved, and the gold ones that they missed."""
+    shown = shown_documents(sample, [each.output for each in answers])
+    if not shown:
+        return tag("p", "No documents.", class_="soft")
+    return tag("ul", (document_item(one) for one in shown), class_="docs")
+
+
+def chips(sample: EvaluationSample) -> Markup | None:
+    """Return the labels of a sample: "type: factoid"."""
+    labels = [
+        f"{name}: {value}" for name, value in sample.labels.items() if isinstance(value, str | int | float)
+    ]
+    return tag("ul", (tag("li", short(label, 80)) for label in labels), class_="chips") if labels else None
+
+
+def _texts(sample: EvaluationSample, answers: Sequence[Answered]) -> Markup:
+    """Return the reference beside each answer; of two answers the words that differ are marked."""
+    columns = []
+    if sample.reference_answer is not None:
+        reference = sample.reference_answer
+        alternatives = reference.metadata.get("alternatives")
+        also = "; ".join(map(str, alternatives[:10])) if isinstance(alternatives, list) else ""
+        text = short(reference.text, LONGEST_TEXT)
+        columns.append(_said("Reference", [text, _soft(f" (or: {also})") if also else None]))
+    shown: list[Node] = [short(each.output.response.text, LONGEST_TEXT) for each in answers]
+    if len(answers) == 2 and all(each.output.error is None for each in answers):
+        shown = list(word_diff(*(short(each.output.response.text, LONGEST_TEXT) for each in answers)))
+    columns += [_answer(each, text) for each, text in zip(answers, shown, strict=True)]
+    return tag("dl", columns, class_="columns")
+
+
+def _answer(each: Answered, text: Node) -> Markup:
+    heading = f"Answer of {each.name}" if each.name else "Answer"
+    error = each.output.error
+    if error is not None:
+        return _said(heading, f"Failed: {error.type}: {short(error.message, 2000)}", failed=True)
+    if not each.output.response.text.strip():
+        return _said(heading, _soft("(empty)"))
+    return _said(heading, text)
+
+
+def _said(heading: str, text: Node, *, failed: bool = False) -> Markup:
+    return tag("div", tag("dt", heading), tag("dd", text), class_="failed" if failed else None)
+
+
+def _soft(text: str) -> Markup:
+    return tag("span", text, class_="soft")
+
+
+def _claims(each: Answered) -> Markup:
+    items = []
+    for claim in each.claims:
+        words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})")) if claim.quote else None
+        items.append(tag("li", claim.text, tag("span", f" — {claim.verdict}", class_="soft"), words))
+    return join(
+        tag("p", f"Claims of {each.name}" if each.name else "Claims", class_="label"),
+        tag("ol", items, class_="claims"),
+    )
+
+
+def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Markup | None:
+    """Return each metric's score in each run; metrics that all runs skipped are left to `skipped_text`."""
+    by_run = [{result.name: score for result, score in each.scores} for each in answers]
+    rows = []
+    for name, result in _metrics(answers).items():
+        scores = [by_name.get(name) for by_name in by_run]
+        if _reason_of_all(scores):
+            continue
+        cells = (tag("td", score_text(score, result.unit)) for score in scores)
+        meaning = about.get(name)
+        rows.append(tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft") if meaning else None))
+    if not rows:
+        return None
+    named = [each.name for each in answers] if len(answers) > 1 else ["Score"]
+    head = tag("thead", tag("tr", (tag("th", text) for text in ("Metric", *named))))
+    return tag("table", head, tag("tbody", rows), class_="scores")
+
+
+def skipped_text(answers: Sequence[Answered]) -> str:
+    """Return which metrics all runs skipped, and why: "Skipped: mrr, recall@5 (no gold)"."""
+    by_run = [{result.name: score for result, score in each.scores} for each in answers]
+    names: dict[str, list[str]] = {}
+    for name in _metrics(answers):
+        reason = _reason_of_all([by_name.get(name) for by_name in by_run])
+        if reason:
+            names.setdefault(reason, []).append(name)
+    reasons = (f"{', '.join(each)} ({reason})" for reason, each in names.items())
+    return f"Skipped: {'; '.join(reasons)}" if names else ""
+
+
+def _metrics(answers: Sequence[Answered]) -> dict[str, MetricResult]:
+    metrics: dict[str, MetricResult] = {}
+    for each in answers:
+        for result, _ in each.scores:
+            metrics.setdefault(result.name, result)
+    return metrics
+
+
+def _reason_of_all(scores: Sequence[SampleScore | None]) -> str:
+    """Return why all runs skipped a sample; "" if one scored it, failed on it, or had another reason."""
+    reasons = {
+        score.reason if score is not None and score.value is None and not score.failed else ""
+        for score in scores
+    }
+    return short(reasons.pop(), 160) if len(reasons) == 1 else ""
+
+
+def score_text(score: SampleScore | None, unit: str) -> str:
+    """Return a score, or why there is none: failed is not skipped."""
+    if score is None:
+        return "-"
+    if score.value is None:
+        return f"{'failed' if score.failed else 'skipped'}: {short(score.reason, 160)}"
+    # Most scores of a sample are 0 or 1.
+    return f"{score.value:.0f}" if not unit and score.value in (0.0, 1.0) else value_text(score.value, unit)

@@ -1,0 +1,1 @@
+"""`auepora view`: stored runs in a browser, served on this machine only."""

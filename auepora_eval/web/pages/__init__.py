@@ -1,0 +1,1 @@
+"""The pages: functions from a request to markup, one module per subject."""

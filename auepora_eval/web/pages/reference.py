@@ -1,0 +1,128 @@
+"""What else can be looked up: the metrics, trends, and stored experiments."""
+
+from __future__ import annotations
+
+import inspect
+
+from ...core.metrics_base import METRICS, SampleMetric, scale_text
+from ...core.targets import QUESTIONS
+from ...core.types import TargetCategory, as_target
+from ...errors import NotFoundError
+from ...experiment.report import experiment_in_words, experiment_tables
+from ...history.bench import measurements_of_results
+from ...history.bench_report import measurement_table
+from ...history.trend import metric_trend, trend_notes, trend_tables
+from ...reporting.html.charts import sparkline
+from ...reporting.html.markup import Markup, Node, join, tag
+from ...reporting.html.tables import data_table, notes
+from ...runs.store.state import read_results
+from ..layout import link, select_box
+from ..requests import Ask, Page, Reply
+
+
+def metrics_page(ask: Ask) -> Reply:
+    """Show every metric with its meaning, those that match the words first asked for."""
+    words = ask.values.get("words", "").strip()[:100]
+    known = [METRICS.get(base) for base in METRICS]
+    chosen = [
+        metric for metric in known if all(word in _searched(metric) for word in words.casefold().split())
+    ]
+    form = tag(
+        "form",
+        tag("label", "Words", tag("input", type="search", name="words", value=words)),
+        tag("button", "Search", type="submit"),
+        class_="filters",
+        role="search",
+        method="get",
+        action="/metrics",
+    )
+    parts: list[Node] = [
+        form,
+        tag("p", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status"),
+    ]
+    # Known targets in their own order. Targets that a plug-in added come last.
+    for name in dict.fromkeys([*(target.name for target in TargetCategory), *map(_target, chosen)]):
+        members = [metric for metric in chosen if _target(metric) == name]
+        if members:
+            question = next((text for target, text in QUESTIONS.items() if target.name == name), "")
+            parts.append(tag("h2", name.replace("_", " ").capitalize()))
+            parts.append(tag("p", question, class_="small"))
+            parts.append(tag("dl", map(_described, members), class_="metrics"))
+    return Page("Metrics", join(parts), "auepora metrics")
+
+
+def _target(metric: type[SampleMetric]) -> str:
+    return as_target(metric.target).name
+
+
+def _searched(metric: type[SampleMetric]) -> str:
+    return f"{metric.usage()} {_target(metric)} {metric.oracle} {metric.__doc__}".casefold()
+
+
+def _described(metric: type[SampleMetric]) -> Markup:
+    direction = "higher" if metric.higher_is_better else "lower"
+    facts = f"{scale_text(metric.bounds, metric.unit)}, {direction} is better"
+    facts += f"; needs {', '.join(metric.requires)}" if metric.requires else "; needs only the outputs"
+    facts += f"; equals {metric.oracle}" if metric.oracle else ""
+    first, *more = inspect.cleandoc(metric.__doc__ or "").split("\n\n")
+    rest = tag("details", tag("summary", "More"), (tag("p", text) for text in more)) if more else None
+    return join(
+        tag("dt", tag("code", metric.usage())),
+        tag("dd", tag("p", first), rest, tag("p", facts, class_="small")),
+    )
+
+
+def trend_page(ask: Ask) -> Reply:
+    """Show one metric over time, with its change points, for each system and dataset."""
+    documents = [one.run for one in ask.workspace.documents() if one.run is not None]
+    names = list(dict.fromkeys(result.name for run in documents for result in run.results))
+    metric = ask.values.get("metric", "")
+    # An old link may name a metric that no run has any more.
+    metric = metric if metric in names else next(iter(names), "")
+    if not metric:
+        return Page(
+            "Trend", tag("p", "There are no finished runs yet.", class_="lead"), ask.workspace.command("list")
+        )
+    trend = metric_trend(ask.workspace.storage, metric)
+    form = tag(
+        "form",
+        tag("label", "Metric", select_box("metric", [(name, name) for name in names], metric)),
+        tag("button", "Show", type="submit"),
+        class_="filters",
+        method="get",
+        action="/trend",
+        data_submits=True,
+    )
+    parts: list[Node] = [form]
+    for line, table in zip(trend.lines, trend_tables(trend), strict=False):
+        values = [point.value for point in line.points]
+        label = f"{metric} in {len(values)} runs"
+        parts.append(sparkline(values, label=label, width=480, height=60) if len(values) > 1 else None)
+        parts.append(data_table(table))
+    parts.append(notes(trend_notes(trend)))
+    return Page(f"Trend of {metric}", join(parts), ask.workspace.command("list", "--trend", metric))
+
+
+def experiment_page(ask: Ask) -> Reply:
+    """Show a stored experiment: its tables and who won."""
+    run_id = ask.path["name"]
+    stored = ask.workspace.document(run_id)
+    if stored.kind != "experiment":
+        raise NotFoundError("", f"{run_id!r:.80} is not an experiment.")
+    results = read_results(ask.workspace.path(run_id))
+    main = join(
+        tag("p", experiment_in_words(results), class_="lead"),
+        (data_table(table) for table in experiment_tables(results)),
+    )
+    return Page(f"Experiment {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
+
+
+def benchmark_page(ask: Ask) -> Reply:
+    """Show a stored recording of a benchmark."""
+    run_id = ask.path["name"]
+    stored = ask.workspace.document(run_id)
+    if stored.kind != "benchmark":
+        raise NotFoundError("", f"{run_id!r:.80} is not a recording of a benchmark.")
+    table = measurement_table(measurements_of_results(read_results(ask.workspace.path(run_id)), run_id))
+    main = join(tag("p", link("All runs")), data_table(table, "Measurements"))
+    return Page(f"Benchmark {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))

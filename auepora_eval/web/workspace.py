@@ -1,0 +1,233 @@
+"""The runs that the pages show: found by id, opened once, compared once.
+
+A page never gets a path: it asks for a run by its id. Reading a run again costs nothing while its files stay
+as they are. The index of a large run, and a comparison of large runs, are made in a process of their own: the
+server keeps answering, and the memory is given back.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..core.settings import DEFAULT_OUT
+from ..core.types import EvaluationRun
+from ..errors import AueporaError, DataError, NotFoundError, StorageError
+from ..io.results.document import JsonRows, results_to_run
+from ..runs.index.build import stamp
+from ..runs.index.index import RunIndex, find_index, open_index
+from ..runs.store.state import SUFFIX, RunState, Unfinished, read_results_head, unfinished_ids, unfinished_run
+from ..runs.store.storage import EvaluationResultsStorage
+
+SMALL = 5_000  # samples that are indexed and compared while the page waits
+_KEPT = 8  # indexes and comparisons in memory
+
+T = TypeVar("T")
+
+
+class NotReadyError(Exception):
+    """Something is being made in the background: the page says so and loads itself again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A document in the folder of runs: a run, an experiment or a recording; or why it cannot be read."""
+
+    id: str
+    head: Mapping[str, Any]
+    run: EvaluationRun | None = None
+    error: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Return "experiment", "benchmark" or "run"."""
+        note = self.head.get("_metadata")
+        kind = note.get("evaluation_type") if isinstance(note, dict) else None
+        return {"ab_test": "experiment", "benchmark": "benchmark"}.get(str(kind), "run")
+
+    @property
+    def time(self) -> str:
+        """Return when it was made."""
+        return str(self.head.get("timestamp") or "")
+
+    def count(self, name: str) -> int | None:
+        """Return a number of the summary."""
+        summary = self.head.get("summary")
+        value = summary.get(name) if isinstance(summary, dict) else None
+        return value if isinstance(value, int) else None
+
+
+class Cache:
+    """The last few things that were made, by key. Each is made once, also if several pages want it."""
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept, self._lock = kept, threading.Lock()
+        self._members: OrderedDict[Hashable, Any] = OrderedDict()
+        self._making: dict[Hashable, threading.Lock] = {}
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what is kept under a key, or make it."""
+        with self._lock:
+            own = self._making.setdefault(key, threading.Lock())
+        # Held while it is made: a second request for the same key waits, requests for other keys do not.
+        with own:
+            with self._lock:
+                if key in self._members:
+                    self._members.move_to_end(key)
+                    kept: T = self._members[key]
+                    return kept
+            made = make()
+            with self._lock:
+                self._members[key] = made
+                while len(self._members) > self._kept:
+                    old, _ = self._members.popitem(last=False)
+                    self._making.pop(old, None)
+            return made
+
+
+class Background:
+    """Programs that make something for a page, one for each name."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock = threading.Lock()
+
+    def start(self, name: str, words: Sequence[str], what: str) -> None:
+        """Raise NotReadyError until the program has ended; StorageError if it failed."""
+        with self._lock:
+            program = self._running.get(name)
+            if program is None:
+                program = subprocess.Popen(  # noqa: S603 - our own module, and a path as one argument
+                    [sys.executable, "-m", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+                )
+                self._running[name] = program
+            if program.poll() is None:
+                raise NotReadyError(what)
+            # Also after a failure, so that loading the page again starts the program again.
+            del self._running[name]
+            _, said = program.communicate()
+        if program.returncode:
+            last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise StorageError(f"{what} failed: {''.join(last) or program.returncode}")
+
+    def stop(self) -> None:
+        """End all programs."""
+        with self._lock:
+            for program in self._running.values():
+                program.kill()
+                program.communicate()
+            self._running.clear()
+
+
+class Workspace:
+    """The stored runs of a folder, or only those that were named."""
+
+    def __init__(self, folder: str | Path, only: Mapping[str, Path] | None = None) -> None:
+        self.folder, self.only = Path(folder), dict(only or {})
+        self.storage = EvaluationResultsStorage(folder)
+        self.background = Background()
+        self.kept = Cache()
+        # The list of runs reads every head in order. With fewer places than runs, the oldest entry would be
+        # dropped just before it is read, and the cache would never hit.
+        self._heads = Cache(kept=2_000)
+        self._indexes = Cache()
+
+    def command(self, *words: str) -> str:
+        """Return a command to type, with the folder of runs if it is not the usual one."""
+        out = [] if self.folder == Path(DEFAULT_OUT) else ["--out", str(self.folder)]
+        return shlex.join(["auepora", *words, *out])
+
+    def name(self, run_id: str) -> str:
+        """Return how a command names a run: by its id, or by its path if it is elsewhere."""
+        path = self.only.get(run_id)
+        return run_id if path is None or path.parent == self.folder else str(path)
+
+    def path(self, run_id: str) -> Path:
+        """Return the results file of a run by its id, which cannot be a path."""
+        if self.only:
+            path = self.only.get(run_id)
+            if path is None or not path.is_file():
+                raise NotFoundError("", f"There is no run {run_id!r:.80} here.")
+            return path
+        try:
+            path = RunState(self.folder, run_id).path
+        # An id such as "../x" gets the reply of an unknown run: it reveals nothing about other files.
+        except DataError as error:
+            raise NotFoundError("", f"There is no run {run_id!r:.80} here.") from error
+        if not path.is_file():
+            raise NotFoundError("", f"There is no run {run_id!r:.80} in {self.folder}.")
+        return path
+
+    def documents(self) -> list[Stored]:
+        """Return everything that is stored, newest first."""
+        paths = self.only.values() if self.only else self.folder.glob(f"*{SUFFIX}")
+        return sorted(map(self._stored, paths), key=lambda one: (one.time, one.id), reverse=True)
+
+    def document(self, run_id: str) -> Stored:
+        """Return one stored document by its id."""
+        return self._stored(self.path(run_id))
+
+    def _stored(self, path: Path) -> Stored:
+        run_id = path.name.removesuffix(SUFFIX)
+        try:
+            return self._heads.get((path, *stamp(path)), lambda: _read(run_id, path))
+        except OSError as error:
+            return Stored(run_id, {}, error=str(error))
+
+    def unfinished(self) -> list[Unfinished]:
+        """Return the runs that have no results yet."""
+        ids = [] if self.only else unfinished_ids(self.folder)
+        return [self.unfinished_run(run_id) for run_id in ids]
+
+    def unfinished_run(self, run_id: str) -> Unfinished:
+        """Return how far a run is."""
+        return unfinished_run(RunState(self.folder, run_id))
+
+    def is_unfinished(self, run_id: str) -> bool:
+        """Return whether a run was started and has no results."""
+        return not self.only and run_id in unfinished_ids(self.folder)
+
+    def index(self, run_id: str) -> RunIndex:
+        """Return the index of a run; NotReadyError while that of a large run is being made."""
+        path = self.path(run_id)
+        key = (path, *stamp(path))
+        index = self._indexes.get(key, lambda: self._opened(run_id, path))
+        # The key has the stamp of the results file only. The samples or outputs may be new as well.
+        if not index.is_current():
+            raise DataError(run_id, "its files are being replaced.", fix="Load the page again.")
+        return index
+
+    def _opened(self, run_id: str, path: Path) -> RunIndex:
+        samples = self._stored(path).count("total_queries") or 0
+        if samples > SMALL and find_index(path) is None:
+            words = ["auepora_eval.runs.index.build", str(path)]
+            self.background.start(f"index {run_id}", words, f"Indexing {samples:,} samples of {run_id}")
+        # Builds the index of a small run. That of a large run exists by now.
+        return open_index(path)
+
+    def close(self) -> None:
+        """End what runs in the background."""
+        self.background.stop()
+
+
+def _read(run_id: str, path: Path) -> Stored:
+    try:
+        head = read_results_head(path)
+    except (AueporaError, OSError) as error:
+        return Stored(run_id, {}, error=str(error))
+    try:
+        run = results_to_run(head, JsonRows([], path.name), [], [], path.name)
+    except AueporaError:
+        run = None  # an experiment, a recording, or a file of another tool
+    return Stored(run_id, head, run)

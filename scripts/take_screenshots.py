@@ -1,0 +1,74 @@
+"""Take the pictures of docs/images from the demo: `python scripts/take_screenshots.py`.
+
+Needs what the browser tests need (scripts/set_up_browser.sh, the extra `browser`) and the extra `plots`:
+its Pillow reduces the colours so that a picture stays below 150 KB.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+from auepora_eval.cli.main import main
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+SCALE = 1.5  # pixels of the picture per pixel of the page
+SAMPLE = "q027"  # a question that hybrid lost, with a gold span
+
+
+def save(page: Page, name: str) -> None:
+    """Write the window as a PNG with 255 colours at most."""
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    reduced = picture.quantize(255, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    reduced.save(IMAGES / name, optimize=True)
+
+
+@contextmanager
+def opened_page() -> Iterator[Page]:
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        yield browser.new_page(viewport={"width": 1240, "height": 900}, device_scale_factor=SCALE)
+        browser.close()
+
+
+def take(report: str) -> None:
+    with opened_page() as page:
+        page.goto(report)
+        save(page, "report.png")
+        page.goto(f"{report}#s-{SAMPLE}")
+        page.locator(":focus").evaluate("e => e.blur()")
+        page.locator("#filters").evaluate("e => e.scrollIntoView()")
+        save(page, "report-sample.png")
+
+
+def take_view(folder: str) -> None:
+    """Take the pictures of `auepora view`, as a user starts it."""
+    words = [sys.executable, "-m", "auepora_eval", "view", "--no-open", "--out", folder]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
+    with server, opened_page() as page:
+        address = next(match[0] for line in server.stdout or () if (match := re.search(r"http://\S+", line)))
+        page.goto(address)
+        home = address.partition("?")[0]
+        page.goto(f"{home}run/demo-hybrid")
+        save(page, "view-run.png")
+        page.goto(f"{home}compare?run=demo-bm25&run=demo-hybrid")
+        save(page, "view-compare.png")
+        server.terminate()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        main(["demo", "--out", folder])
+        take((Path(folder) / "demo-bm25-vs-demo-hybrid.html").as_uri())
+        take_view(folder)

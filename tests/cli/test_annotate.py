@@ -1,0 +1,201 @@
+"""`auepora annotate`: a task from runs, its flags and its messages. The pages are in tests/web."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.annotate import continue_command
+from auepora_eval.cli.main import command_parser, load_command, main
+from auepora_eval.people.annotation.desk import Desk
+from auepora_eval.people.annotation.task import read_task
+
+TASKS = Path("data/evaluation/annotations")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    for name, system in (("one", "bm25"), ("two", "hybrid")):
+        words = [
+            "run",
+            "--dataset",
+            "demo",
+            "--system",
+            f"auepora_eval.demo.systems:{system}",
+            "--limit",
+            "30",
+        ]
+        metrics = "contains_answer,token_f1,grounding_overlap,recall@5"
+        out = str(folder / "data/evaluation/results")
+        assert main([*words, "--metrics", metrics, "--id", name, "--out", out]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(demo)
+
+
+def prepare(*words: str) -> Path:
+    """Create a task in a folder of its own and return it."""
+    folder = Path(f"task {len(list(Path.cwd().glob('task *')))}")
+    assert main(["annotate", *words, "--prepare", "--task", str(folder)]) == 0
+    return folder
+
+
+def label(folder: Path, keys: str, person: str = "me") -> None:
+    """Press keys as a person would, over and over until the queue is empty."""
+    with Desk(folder) as desk:
+        count = 0
+        while (shown := desk.next_item(person)) is not None:
+            desk.press(person, shown.item.item_id, keys[count % len(keys)])
+            count += 1
+
+
+def test_the_same_command_creates_and_continues(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["annotate", "one", "--prepare", "--count", "10"]) == 0
+    folder = TASKS / "one-answers"
+    assert f"created: {folder}: 10 of 30 answers, chosen at random" in capsys.readouterr().err
+    for words in (["one"], ["one", "--count", "10"], [str(folder)], [str(folder), "--people", "me"]):
+        assert main(["annotate", *words, "--prepare"]) == 0
+    assert "created" not in capsys.readouterr().err
+    assert main(["annotate", "one", "--count", "11", "--prepare"]) == 2
+    assert "exists, and --count would change it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["one"], "auepora annotate one"),
+        (["one", "two"], "auepora annotate one two"),
+        (["one", "--questions", "claims"], "auepora annotate data/evaluation/annotations/one-claims"),
+        (["one", "--task", "my task"], "auepora annotate 'my task'"),
+    ],
+)
+def test_the_command_to_continue_leads_to_the_same_task(words: list[str], command: str) -> None:
+    parser = command_parser("annotate", load_command("annotate"))
+    args = parser.parse_args(words)
+    folder = Path(args.task or TASKS / "one-claims")
+    assert continue_command(args, folder) == command
+
+
+@pytest.mark.parametrize("kind", ["answers", "claims", "documents"])
+def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare("one", "--questions", kind, "--count", "12")
+    label(folder, "12")
+    assert main(["annotate", str(folder), "--export", f"{kind}.jsonl", "--force"]) == 0
+    printed = capsys.readouterr()
+    assert "me: 12 of 12 labelled, 0 not sure" in printed.out
+    scale = ["--scale", "0,1"] if kind == "documents" else []
+    assert main(["judge-audit", "--labels", f"{kind}.jsonl", "--judge", "lexical", *scale]) == 0
+    assert "12 labelled claims" in capsys.readouterr().out
+
+
+def test_judge_calibrate_says_how_many_labels_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare("one", "--count", "12")
+    label(folder, "12")
+    assert main(["annotate", str(folder), "--export", "few.jsonl"]) == 0
+    assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "few.jsonl"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "uncalibrated judge; not corrected, since " in out
+    assert "judged samples have a label, and a correction needs 20" in out
+
+
+def test_judge_calibrate_corrects_by_the_labels_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare("one", "--count", "25", "--people", "ada,ben")
+    label(folder, "12", "ada")
+    label(folder, "122", "ben")
+    assert main(["annotate", str(folder), "--export", "own.jsonl"]) == 0
+    capsys.readouterr()
+    assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "own.jsonl"]) == 0
+    assert "corrected by labels of people" in capsys.readouterr().out
+
+
+def test_a_metric_of_the_run_is_audited_by_its_stored_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare("one", "--count", "20")
+    label(folder, "12")
+    assert main(["annotate", str(folder), "--export", "scored.jsonl"]) == 0
+    assert (
+        main(["judge-audit", "--labels", "scored.jsonl", "--score", "token_f1", "--min-coverage", "0"]) == 0
+    )
+    assert "token_f1 compared with 20 labelled claims" in capsys.readouterr().out
+
+
+def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare("one", "two", "--people", "ada,ben", "--count", "10")
+    assert read_task(folder)[0].kind == "pairs"
+    for person in ("ada", "ben"):
+        with Desk(folder) as desk:
+            while (shown := desk.next_item(person)) is not None:
+                is_left = shown.first == shown.item.second  # the answer of the run `two`
+                desk.press(person, shown.item.item_id, "1" if is_left else "2")
+    for name in ("pairs.jsonl", "pairs.gt.json"):
+        assert main(["annotate", str(folder), "--export", name]) == 0
+    out = capsys.readouterr().out
+    assert "one wins 0.0000 [0.0000," in out
+    assert "pairs against two; a tie counts one half." in " ".join(out.split())
+    assert main(["agree", "pairs.gt.json"]) == 0
+    assert "aspect_ratings.preference" in capsys.readouterr().out
+    words = ["--score", "token_f1", "--threshold", "0.5", "--scale", "0,1", "--min-coverage", "0"]
+    assert main(["judge-audit", "--labels", "pairs.jsonl", *words]) == 0
+
+
+def test_agree_compares_the_labels_with_the_metrics_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare(
+        "one", "--count", "20", "--people", "ada,ben", "--labels", "bad,fair,good", "--ask", "Good?"
+    )
+    label(folder, "123", "ada")
+    label(folder, "132", "ben")
+    assert main(["annotate", str(folder), "--export", "graded.gt.json"]) == 0
+    order = ["--order", "answer=bad,fair,good", "--dataset", "demo"]
+    assert main(["agree", "graded.gt.json", "--run", "one", *order]) == 0
+    out = capsys.readouterr().out
+    assert "Krippendorff's alpha, ordinal" in out
+    assert "20 answers of one compared with people's overall_score" in out
+
+
+def test_choices_are_kept_in_the_task(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = prepare("one", "--choose", "narrow:token_f1", "--count", "8")
+    task, items = read_task(folder)
+    assert task.scores_of == "token_f1"
+    assert 0 <= (task.mean_score or -1) <= 1
+    assert len({item.chance for item in items}) > 1
+    label(folder, "12")
+    assert main(["annotate", str(folder), "--export", "narrow.jsonl"]) == 0
+    assert "Share of 'supported' in all 30 answers: " in capsys.readouterr().out
+    record = json.loads(Path("narrow.jsonl").read_text().splitlines()[0])
+    assert 0 < record["chance"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nobody"], "nobody"),
+        (["one", "--people", "../x"], "cannot be a file name"),
+        (["one", "--people", "a,A"], "a and A would share a file"),
+        (["one", "--labels", "only"], "are not from 2 to 9 different labels"),
+        (["one", "--choose", "slice:nothing"], "no sample has a label 'nothing'"),
+        (["one", "--questions", "pairs"], "Name the two runs to compare"),
+        (["one", "--export", "x.jsonl"], "there are no labels to export"),
+        (["one", "two", "--as", "eve"], "'eve' is not one of me"),
+        (["one", "--overlap", "2"], "--overlap"),
+    ],
+)
+def test_what_is_wrong_is_said_and_no_task_is_left(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = Path(f"wrong-{'-'.join(words).replace('/', '_')}")
+    assert main(["annotate", *words, "--task", str(task)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_the_packages_of_the_pages_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "starlette", None)
+    assert main(["annotate", "one", "--task", "none"]) == 2
+    assert "pip install 'auepora-eval[view]'" in capsys.readouterr().err
+    assert not Path("none").exists()

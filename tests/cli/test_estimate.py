@@ -1,0 +1,141 @@
+"""`auepora run --estimate`: a pilot of five samples, whose outputs count when the run is resumed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.runs.pilot import Estimate, Pilot, Use, duration_text, estimated
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.servers import ChatServer, chat_server
+
+SAMPLES = 23
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    lines = [
+        {"sample_id": f"s{n}", "query": f"question {n}", "reference_answer": "a"} for n in range(SAMPLES)
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(server: ChatServer, *words: str) -> int:
+    system = f"openai:{server.url}#m"
+    return main(["run", "--dataset", "d.jsonl", "--system", system, "--metrics", "exact_match", *words])
+
+
+def asked(server: ChatServer) -> list[int]:
+    """Return the number in each question that the server got."""
+    prompts = [request["messages"][-1]["content"] for request in server.requests]
+    return [int(re.findall(r"question (\d+)", prompt)[-1]) for prompt in prompts]
+
+
+def test_pilot_counts_when_the_run_is_resumed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["ok"], says=lambda body: "a") as server:
+        assert run(server, "--estimate", "--id", "r", "--price-input", "0.01", "--price-output", "0.03") == 0
+        printed = capsys.readouterr().out
+        assert "Estimate for 23 samples, based on 5" in printed
+        assert "Next: auepora run --resume r\n" in printed
+        # 0, 4, 9, 13 and 18 are spread over the 23 samples.
+        assert [place for place in range(SAMPLES) if place in asked(server)] == [0, 4, 9, 13, 18]
+
+        assert main(["run", "--resume", "r", "--estimate"]) == 0
+        assert len(server.requests) == 5, "the pilot is there already"
+        assert capsys.readouterr().out == printed
+
+        assert main(["run", "--resume", "r"]) == 0
+        assert len(server.requests) == len(set(asked(server))) == SAMPLES
+    results = EvaluationResultsStorage().load_run("r")
+    assert results["exact_match"].value == 1.0
+    assert len(results.outputs) == SAMPLES
+
+
+def test_tokens_and_cost_are_those_that_the_endpoint_reports(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chat_server(["ok"], says=lambda body: "a") as server:
+        prices = ("--price-input", "0.01", "--price-output", "0.03")
+        assert run(server, "--estimate", "--id", "r", *prices, "--json") == 0
+        pilot = json.loads(capsys.readouterr().out)
+        assert main(["run", "--resume", "r", "--json"]) == 0
+        whole = json.loads(capsys.readouterr().out)["performance_metrics"]["api_usage"]
+    assert (pilot["samples"], pilot["pilot"], pilot["failed"]) == (SAMPLES, 5, 0)
+    estimate = pilot["estimate"]
+    assert estimate["calls"]["total"] == SAMPLES == whole["total_requests"]
+    # The server reports the same usage for every call, so the estimate is exact.
+    assert estimate["input_tokens"]["total"] == pytest.approx(whole["input_tokens"])
+    assert estimate["cost"]["total"] == pytest.approx(whole["estimated_cost_usd"])
+    assert estimate["cost"]["total"] > 0
+
+
+def test_calls_that_fail_are_reported_and_retried(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["500"] * 5 + ["ok"], says=lambda body: "a") as server:
+        assert run(server, "--estimate", "--id", "r", "--retries", "0") == 3
+        captured = capsys.readouterr()
+        assert "5 × " in captured.out
+        assert "every call failed" in captured.err
+        # The failures say nothing about what a call takes: the same samples are called again.
+        assert main(["run", "--resume", "r", "--estimate", "--json"]) == 0
+        assert len(server.requests) == 5 + 5
+        pilot = json.loads(capsys.readouterr().out)
+        assert (pilot["pilot"], pilot["failed"], pilot["estimate"]["calls"]["total"]) == (5, 0, SAMPLES)
+        assert main(["run", "--resume", "r"]) == 0
+        assert len(server.requests) == 5 + SAMPLES
+
+
+@pytest.mark.parametrize(("count", "pilot"), [(1, 1), (3, 3), (5, 5), (6, 5)])
+def test_few_samples(here: Path, capsys: pytest.CaptureFixture[str], count: int, pilot: int) -> None:
+    with chat_server(["ok"], says=lambda body: "a") as server:
+        assert run(server, "--estimate", "--id", "r", "--limit", str(count), "--json") == 0
+        assert json.loads(capsys.readouterr().out)["pilot"] == pilot
+        assert main(["run", "--resume", "r"]) == 0
+        assert len(server.requests) == count
+
+
+def test_answers_of_a_cache_cost_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["ok"], says=lambda body: "a") as server:
+        assert run(server, "--id", "first", "--limit", "10", "--cache", "cache") == 0
+        capsys.readouterr()
+        assert run(server, "--estimate", "--id", "r", "--cache", "cache", "--json") == 0
+        assert len(server.requests) == 10 + 5
+    assert json.loads(capsys.readouterr().out)["estimate"]["calls"]["total"] == SAMPLES - 10
+
+
+def use(**values: Any) -> Use:
+    return Use(**{"calls": 1, **dict.fromkeys(Use._fields[1:]), **values})
+
+
+def test_estimate_by_hand() -> None:
+    uses = [use(calls=1, total_tokens=100, seconds=1.0), use(calls=3, total_tokens=300, seconds=3.0)]
+    pilot = Pilot(10, to_call=10, uses=uses)
+    estimates = estimated(pilot, CallPolicy(), concurrency=4)
+    assert estimates["calls"] == Estimate(2, 20, 10, 30)
+    assert estimates["total_tokens"] == Estimate(200, 2000, 1000, 3000)
+    assert estimates["seconds"] == Estimate(2, 20 / 4, 10 / 4, 30 / 4)
+    assert estimates["cost"] is estimates["input_tokens"] is None
+
+
+def test_limits_per_minute_set_the_shortest_time() -> None:
+    pilot = Pilot(10, to_call=10, uses=[use(total_tokens=600, seconds=0.1)])
+    seconds = {
+        "requests": estimated(pilot, CallPolicy(requests_per_minute=5), 1)["seconds"],
+        "tokens": estimated(pilot, CallPolicy(tokens_per_minute=3000), 1)["seconds"],
+    }
+    assert seconds == {"requests": Estimate(0.1, 120, 120, 120), "tokens": Estimate(0.1, 120, 120, 120)}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.25, "250 ms"), (59, "59 s"), (90, "1.5 min"), (3600, "1.0 h"), (90_000, "25.0 h")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text

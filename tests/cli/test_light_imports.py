@@ -1,0 +1,71 @@
+"""Commands that read stored runs do not wait for packages that they do not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample
+
+SCRIPT = """
+import sys
+from auepora_eval.cli.main import main
+main(sys.argv[2:])
+sys.exit(sys.argv[1] in sys.modules)
+"""
+
+
+# What calls, plug-ins and other tools' files need, and 0.1 s of CPU time at the start of every command.
+FOR_CALLS = ("asyncio", "importlib.metadata", "numpy.ma", "psutil", "email", "zipfile", "scipy.special")
+FOUND = f"print([name for name in {FOR_CALLS} if name in sys.modules])"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    samples = [a_sample(str(n), relevant="ab", reference="x") for n in range(30)]
+    for name in ("a", "b"):
+        found = {"retrieved": [name], "answer": "x" if name == "a" else "y", "timings": {"end_to_end": 1.0}}
+        evaluator = AueporaEvaluator(
+            lambda query, found=found: found, EvaluationPlan("recall@1,mrr,bleu,exact_match,latency@0.5")
+        )
+        evaluator.run(a_dataset(*samples), evaluation_id=name, storage=EvaluationResultsStorage(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("scipy.stats", "compare a b"),
+        ("scipy.stats", "gate b --baseline a"),
+        ("scipy.stats", "power a"),
+        ("scipy.special", "show a"),
+        ("scipy.special", "list"),
+        ("scipy.special", "gate a --min recall@1=0.1"),
+    ],
+)
+def test_command_does_not_import(runs: Path, package: str, words: str) -> None:
+    command = [sys.executable, "-c", SCRIPT, package, *words.split(), "--out", str(runs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_scoring_does_not_import_what_calls_need(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"sample_id": "1", "query": "q", "relevant_docs": ["a"]}\n')
+    (tmp_path / "o.jsonl").write_text('{"sample_id": "1", "retrieved": ["a"], "timings": {"t": 1}}\n')
+    words = f"score --dataset {tmp_path}/d.jsonl --outputs {tmp_path}/o.jsonl --metrics recall@1"
+    script = f"import sys; from auepora_eval.cli.main import main; main(sys.argv[1:])\n{FOUND}"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words.split(), "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout

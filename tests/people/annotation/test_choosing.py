@@ -1,0 +1,164 @@
+"""Choosing what to annotate, and the mean that is estimated from what was chosen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.people.annotation.choosing import chosen, doubts
+from auepora_eval.people.annotation.task import Item
+from auepora_eval.stats.sampling import inclusion_chances, sampled_mean, systematic_sample
+from tests.people.annotation.tasks import an_item
+
+
+def items(count: int) -> list[Item]:
+    """Items of three slices: one in ten is hard, the others easy or medium; one metric rises, one is flat."""
+    return [
+        an_item(
+            number,
+            slices={"level": "hard" if number % 10 == 0 else ("easy", "medium")[number % 2]},
+            scores={"rising": number / (count - 1), "flat": 0.5},
+            runs=("one" if number < count // 4 else "two",),
+        )
+        for number in range(count)
+    ]
+
+
+def test_random_takes_each_item_with_the_same_chance() -> None:
+    picked = chosen(items(100), "random", 10, seed=0)
+    assert len({item.sample_id for item in picked}) == 10
+    assert {item.chance for item in picked} == {0.1}
+    assert [item.item_id for item in picked] == [str(number) for number in range(1, 11)]
+    assert picked == chosen(items(100), "random", 10, seed=0)
+    assert picked != chosen(items(100), "random", 10, seed=1)
+
+
+def test_fewer_items_than_wanted_are_all_taken() -> None:
+    assert len(chosen(items(3), "random", 50, seed=0)) == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "count", "expected"),
+    [
+        ("slice:level", 9, {"hard": 3, "easy": 3, "medium": 3}),
+        ("slice:level", 60, {"hard": 10, "easy": 25, "medium": 25}),
+    ],
+)
+def test_slices_get_the_same_number_as_far_as_they_have_it(
+    how: str, count: int, expected: dict[str, int]
+) -> None:
+    picked = chosen(items(100), how, count, seed=0)
+    assert Counter(item.slices["level"] for item in picked) == expected
+    sizes = Counter(item.slices["level"] for item in items(100))
+    for item in picked:
+        level = item.slices["level"]
+        assert item.chance == pytest.approx(expected[level] / sizes[level])
+
+
+def test_runs_get_the_same_number() -> None:
+    picked = chosen(items(100), "run", 10, seed=0)
+    assert Counter(item.runs[0] for item in picked) == {"one": 5, "two": 5}
+
+
+def test_disagree_takes_where_two_metrics_differ_most() -> None:
+    picked = chosen(items(101), "disagree:rising,flat", 4, seed=0)
+    assert {item.sample_id for item in picked} == {"q0", "q1", "q99", "q100"}
+
+
+def test_a_metric_name_may_have_a_comma() -> None:
+    own = [an_item(number, scores={"m[a,b]": 1.0, "n": number / 10}) for number in range(10)]
+    assert chosen(own, "disagree:m[a,b],n", 1, seed=0)[0].sample_id == "q0"
+
+
+def test_narrow_prefers_items_near_one_half_but_takes_others_too() -> None:
+    picked = [item for seed in range(40) for item in chosen(items(101), "narrow:rising", 20, seed=seed)]
+    near = sum(abs(item.scores["rising"] - 0.5) < 0.25 for item in picked)
+    assert 0.5 < near / len(picked) < 0.7, "half of the items would be near by chance"
+    assert any(item.scores["rising"] < 0.05 for item in picked)
+
+
+def test_narrow_is_random_where_the_metric_is_certain_everywhere() -> None:
+    own = [an_item(number, scores={"m": 1.0}) for number in range(10)]
+    assert {item.chance for item in chosen(own, "narrow:m", 5, seed=0)} == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("best", "is not one of random"),
+        ("random:x", "is not one of random"),
+        ("slice:", "is not one of random"),
+        ("slice:levl", "Did you mean level"),
+        ("narrow:risin", "Did you mean rising"),
+        ("disagree:rising", "are not two metrics"),
+        ("disagree:rising,rising", "are not two metrics"),
+    ],
+)
+def test_a_wrong_choice_names_what_there_is(how: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        chosen(items(20), how, 5, seed=0)
+
+
+def test_fewer_items_than_slices_are_an_error() -> None:
+    with pytest.raises(DataError, match="2 items are fewer than the 3 groups"):
+        chosen(items(20), "slice:level", 2, seed=0)
+    with pytest.raises(DataError, match="nothing to judge"):
+        chosen([], "random", 2, seed=0)
+
+
+def test_chances_add_up_and_stay_below_one() -> None:
+    sizes = np.random.default_rng(0).exponential(size=50) ** 2
+    chances = inclusion_chances(sizes, 20)
+    assert chances.sum() == pytest.approx(20)
+    assert 0 < chances.min() <= chances.max() <= 1
+    hits = np.zeros(50)
+    for seed in range(4_000):
+        places = systematic_sample(chances, Random(seed))
+        assert len(places) == 20
+        hits[places] += 1
+    assert np.abs(hits / 4_000 - chances).max() < 0.03
+
+
+def test_a_mean_with_equal_chances_is_the_mean() -> None:
+    mean = sampled_mean(np.array([1.0, 1, 0, 1] * 10), np.full(40, 0.1), 400)
+    assert mean is not None
+    assert mean.value == pytest.approx(0.75)
+    assert (mean.low, mean.high) == pytest.approx((0.60, 0.87), abs=0.02)  # by Wilson 0.60 to 0.86
+    assert sampled_mean(np.array([1.0]), np.array([0.1]), 10) is None
+
+
+def test_labels_that_all_agree_do_not_make_the_rest_certain() -> None:
+    mean = sampled_mean(np.ones(20), np.full(20, 0.1), 200)
+    assert mean is not None
+    assert mean.value == mean.high == 1
+    assert 0.8 < mean.low < 0.9  # by Wilson 0.84
+
+
+@pytest.mark.parametrize("judge_is_good", [True, False])
+def test_the_interval_covers_and_a_good_metric_narrows_it(judge_is_good: bool) -> None:
+    rng = np.random.default_rng(7)
+    widths: dict[str, float] = {"plain": 0.0, "narrow": 0.0}
+    covered = dict.fromkeys(widths, 0)
+    repeats, total, count = 300, 200, 40
+    truth = 0.5 if judge_is_good else 0.7
+    for _ in range(repeats):
+        scores = rng.beta(0.5, 0.5, total)
+        labels = (rng.random(total) < (scores if judge_is_good else truth)).astype(float)
+        for name in widths:
+            even = np.full(total, count / total)
+            chances = even if name == "plain" else inclusion_chances(doubts(scores), count)
+            places = systematic_sample(chances, Random(int(rng.integers(1 << 30))))
+            own = None if name == "plain" else scores[places]
+            mean = sampled_mean(
+                labels[places], chances[places], total, scores=own, mean_score=float(scores.mean())
+            )
+            assert mean is not None
+            covered[name] += mean.low <= truth <= mean.high
+            widths[name] += (mean.high - mean.low) / repeats
+    assert min(covered.values()) / repeats > 0.92
+    ratio = widths["narrow"] / widths["plain"]
+    assert ratio < 0.85 if judge_is_good else ratio < 1.05

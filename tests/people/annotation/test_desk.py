@@ -1,0 +1,114 @@
+"""A task in use: what a person sees next, and what keys mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.people.annotation.desk import Desk
+from auepora_eval.people.annotation.saved import read_labels
+from auepora_eval.people.annotation.task import is_swapped
+from tests.people.annotation.tasks import stored_task
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    stored_task(tmp_path, people=("ada", "ben"))
+    now = iter(range(0, 10_000, 2))
+    with Desk(tmp_path, clock=lambda: float(next(now))) as opened:
+        yield opened
+
+
+def next_id(desk: Desk, person: str = "ada") -> str:
+    shown = desk.next_item(person)
+    assert shown is not None
+    return shown.item.item_id
+
+
+def test_a_key_saves_the_label_with_its_time_and_the_next_item_follows(desk: Desk) -> None:
+    first = next_id(desk)
+    assert next_id(desk) == first, "looking again changes nothing"
+    desk.press("ada", first, "2", note="  fine ")
+    said = desk.files.of("ada").said[first]
+    assert (said.label, said.seconds) == ("supported", 2.0)
+    assert desk.files.of("ada").notes == {first: "  fine "}
+    assert next_id(desk) != first
+    assert desk.files.of("ben").said == {}
+
+
+def test_the_end_of_a_queue_writes_the_label_files(desk: Desk) -> None:
+    for _ in range(4):
+        assert not (desk.folder / "labels.jsonl").exists()
+        desk.press("ada", next_id(desk), "1")
+    assert desk.next_item("ada") is None
+    assert desk.progress("ada").is_finished
+    assert (desk.folder / "labels.jsonl").read_text().count("\n") == 4
+    assert (desk.folder / "labels.gt.json").exists()
+    last = desk.files.of("ada").last
+    assert last is not None
+    desk.press("ada", last, "undo")
+    assert next_id(desk) == last
+
+
+def test_not_sure_finishes_an_item_without_a_label(desk: Desk) -> None:
+    for _ in range(4):
+        desk.press("ada", next_id(desk), "0")
+    assert desk.next_item("ada") is None
+    assert desk.progress("ada").not_sure == 4
+    assert desk.write_labels() is False
+
+
+def test_skipped_items_come_back_in_turn(desk: Desk) -> None:
+    order = []
+    for _ in range(6):
+        order.append(next_id(desk))
+        desk.press("ada", order[-1], "skip")
+    assert len(set(order[:4])) == 4
+    assert order[4:] == order[:2]
+
+
+@pytest.mark.parametrize("key", ["3", "9", "", "x", "-1", "²", "10", "1.0"])
+def test_a_key_that_is_not_a_label_saves_nothing(desk: Desk, key: str) -> None:
+    with pytest.raises(DataError, match="is not a label"):
+        desk.press("ada", next_id(desk), key, note="typed")
+    assert not (desk.folder / "annotations" / "ada.jsonl").exists()
+
+
+@pytest.mark.parametrize(("person", "item"), [("ada", "99"), ("ada", ""), ("eve", "1"), ("../ada", "1")])
+def test_only_items_of_ones_own_queue_can_be_labelled(desk: Desk, person: str, item: str) -> None:
+    with pytest.raises(DataError, match=r"is not in the queue|is not one of"):
+        desk.press(person, item, "1")
+
+
+def test_a_label_of_a_pair_is_of_the_run_whatever_side_it_was_shown_on(tmp_path: Path) -> None:
+    task, _ = stored_task(tmp_path, 30, "pairs")
+    sides = set()
+    with Desk(tmp_path) as desk:
+        while (shown := desk.next_item("ada")) is not None:
+            swapped = is_swapped(task, "ada", shown.item.item_id)
+            sides.add(swapped)
+            assert (shown.first == shown.item.second) is swapped
+            # The annotator always prefers the answer of the first run, by its text.
+            desk.press("ada", shown.item.item_id, "2" if shown.second == shown.item.text else "1")
+    assert sides == {True, False}
+    assert {said.label for said in read_labels(tmp_path, task, "ada").said.values()} == {"first"}
+
+
+def test_the_lead_settles(desk: Desk) -> None:
+    desk.settle("3", "1")
+    with pytest.raises(DataError, match="there is no item"):
+        desk.settle("99", "1")
+    with pytest.raises(DataError, match="is not a label"):
+        desk.settle("3", "0")
+    assert (desk.folder / "annotations" / "_settled.jsonl").exists()
+
+
+def test_a_decision_on_a_pair_is_never_swapped(tmp_path: Path) -> None:
+    stored_task(tmp_path, 10, "pairs")
+    with Desk(tmp_path) as desk:
+        for number in range(1, 11):
+            desk.settle(str(number), "1")
+        assert {said.label for said in desk.files.of("_settled").said.values()} == {"first"}

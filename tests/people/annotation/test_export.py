@@ -1,0 +1,173 @@
+"""What is exported is what the other commands read, and it says what people said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.errors import DataError
+from auepora_eval.io.datasets.ground_truth import load_ground_truth
+from auepora_eval.io.jsonl import read_records
+from auepora_eval.people.agreement import annotator_agreement
+from auepora_eval.people.annotation.export import export, next_commands
+from auepora_eval.people.annotation.saved import SETTLED, LabelFiles, Said
+from auepora_eval.people.annotation.summary import task_summary
+from auepora_eval.people.annotation.task import Kind, create_task
+from auepora_eval.people.annotators import read_annotators
+from auepora_eval.people.judge_labels import Columns, labelled_claims
+from tests.people.annotation.tasks import a_task, an_item, stored_task
+
+YES, NO = "supported", "not supported"
+# Who says what about the items 1 to 4; None is "not sure".
+ADA = {"1": YES, "2": YES, "3": NO, "4": None}
+BEN = {"1": YES, "2": NO, "3": NO, "4": YES}
+
+
+def labelled(folder: Path, **said: Mapping[str, str | None]) -> None:
+    task, _ = stored_task(folder, people=tuple(said))
+    with LabelFiles(folder, task) as files:
+        for person, labels in said.items():
+            for item, label in labels.items():
+                files.label(person, item, Said(label, 3.0, "2026-01-02T03:04:05Z"))
+        files.note("ada", "2", "half of it")
+
+
+def test_judge_audit_reads_the_labels_of_each_person(tmp_path: Path) -> None:
+    labelled(tmp_path / "t", ada=ADA, ben=BEN)
+    path = tmp_path / "labels.jsonl"
+    assert export(tmp_path / "t", path) == 4
+    claims = labelled_claims(read_records(path), Columns())
+    assert [claim.ratings for claim in claims] == [
+        {"ada": 1, "ben": 1},
+        {"ada": 1, "ben": 0},
+        {"ada": 0, "ben": 0},
+        {"ben": 1},
+    ]
+    assert claims[0].claim == "answer 1"
+    assert claims[0].evidence == ("text of document 1",)
+    records = [record for _, record in read_records(path)]
+    assert [record["sample_id"] for record in records] == ["q1", "q2", "q3", "q4"]
+    assert records[1]["notes"] == {"ada": "half of it"}
+
+
+def test_settled_labels_are_the_majority_or_the_decision_of_the_lead(tmp_path: Path) -> None:
+    labelled(tmp_path / "t", ada=ADA, ben=BEN)
+    export(tmp_path / "t", tmp_path / "before.jsonl", settled=True)
+    assert _labels(tmp_path / "before.jsonl") == {"q1": 1, "q3": 0, "q4": 1}, "q2 is a tie"
+    task = a_task(people=("ada", "ben"))
+    with LabelFiles(tmp_path / "t", task) as files:
+        files.label(SETTLED, "2", Said(NO))
+    export(tmp_path / "t", tmp_path / "after.jsonl", settled=True)
+    assert _labels(tmp_path / "after.jsonl") == {"q1": 1, "q2": 0, "q3": 0, "q4": 1}
+
+
+def _labels(path: Path) -> dict[str, object]:
+    return {record["sample_id"]: record["label"] for _, record in read_records(path)}
+
+
+def test_agree_reads_the_ground_truth_and_finds_the_same_agreement(tmp_path: Path) -> None:
+    labelled(tmp_path / "t", ada=ADA, ben=BEN)
+    path = tmp_path / "labels.gt.json"
+    assert export(tmp_path / "t", path) == 7
+    report = annotator_agreement(read_annotators([path]))
+    summary = task_summary(tmp_path / "t")
+    for statistic in ("cohen_kappa", "krippendorff_alpha_nominal"):
+        ours = summary.agreement[statistic]
+        theirs = report.figure("aspect_ratings.answer", statistic)
+        assert ours.value == pytest.approx(theirs.value)
+        assert ours.interval == theirs.interval
+        assert ours.items == theirs.items == 3
+    first = load_ground_truth(path)[0]
+    assert first["overall_score"] == 1
+    assert first["metadata"] == {"item": "1", "runs": ["run"], "seconds": 3.0}
+
+
+def test_the_summary_has_progress_disputes_and_the_mean(tmp_path: Path) -> None:
+    labelled(tmp_path / "t", ada=ADA, ben=BEN)
+    summary = task_summary(tmp_path / "t")
+    ada, ben = summary.people
+    assert (ada.labelled, ada.not_sure, ada.total, ada.seconds, ada.is_finished) == (3, 1, 4, 3.0, True)
+    assert ben.labelled == 4
+    assert summary.labels == 7
+    (dispute,) = summary.disputes
+    assert dispute.said == {"ada": YES, "ben": NO}
+    assert dispute.notes["ada"] == "half of it"
+    assert dispute.decision is None
+    assert summary.mean is not None
+    assert summary.mean.value == pytest.approx((1 + 0.5 + 0 + 1) / 4)
+
+
+def test_extremes_give_no_mean(tmp_path: Path) -> None:
+    task, _ = stored_task(tmp_path, chosen="disagree:a,b")
+    with LabelFiles(tmp_path, task) as files:
+        for item in "1234":
+            files.label("ada", item, Said(YES))
+    assert task_summary(tmp_path).mean is None
+
+
+def test_the_same_answer_of_two_runs_is_one_annotation_of_a_person(tmp_path: Path) -> None:
+    items = [an_item(1, runs=("one",)), an_item(2, sample_id="q1", text="answer 1", runs=("two",))]
+    task = a_task(runs=("one", "two"), people=("ada", "ben"))
+    create_task(tmp_path, task, items)
+    with LabelFiles(tmp_path, task) as files:
+        for person in task.people:
+            for item in "12":
+                files.label(person, item, Said(YES))
+    assert export(tmp_path, tmp_path / "x.gt.json") == 2
+    assert len(read_annotators([tmp_path / "x.gt.json"]).names) == 2
+    assert export(tmp_path, tmp_path / "x.jsonl") == 2
+    assert "query_id" in next(read_records(tmp_path / "x.jsonl"))[1], (
+        "a sample of two runs has no label of its own"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "expected"),
+    [
+        (
+            "claims",
+            "supported",
+            {"claim": "answer 1", "evidence": ["text of document 1"], "label": {"ada": 1}},
+        ),
+        (
+            "documents",
+            "partly relevant",
+            {"claim": "question 1?", "evidence": ["answer 1"], "label": {"ada": 0.5}},
+        ),
+        ("pairs", "first", {"first": "answer 1", "second": "another answer", "label": {"ada": 1.0}}),
+        ("pairs", "equally good", {"label": {"ada": 0.5}}),
+    ],
+)
+def test_every_kind_is_exported(tmp_path: Path, kind: Kind, label: str, expected: dict[str, object]) -> None:
+    task, _ = stored_task(tmp_path, 1, kind)
+    with LabelFiles(tmp_path, task) as files:
+        files.label("ada", "1", Said(label))
+    export(tmp_path, tmp_path / "x.jsonl")
+    record = next(read_records(tmp_path / "x.jsonl"))[1]
+    assert {name: record[name] for name in expected} == expected
+    assert export(tmp_path, tmp_path / "x.gt.json") == 1
+
+
+def test_without_labels_there_is_nothing_to_export(tmp_path: Path) -> None:
+    stored_task(tmp_path)
+    for name in ("x.jsonl", "x.gt.json"):
+        with pytest.raises(DataError, match="there are no labels yet"):
+            export(tmp_path, tmp_path / name)
+    with pytest.raises(DataError, match=r"is not a \.jsonl or \.gt\.json"):
+        export(tmp_path, tmp_path / "x.csv")
+
+
+def test_the_next_command_has_what_the_labels_need(tmp_path: Path) -> None:
+    folder = tmp_path / "a b"
+    task, items = stored_task(folder, kind="documents", people=("ada", "ben"))
+    audit = f"auepora judge-audit --labels '{folder}/labels.jsonl' --judge lexical --scale 0,1"
+    assert next_commands(folder, task, items) == [audit]
+    with LabelFiles(folder, task) as files:
+        for person in task.people:
+            files.label(person, "1", Said("relevant"))
+    assert next_commands(folder, task, items) == [audit, f"auepora agree '{folder}/labels.gt.json'"]
+    pair = an_item(1, scores={"same": 0.5, "differs": 1.0})
+    (command,) = next_commands(tmp_path, a_task("pairs"), [pair])
+    assert "--score differs --threshold 0.5 --scale 0,1" in command

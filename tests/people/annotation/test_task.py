@@ -1,0 +1,125 @@
+"""Tasks and queues: who judges what, in which order, and what a folder must have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.errors import DataError, StorageError
+from auepora_eval.people.annotation.task import (
+    check_people,
+    create_task,
+    is_swapped,
+    labels_of,
+    queue_of,
+    read_task,
+)
+from tests.people.annotation.tasks import a_task, an_item, stored_task
+
+
+def test_a_task_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    task, items = stored_task(tmp_path / "t", people=("ada", "ben"))
+    assert read_task(tmp_path / "t") == (task, items)
+    with pytest.raises(StorageError, match="exists already"):
+        create_task(tmp_path / "t", task, items)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "shared", "each"),
+    [
+        pytest.param(1.0, 10, 10, id="everyone judges everything"),
+        pytest.param(0.0, 0, 5, id="split in two"),
+        pytest.param(0.2, 2, 6, id="two shared, eight split"),
+    ],
+)
+def test_queues_share_the_overlap_and_split_the_rest(overlap: float, shared: int, each: int) -> None:
+    task = a_task(people=("ada", "ben"), overlap=overlap)
+    items = [an_item(number) for number in range(10)]
+    queues = [queue_of(task, items, person) for person in task.people]
+    assert [len(queue) for queue in queues] == [each, each]
+    counts = Counter(item for queue in queues for item in queue)
+    assert set(counts) == {item.item_id for item in items}, "somebody judges each item"
+    assert sum(count == 2 for count in counts.values()) == shared
+
+
+def test_each_person_has_an_order_of_their_own_that_never_changes() -> None:
+    task = a_task(people=("ada", "ben"))
+    items = [an_item(number) for number in range(20)]
+    ada, ben = (queue_of(task, items, person) for person in task.people)
+    assert ada != ben
+    assert ada == queue_of(task, items, "ada")
+    assert ada != queue_of(a_task(people=("ada", "ben"), seed=1), items, "ada")
+
+
+def test_sides_of_pairs_are_swapped_about_half_of_the_time() -> None:
+    task = a_task("pairs", people=("ada", "ben"))
+    swapped = [is_swapped(task, person, str(number)) for person in task.people for number in range(500)]
+    assert 450 < sum(swapped) < 550
+    assert swapped[:500] != swapped[500:], "people see different sides"
+    assert not is_swapped(a_task("answers"), "ada", "1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../ben",
+        "/etc/passwd",
+        "a/b",
+        "",
+        ".",
+        "..",
+        ".hidden",
+        "-flag",
+        "_settled",
+        "a\0b",
+        "a\nb",
+        "ä",
+        "x" * 200,
+    ],
+)
+def test_a_name_that_cannot_be_a_file_name_is_an_error(name: str) -> None:
+    with pytest.raises(DataError, match="cannot be a file name"):
+        check_people([name])
+
+
+def test_two_names_that_share_a_file_on_some_systems_are_an_error() -> None:
+    with pytest.raises(DataError, match="Ada and ada would share a file"):
+        check_people(["Ada", "ada"])
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", ""], list("abcdefghij")])
+def test_labels_are_two_to_nine_different_words(names: list[str]) -> None:
+    with pytest.raises(DataError, match="from 2 to 9 different labels"):
+        labels_of("answers", names)
+
+
+def test_labels_go_from_the_worst_to_the_best() -> None:
+    assert [label.value for label in labels_of("answers", ["bad", "fair", "good"])] == [0, 0.5, 1]
+    with pytest.raises(DataError, match="pairs have the labels"):
+        labels_of("pairs", ["left", "right"])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("task.json", b"{", "is not a task"),
+        ("task.json", b'{"kind": "answers"}', "is not a task"),
+        ("task.json", b" " * 1_000_001, "too large"),
+        ("items.jsonl", b'{"item_id": 1}\n', "is not an item"),
+    ],
+)
+def test_an_edited_task_is_one_clear_error(tmp_path: Path, file: str, content: bytes, message: str) -> None:
+    stored_task(tmp_path)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_task(tmp_path)
+
+
+def test_a_hostile_name_in_a_task_file_is_an_error(tmp_path: Path) -> None:
+    stored_task(tmp_path)
+    path = tmp_path / "task.json"
+    path.write_text(path.read_text().replace('"ada"', '"../../ada"'))
+    with pytest.raises(DataError, match="cannot be a file name"):
+        read_task(tmp_path)

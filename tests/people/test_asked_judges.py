@@ -1,0 +1,191 @@
+"""judge-audit of judges that are asked: functions, models on loopback, juries and cascades."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.judges.asking import Asking
+from auepora_eval.judges.judge import Asked, FunctionJudge, Judge, Judging
+from auepora_eval.judges.jury import Cascade, Jury
+from auepora_eval.judges.llm import LlmJudge
+from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.models.chat import ChatModel
+from auepora_eval.people.judge_audit import Audit, audit, judge_calibration, judge_scores
+from auepora_eval.people.judge_labels import Labelled
+from auepora_eval.people.jury_audit import fitted_jury, members_table
+from auepora_eval.runs.verdicts import read_audit
+from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE, a_coin
+from tests.judges.scripted import Material, Rule, judge_server, supported
+
+FERRY = "The ferry leaves at noon."
+CLAIMS = [
+    *(Labelled((FERRY, f"Car {n} is red."), f"Car {n} is red.", True) for n in range(30)),
+    *(Labelled((FERRY, f"Car {n} is red."), f"Car {n} is blue.", False) for n in range(30)),
+]
+
+
+def test_the_passage_that_supports_a_claim_most_decides() -> None:
+    assert judge_scores(ORACLE, CLAIMS[:1] + CLAIMS[-1:]) == [1.0, 0.0]
+
+
+def test_a_failed_verdict_and_no_evidence_are_no_scores() -> None:
+    def failing(question: Question) -> Verdict:
+        return Verdict(failed="429") if question.material["passage"] == FERRY else Verdict(score=1.0)
+
+    assert judge_scores(FunctionJudge(failing), CLAIMS[:1]) == [None]
+    assert judge_scores(ORACLE, [Labelled((), "Car 1 is red.", True)]) == [None]
+
+
+def test_long_evidence_is_asked_about_in_parts() -> None:
+    asked: list[Question] = []
+
+    def ask(question: Question) -> float:
+        asked.append(question)
+        return 1.0
+
+    long = " ".join(f"Sentence {n} has exactly seven words here." for n in range(200))
+    judge_scores(FunctionJudge(ask), [Labelled((long,), "c", True)])
+    assert len(asked) > 2
+    assert max(len(question.material["passage"].split()) for question in asked) <= 350
+
+
+@pytest.mark.parametrize(
+    ("judge", "area"), [(ORACLE, 1.0), (INVERSE, 0.5), (ALWAYS_YES, 0.5)], ids=["oracle", "inverse", "yes"]
+)
+def test_audits_of_scripted_judges(judge: Judge, area: float) -> None:
+    report = audit(CLAIMS, judge, Audit(threshold=0.5))
+    assert report.judge == judge.identity(kind_named("support"))
+    # The inverse says yes to the other passage of each claim, whatever the claim is.
+    assert report.auroc.value == area
+
+
+def test_a_coin_is_reported_as_chance() -> None:
+    interval = audit(CLAIMS, a_coin(), Audit(threshold=0.5)).auroc.confidence_interval
+    assert interval is not None
+    assert interval[0] <= 0.5 <= interval[1]
+
+
+def test_questions_go_through_the_asker_and_are_asked_once() -> None:
+    judging, counts = Judging(ORACLE), []
+
+    def ask(questions: Sequence[Asked]) -> None:
+        counts.append(len(questions))
+        Asking(judging.book)(questions)
+
+    first = audit(CLAIMS, judging, unlabelled=CLAIMS[:10], ask=ask)
+    found = judge_calibration(CLAIMS, judging, date="2026-11-17", ask=ask)
+    # The ferry is a passage of every claim: 60 claims, two passages each.
+    assert counts == [120]
+    assert first.estimate is not None
+    assert (found.auroc.value, found.labels, found.informedness) == (1.0, 60, 1.0)
+
+
+def test_members_of_juries_and_cascades() -> None:
+    half = FunctionJudge(lambda question: 0.9 * (ORACLE.judge(question).score or 0.0) + 0.05, "nearly")
+    jury = Jury([half, ORACLE])
+    table = members_table(Judging(jury), CLAIMS)
+    assert table is not None
+    assert "support/function:nearly" in str(table)
+    assert "Correlation of errors" in str(table)
+    fitted, calibration = fitted_jury(jury, Judging(jury), CLAIMS, date="d")
+    assert fitted.weights is not None
+    assert (
+        calibration.identity == fitted.identity(kind_named("support")) != jury.identity(kind_named("support"))
+    )
+    assert calibration.auroc.value == 1.0
+    assert fitted_jury(jury, Judging(jury), CLAIMS[:3], date="d")[0] is jury
+    cascade = members_table(Judging(Cascade(half, ALWAYS_YES)), CLAIMS)
+    assert "The cascade saves 60 of 60 calls (100%)" in str(cascade)
+    assert members_table(Judging(ORACLE), CLAIMS) is None
+    few = members_table(Judging(jury), CLAIMS[:3])
+    assert "Only 3 labelled claims" in str(few)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.jsonl"
+    records = [
+        {"evidence": list(one.evidence), "claim": one.claim, "label": int(one.is_supported)} for one in CLAIMS
+    ]
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return path
+
+
+def test_the_command_audits_a_model_and_stores_what_it_found(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, cache = tmp_path / "runs", tmp_path / "cache"
+    with judge_server(supported) as server:
+        command = [
+            "judge-audit",
+            "--labels",
+            str(labels),
+            "--judge",
+            f"{server.url}#small",
+            "--mode",
+            "label",
+        ]
+        command += ["--out", str(out), "--cache", str(cache)]
+        assert main(command) == 0
+        calls = len(server.requests)
+        first = capsys.readouterr()
+        assert main(command) == 0
+        assert len(server.requests) == calls == 120, "the cache has every verdict"
+        again = capsys.readouterr()
+    assert "AUROC (0.5 is chance)          1.0000" in first.out
+    assert "accuracy at 0.5" in first.out
+    assert again.out == first.out
+    assert "stored: support/small@" in first.err
+    identity = first.err.split("stored: ")[1].split(": AUROC")[0]
+    stored = read_audit(out, identity).calibration
+    assert stored is not None
+    assert (stored.labels, stored.auroc.value) == (60, 1.0)
+
+
+def noisy(material: Material) -> str:
+    """A judge with sensitivity 0.9 and specificity 0.8, the same for the same claim each time."""
+    chance = zlib.crc32(material["claim"].encode()) % 1_000 / 1_000
+    truth = supported(material) == "yes"
+    return "yes" if (chance < 0.9 if truth else chance >= 0.8) else "no"
+
+
+@pytest.mark.parametrize(
+    ("rule", "auroc", "sensitivity", "specificity"),
+    [
+        pytest.param(supported, 1.0, 1.0, 1.0, id="oracle"),
+        pytest.param(lambda each: "no" if supported(each) == "yes" else "yes", 0.0, 0.0, 0.0, id="inverse"),
+        pytest.param(lambda each: "yes", 0.5, 1.0, 0.0, id="always yes"),
+        pytest.param(noisy, 0.85, 0.9, 0.8, id="noisy"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["label", "logprob"])
+def test_models_on_loopback(
+    rule: Rule, auroc: float, sensitivity: float, specificity: float, mode: str
+) -> None:
+    claims = [Labelled((f"Car {n} is red.",), f"Car {n} is red.", True) for n in range(60)]
+    claims += [Labelled((f"Car {n} is red.",), f"Car {n} is blue.", False) for n in range(60)]
+    with judge_server(rule) as server, ChatModel(server.url, "m", timeout=10) as chat:
+        judging = Judging(LlmJudge(chat, mode))
+        found = judge_calibration(claims, judging, date="d")
+    assert found.auroc.value == pytest.approx(auroc, abs=0.08)
+    assert found.sensitivity.value == pytest.approx(sensitivity, abs=0.08)
+    assert found.specificity.value == pytest.approx(specificity, abs=0.12)
+
+
+def test_the_command_takes_juries_and_functions(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["judge-audit", "--labels", str(labels), "--out", str(tmp_path / "runs")]
+    assert main([*common, "--judge", "jury:[support:lexical,support:consistent]", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["judge"].startswith("support/jury:[support/support:lexical")
+    assert main([*common, "--judge", "tests.judges.functions:ORACLE"]) == 0
+    assert "compared with 60 labelled claims, 30 of the scored ones supported" in capsys.readouterr().out
+    assert main([*common, "--judge", "support:nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err

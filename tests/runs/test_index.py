@@ -1,0 +1,262 @@
+"""The index of a run: a cache that answers as the run itself does, built again when the run changed."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import DataError, UnknownNameError
+from auepora_eval.runs.index import build as building
+from auepora_eval.runs.index.build import INDEX, build_index
+from auepora_eval.runs.index.index import Filter, RunIndex, find_index, open_index
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.runs.store.verify import verify_run
+from tests.builders import a_dataset, a_sample
+
+# Some samples have no gold documents, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
+
+# Sample 0 finds everything, 1 finds one of two, 2 finds nothing, 3 fails, 4 has no gold.
+ANSWERS = {"0": "ab", "1": "ax", "2": "xy", "4": "ab"}
+
+
+def answer(query: str) -> dict[str, object]:
+    number = query.partition(" ")[0]
+    if number == "3":
+        raise ConnectionError("the index is down")
+    return {"retrieved": list(ANSWERS[number]), "answer": f"the Ärmel of {number}"}
+
+
+@pytest.fixture(params=["journal", "outputs"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    kinds = ("easy", "hard", "hard", "easy", "easy")
+    samples = [
+        a_sample(
+            str(n),
+            f"{n} question",
+            relevant="ab" if n < 4 else None,
+            labels={"kind": kind, "tags": ["x", kind]},
+        )
+        for n, kind in enumerate(kinds)
+    ] + [
+        a_sample(f"more-{n}", "4 more", labels={"kind": "easy", "tags": ["x"]}, relevant=None)
+        for n in range(12)
+    ]
+    evaluator = AueporaEvaluator(answer, EvaluationPlan("recall@2,mrr"))
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    if request.param == "journal":
+        evaluator.run(a_dataset(*samples), evaluation_id="r", storage=storage)
+    else:
+        storage.save_run(evaluator.run(a_dataset(*samples), evaluation_id="r"))
+    return storage.find("r")
+
+
+def ids(index: RunIndex, wanted: Filter, metric: str | None = None, count: int = 50) -> list[str]:
+    return [
+        row.sample_id for row in index.rows(index.page(index.matching(wanted), metric, count=count).places)
+    ]
+
+
+def test_index_has_what_the_run_has(path: Path) -> None:
+    index = open_index(path)
+    run = EvaluationResultsStorage(path.parent).load_run("r")
+    assert index.ids == [sample.sample_id for sample in run.samples]
+    for place, (sample, output) in enumerate(zip(run.samples, run.outputs, strict=True)):
+        assert index.sample(place) == (sample, output)
+    for result in run.results:
+        values = [math.nan if score.value is None else score.value for score in result.scores]
+        np.testing.assert_array_equal(index.column(result.name), values)
+        for place, score in enumerate(result.scores):
+            ours = index.score(result.name, place)
+            assert (ours.value, ours.reason, ours.failed) == (score.value, score.reason, score.failed)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param(Filter(failed=True), ["3"], id="failed"),
+        pytest.param(
+            Filter(gold_missed=True), ["1", "2", "3"], id="gold missed; a failed call found nothing"
+        ),
+        pytest.param(Filter(slices=(("kind", "hard"),)), ["1", "2"], id="slice"),
+        pytest.param(
+            Filter(slices=(("tags", "x"), ("kind", "hard"))), ["1", "2"], id="two slices, one of a list"
+        ),
+        pytest.param(Filter(ranges=(("recall@2", 0.5, 1.0),)), ["0", "1"], id="range includes both ends"),
+        pytest.param(Filter(words="ARMEL of 1"), ["1"], id="words, without accents and case"),
+        pytest.param(Filter(words="quest 2"), [], id="only the last word may be a start"),
+        pytest.param(Filter(words="2 quest"), ["2"], id="start of a word"),
+        pytest.param(Filter(words="more-2"), ["more-2"], id="id of a sample"),
+        pytest.param(Filter(words='" OR "a* NEAR(x'), [], id="operators are words"),
+        pytest.param(Filter(words="..."), [], id="no word at all"),
+        pytest.param(Filter(error=0), ["3"], id="group of failures"),
+    ],
+)
+def test_filters(path: Path, wanted: Filter, expected: list[str]) -> None:
+    assert ids(open_index(path), wanted) == expected
+
+
+def test_worst_first_is_failed_then_low_then_high_then_skipped(path: Path) -> None:
+    index = open_index(path)
+    assert ids(index, Filter(), "recall@2")[:4] == ["3", "2", "1", "0"]
+    assert index.errors == [("ConnectionError", "the index is down")]
+
+
+def test_pages_join_to_the_whole_list(path: Path) -> None:
+    index = open_index(path)
+    mask = index.matching(Filter())
+    whole = index.page(mask, "mrr").places
+    after, pages = None, []
+    while True:
+        page = index.page(mask, "mrr", after=after, count=2)
+        pages.append(page)
+        if not page.has_more:
+            break
+        after = page.places[-1]
+    assert [place for page in pages for place in page.places] == whole
+    assert [page.start for page in pages] == list(range(0, 17, 2))
+    assert [page.before for page in pages[:4]] == [None, None, whole[1], whole[3]]
+    for number, place in enumerate(whole):
+        before, previous, following = index.neighbours(mask, "mrr", place)
+        assert before == number
+        assert previous == (whole[number - 1] if number else None)
+        assert following == (whole[number + 1] if number + 1 < len(whole) else None)
+
+
+def test_unknown_names_are_errors(path: Path) -> None:
+    index = open_index(path)
+    with pytest.raises(UnknownNameError, match="no sample"):
+        index.place_of("5'; DROP TABLE sample; --")
+    with pytest.raises(UnknownNameError, match="no scores"):
+        index.column("header")
+    with pytest.raises(UnknownNameError, match="no sample has"):
+        index.members("kind", "other")
+
+
+def test_index_is_kept_while_the_run_stays(path: Path) -> None:
+    first = open_index(path)
+    written = first.path.stat().st_mtime_ns
+    assert open_index(path).path.stat().st_mtime_ns == written
+    assert first.is_current()
+
+
+def test_a_copy_of_a_run_keeps_its_index(path: Path, tmp_path: Path) -> None:
+    open_index(path).close()
+    copy = tmp_path / "copy"
+    shutil.copytree(path.parent, copy, copy_function=shutil.copy)  # without the times
+    assert find_index(copy / path.name) is not None
+
+
+@pytest.mark.parametrize("change", ["edit", "grow", "schema", "torn", "text", "none"])
+def test_index_of_another_run_is_built_again(
+    path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = open_index(path)
+    place, old = index.path, index.ids
+    index.close()
+    if change == "edit":
+        file = path.parent / "r.run" / "samples.jsonl"
+        file.write_bytes(file.read_bytes().replace(b"0 question", b"0 QUESTION"))
+    elif change == "grow":
+        path.write_bytes(path.read_bytes() + b"\n")
+    elif change == "schema":
+        monkeypatch.setattr("auepora_eval.runs.index.index.SCHEMA", building.SCHEMA + 1)
+    elif change == "torn":
+        place.write_bytes(place.read_bytes()[:5000])
+    elif change == "text":
+        place.write_bytes(b"not a database")
+    assert (find_index(path) is None) == (change != "none")
+    if change != "schema":
+        assert open_index(path).ids == old
+        assert verify_run(EvaluationResultsStorage(path.parent), "r").whole
+
+
+def test_verify_ignores_the_index(path: Path) -> None:
+    before = verify_run(EvaluationResultsStorage(path.parent), "r")
+    open_index(path)
+    assert (path.parent / "r.run" / INDEX).exists()
+    assert verify_run(EvaluationResultsStorage(path.parent), "r") == before
+
+
+def test_index_goes_to_the_cache_where_the_run_cannot_be_written(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (path.parent / "r.run" / INDEX).mkdir()  # root may write everywhere, but not replace a folder by a file
+    index = open_index(path)
+    assert index.path.parent == tmp_path / "cache" / "auepora"
+    assert index.path.stat().st_mode & 0o077 == 0
+    assert find_index(path) == index.path
+
+
+def test_no_half_of_an_index_is_left_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(building, "_add_scores", fail)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(path)
+    assert find_index(path) is None
+    assert [file.name for file in (path.parent / "r.run").iterdir() if "index" in file.name] == []
+
+
+def test_rows_of_other_samples_are_refused(path: Path) -> None:
+    file = path.parent / "r.run" / "samples.jsonl"
+    file.write_bytes(b"\n".join(reversed(file.read_bytes().splitlines())) + b"\n")
+    with pytest.raises(DataError, match="not the samples"):
+        open_index(path)
+
+
+def test_a_damaged_line_names_its_place(path: Path) -> None:
+    file = path.parent / "r.run" / "samples.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"query"', b'"kwery"', 2))
+    with pytest.raises(DataError, match=r"samples\.jsonl:1"):
+        open_index(path)
+
+
+def test_the_index_cannot_be_written_through(path: Path) -> None:
+    index = open_index(path)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        index._select("DELETE FROM sample", [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(words=st.text(max_size=30))
+def test_no_words_are_an_error(words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.getbasetemp() / "words"
+    storage = EvaluationResultsStorage(folder)
+    if not storage.state("r").has_results:
+        evaluator = AueporaEvaluator(lambda query: {"answer": "ﬁne 東京 ͏x"}, EvaluationPlan("mean_latency"))
+        storage.save_run(evaluator.run(a_dataset(a_sample("1")), evaluation_id="r"))
+    index = open_index(storage.find("r"))
+    assert index.matching(Filter(words=words)).sum() <= 1
+    index.close()
+
+
+def test_built_in_a_process_of_its_own(path: Path) -> None:
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(path)]
+    subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})  # noqa: PTH109
+    assert find_index(path) is not None
+
+
+def test_documents_that_are_only_ids(tmp_path: Path) -> None:
+    (tmp_path / "d.qrels").write_text("q1 0 a 1\nq2 0 b 1\n")
+    (tmp_path / "r.run").write_text("q1 Q0 a 1 2.0 s\nq1 Q0 c 2 1.0 s\nq2 Q0 a 1 2.0 s\n")
+    words = f"score --dataset {tmp_path}/d.qrels --outputs {tmp_path}/r.run --metrics recall@1 --id x"
+    assert main([*words.split(), "--out", str(tmp_path)]) == 0
+    index = open_index(tmp_path / "x.results.json")
+    assert ids(index, Filter(gold_missed=True)) == ["q2"]

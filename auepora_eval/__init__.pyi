@@ -3,6 +3,8 @@
 from .api import compare as compare
 from .api import evaluate as evaluate
 from .api import load_run as load_run
+from .api import score as score
+from .api import score_rankings as score_rankings
 from .comparison.compare import Comparison as Comparison
 from .comparison.compare import compare_runs as compare_runs
 from .comparison.power import power_from_numbers as power_from_numbers

@@ -18,19 +18,22 @@ from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
 from .core.calls.executor import Executor
 from .core.calls.policy import CallPolicy
-from .core.dataset import DatasetForms, EvaluationDataset, as_dataset
-from .core.display import html_text, terminal_line
+from .core.dataset import DatasetForms
+from .core.display import terminal_line
+from .core.matching import BY_ID
 from .core.plan import EvaluationPlan, MetricForms
-from .core.runner import AueporaEvaluator
+from .core.runner import AueporaEvaluator, MemoryRecord, MetricCalls, score_record
 from .core.table import Table, terminal_width
-from .core.types import EvaluationRun
-from .errors import check_type, wrong_type
+from .core.types import EvaluationRun, MetricResult, frame_of
+from .errors import DataError, check_type, wrong_type
+from .io.foreign.outputs import predictions_of
+from .io.foreign.trec import by_query
 from .io.loader import load_dataset
 from .metrics.parse import default_metrics
+from .metrics.retrieval.rankings import rankings_results
 from .runs.store.storage import EvaluationResultsStorage
 
 Run = EvaluationRun | str | Path
-_DATASET_FORMS = "a dataset, a list of samples or dicts, a DataFrame, or a path"
 _LONGEST = 2000  # characters of one sentence; names of systems and metrics may be of any length
 
 
@@ -46,8 +49,31 @@ class RunComparison(Comparison):
         )
 
     def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html_text(sentence)}</p>" for sentence in comparison_in_plain_words(self))
-        return words + self.table().to_html()
+        # Imported late: pages are for notebooks only.
+        from .comparison.html import comparison_for_notebook
+
+        return comparison_for_notebook(self)
+
+    def to_records(self) -> list[dict[str, object]]:
+        """Return one dict per metric: both values, the difference, its interval, the p-value, the verdict."""
+        return [
+            {
+                "metric": metric.name,
+                "baseline": metric.baseline,
+                "candidate": metric.candidate,
+                "difference": metric.effect.change,
+                "low": None if metric.effect.interval is None else metric.effect.interval[0],
+                "high": None if metric.effect.interval is None else metric.effect.interval[1],
+                "p": metric.test.p,
+                "p_adjusted": metric.test.p_adjusted,
+                "verdict": metric.verdict.value,
+            }
+            for metric in self.metrics
+        ]
+
+    def to_frame(self) -> Any:
+        """Return `to_records()` as a DataFrame of pandas or, if only that is installed, of polars."""
+        return frame_of(self.to_records())
 
     def table(self) -> Table:
         """Return each metric's values, difference, interval, p-value and verdict."""
@@ -61,19 +87,25 @@ def evaluate(
     dataset: DatasetForms | str | Path,
     *,
     metrics: MetricForms | None = None,
+    match: str = BY_ID,
     top_k: int = 5,
+    columns: Mapping[str, str] | None = None,
     evaluation_id: str | None = None,
     executor: Executor | None = None,
     policy: CallPolicy | None = None,
     max_failures: int | None = None,
     seed: int = 0,
+    judge: object = None,
 ) -> EvaluationRun:
     """Run a system on a dataset and return the run with its results.
 
     `system` is anything that `as_system` accepts, such as a function of the query. `dataset` is a dataset, a
     list of samples or dicts, a DataFrame, or the path of a file. `metrics` are names or objects; without it
-    the standard metrics for what the samples have are used. `executor` makes calls in parallel, `policy` sets
-    timeouts, retries and budgets; a call that fails is recorded and counted.
+    the standard metrics for what the samples have are used. `match` says by what retrieved documents are
+    compared with the relevant ones: "id", "source" or "text". `executor` makes calls in parallel, `policy`
+    sets timeouts, retries and budgets; a call that fails is recorded and counted. `judge` answers the
+    questions of judged metrics: a name such as "http://127.0.0.1:8000/v1#model", a Judge, or a function of a
+    question. It is called by the same executor, with the policy's retries, and budgets of its own.
 
     >>> samples = [{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]
     >>> evaluate(lambda query: "22", samples, metrics="exact_match")["exact_match"].value
@@ -81,16 +113,75 @@ def evaluate(
     """
     # The evaluator checks top_k too, but the default metrics need it before.
     check_type("top_k", top_k, "a whole number", Integral)
-    samples: EvaluationDataset
-    if isinstance(dataset, str | Path):
-        samples = load_dataset(dataset)
-    else:
-        samples = as_dataset(dataset, accepted=_DATASET_FORMS)
-    plan = EvaluationPlan(default_metrics(list(samples), top_k=top_k) if metrics is None else metrics)
+    samples = load_dataset(dataset, columns=columns)
+    chosen = default_metrics(list(samples), top_k=top_k) if metrics is None else metrics
+    plan = EvaluationPlan(chosen, match=match)
+    if judge is not None:
+        from .judges.asking import judged_plan
+
+        plan = judged_plan(plan, judge, executor, policy)
     evaluator = AueporaEvaluator(
         system, plan, top_k=top_k, executor=executor, policy=policy, max_failures=max_failures, seed=seed
     )
     return evaluator.run(samples, evaluation_id=evaluation_id)
+
+
+def score(
+    dataset: DatasetForms | str | Path,
+    outputs: Any = None,
+    *,
+    metrics: MetricForms | None = None,
+    match: str = BY_ID,
+    columns: Mapping[str, str] | None = None,
+    name: str = "outputs",
+    evaluation_id: str | None = None,
+    judge: object = None,
+) -> EvaluationRun:
+    """Score answers that a system gave before and return the run; no system is called.
+
+    `outputs` are a path, a list of dicts, a DataFrame, or a dict of outputs by sample id. Without them,
+    `dataset` must hold the answers too, as files of ragas and DeepEval do. A sample without an answer counts
+    as failed. `judge` answers the questions of judged metrics, as in `evaluate`.
+
+    >>> samples = [{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]
+    >>> score(samples, {"1": "22"}, metrics="exact_match")["exact_match"].value
+    1.0
+    """
+    samples = load_dataset(dataset, columns=columns)
+    if outputs is None and not samples.outputs:
+        raise DataError(samples.name, "there are no answers in it.", fix="Pass them as `outputs`.")
+    answers = predictions_of(samples.outputs if outputs is None else outputs, columns)
+    ids = [sample.sample_id for sample in samples]
+    answers.check_known_samples(set(ids))
+    depth = answers.longest or 5
+    chosen = default_metrics(list(samples), top_k=min(depth, 10)) if metrics is None else metrics
+    plan = EvaluationPlan(chosen, match=match)
+    if judge is not None:
+        from .judges.asking import judged_plan
+
+        plan = judged_plan(plan, judge)
+    record = MemoryRecord(samples, plan, name, evaluation_id)
+    plan.validate_counts(record.survey.counts, record.survey.size, record.survey.unanswerable)
+    for sample, output in zip(samples, answers.outputs(ids), strict=True):
+        record.keep(sample, output)
+    evaluator = AueporaEvaluator(MetricCalls(), plan)
+    return score_record(record, plan, evaluator, system_name=name, top_k=depth, seed=0, configuration={})
+
+
+def score_rankings(
+    qrels: Any, run: Any, *, metrics: str | Sequence[str] = "recall@10,precision@10,mrr,map,ndcg@10"
+) -> dict[str, MetricResult]:
+    """Score rankings against judgements and return the result of each metric; there are no other data.
+
+    Both are dicts of dicts as pytrec_eval has them, files of TREC, or tables with the columns query_id,
+    doc_id and relevance or score. Documents are ordered by score, then by id in descending order. A query
+    that the run lacks has no documents, and one that only the run has is left out.
+
+    >>> score_rankings({"1": {"d7": 1}}, {"1": {"d7": 0.2, "d9": 0.5}}, metrics="mrr")["mrr"].value
+    0.5
+    """
+    chosen = EvaluationPlan(metrics).metrics
+    return rankings_results(by_query(qrels, "relevance"), by_query(run, "score"), chosen)
 
 
 def compare(

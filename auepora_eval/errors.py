@@ -39,6 +39,7 @@ class DataError(AueporaError, ValueError):
     """Input that cannot be used: where it is, what is wrong with it, what to do about it."""
 
     def __init__(self, where: str, what: str, *, fix: str = "") -> None:
+        where = where.removesuffix(": $")  # the top level of a document has no name
         self.where, self.what, self.fix = where, what, fix
         place = f"{where}:" if where else ""
         super().__init__(" ".join(part for part in (place, what, fix) if part))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+# Every pytest of the environment loads this module: the library is imported when a fixture is used.
 if TYPE_CHECKING:
     from .core.types import EvaluationRun
     from .gate.figures import GatedRun
@@ -29,7 +30,9 @@ _MARKER = (
     "are to use where a test does not say it"
 )
 _BASELINE = 'A baseline is named in the call, or by @pytest.mark.auepora(baseline="...").'
+# Equal to core.settings.DEFAULT_OUT, which is not imported for the same reason.
 _USUAL_OUT = "data/evaluation/results"
+# Options of the fixtures. Every other keyword is a rule of the gate.
 _OURS = ("baseline", "out", "rules", "seed", "resamples", "allow_mismatch")
 
 
@@ -112,6 +115,7 @@ def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
         if marker.args:
             what = f"pytest.mark.auepora({marker.args[0]!r:.60}) says nothing that is understood."
             pytest.fail(f"{what} Name what it is: pytest.mark.auepora(baseline=...).", pytrace=False)
+        # iter_markers starts with the marker closest to the test, which has to win.
         options = {**marker.kwargs, **options}
     return options
 
@@ -145,6 +149,7 @@ def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: Mapping
     elif named_rules is not None:
         ground = read_rules(config.rootpath / named_rules)
     own = {name: value for name, value in how.items() if name not in _OURS}
+    # Without these, the defaults of the test's own rules would override what the file sets.
     settings = {"alpha": ground.alpha, "if_inconclusive": ground.if_inconclusive}
     rules = rules_of({**settings, **own}, "the test").over(ground)
     baseline = how.get("baseline")

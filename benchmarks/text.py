@@ -301,7 +301,26 @@ def main() -> int:
         print(
             f"- {verdict}: {metric}, peak of a process with its texts: {peak:.0f} MB (below {MOST_MEGABYTES})"
         )
+    for metric in ("rougeL_answer", "rougeLsum"):
+        seconds = seconds_of_a_megabyte(metric)
+        holds &= seconds < 1
+        verdict = "holds" if seconds < 1 else "MISSED"
+        print(f"- {verdict}: {metric} of texts of 1 MB, refused after {seconds:.2f} s (below 1)")
     return EXIT_OK if holds else EXIT_MISSED
+
+
+def seconds_of_a_megabyte(metric: str) -> float:
+    """Return the CPU seconds until texts of 1 MB in lines are found to be too long to compare."""
+    rng = random.Random(0)  # noqa: S311
+    known = vocabulary(20_000, rng)
+    lines = ("\n".join(" ".join(rng.choices(known, k=12)) for _ in range(13_000)) for _ in range(2))
+    texts = [text[:1_000_000] for text in lines]
+    sample = EvaluationSample("1", "a query", reference_answer=texts[0])
+    start = time.process_time()
+    result = parse_metric(metric).compute([sample], [SystemOutputs([], Response(texts[1]))])
+    if result.scores[0].value is not None:
+        raise SystemExit(f"{metric} compared texts of a megabyte")
+    return time.process_time() - start
 
 
 if __name__ == "__main__":

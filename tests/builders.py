@@ -10,7 +10,7 @@ from typing import Any
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import MemoryRecord, score_record
+from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, MetricCalls, score_record
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import (
@@ -109,6 +109,7 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
             "answer_in_reference": [True, False],
             "reference_in_answer": [True],
             "answer_in_documents": [[True, False, False], [False, False, False]],
+            "reference_in_documents": [[True, False, False]],
         },
     }
     first.candidate_docs = [a_document("a", 2), a_document("b", 1), a_document("z", 0), a_document("y", 0)]
@@ -233,4 +234,7 @@ def scored_run(
     record = MemoryRecord(InMemoryDataset(dataset_name, samples), plan, system_name, evaluation_id)
     for sample, output in zip(samples, outputs, strict=True):
         record.keep(sample, output)
-    return score_record(record, plan, system_name=system_name, top_k=5, seed=seed, configuration={})
+    evaluator = AueporaEvaluator(MetricCalls(), plan)
+    return score_record(
+        record, plan, evaluator, system_name=system_name, top_k=5, seed=seed, configuration={}
+    )

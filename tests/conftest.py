@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.core.metrics_base import METRICS
+
 _LASTING: set[str] = set()  # names of modules seen not to be of a test: looked at once, not after each test
 
 
@@ -27,3 +29,12 @@ def _forget_modules_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterat
             del sys.modules[name]
         else:
             _LASTING.add(name)
+
+
+@pytest.fixture
+def own_metrics() -> Iterator[None]:
+    """Forget the metrics that a test registers: other tests expect every name to be documented."""
+    before = set(METRICS._things)
+    yield
+    for name in METRICS._things.keys() - before - METRICS.modules.keys():
+        del METRICS._things[name]

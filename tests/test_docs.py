@@ -33,7 +33,8 @@ DOCUMENTS = [
     *sorted((ROOT / "docs" / "explanation").glob("*.md")),
 ]
 FENCE = re.compile(
-    r"^```(?P<language>\w*)(?P<output> output)?(?: file=(?P<file>\S+))?\n(?P<body>.*?)^```$",
+    r"^```(?P<language>\w*)(?P<output> output)?(?: file=(?P<file>\S+))?(?: needs=(?P<needs>\S+))?\n"
+    r"(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -42,12 +43,14 @@ class Block(NamedTuple):
     language: str
     file: str | None
     body: str
+    needs: str | None = None  # a package: another test runs the block where the package is installed
     is_output: bool = False  # "```text output": what the block of commands before it prints, or a part of it
 
 
 def blocks(path: Path) -> Iterator[Block]:
     for match in FENCE.finditer(path.read_text(encoding="utf-8")):
-        yield Block(match["language"], match["file"], match["body"], match["output"] is not None)
+        is_output = match["output"] is not None
+        yield Block(match["language"], match["file"], match["body"], match["needs"], is_output)
 
 
 @pytest.fixture
@@ -89,7 +92,10 @@ def test_every_block_runs(
     errors = ""
     page = list(blocks(path))
     for block, following in zip_longest(page, page[1:]):
+        if block.needs is not None:
+            continue
         if block.file is not None:
+            (here / block.file).parent.mkdir(parents=True, exist_ok=True)
             (here / block.file).write_text(block.body, encoding="utf-8")
         if block.language == "python":
             _run_python(block, here, names)

@@ -55,6 +55,8 @@ ALLOWED = {
     ("benchmarks/generator.py", "rooms"),
     ("auepora_eval/text/refusal.py", "unclear"),
     ("auepora_eval/text/refusal.py", "tell"),
+    # "this judge cannot tell": a verdict on a judge, not on a comparison.
+    ("auepora_eval/judges/trust/calibration.py", "cannot tell"),
 }
 
 

@@ -31,8 +31,8 @@ from ..core.types import (
 )
 from ..core.verdict import Verdict
 from ..errors import PlanError
+from ..stats.intervals import METHOD, Evidence, sequence_interval
 from ..stats.resamples import summed_by_unit
-from ..stats.sequences import METHOD, Evidence, sequence_interval
 
 if TYPE_CHECKING:
     from ..core.runner import AueporaEvaluator
@@ -122,9 +122,9 @@ class Watch:
                 if not all(sample.sample_id in self._told for sample in unit):
                     return
                 # Popped, so that memory holds only the answers that wait for an earlier one.
-                told = [self._told.pop(sample.sample_id) for sample in unit]
+                scored = [self._told.pop(sample.sample_id) for sample in unit]
                 for goal in self._goals:
-                    goal.add([(one, scores[goal.goal.metric]) for one, scores in told])
+                    goal.add([(one, scores[goal.goal.metric]) for one, scores in scored])
                 self._next += 1
                 self.clear = all(goal.side is not None for goal in self._goals)
 
@@ -206,7 +206,7 @@ def _baseline_scores(
             f"the baseline {baseline.evaluation_id} is on other data: {baseline.dataset_fingerprint[:12]}, "
             f"here {dataset_sha256[:12]}. Run it on this dataset, with the same --limit if there is one."
         )
-    found: dict[str, dict[str, Known]] = {}
+    scores_by_metric: dict[str, dict[str, Known]] = {}
     for name in {goal.metric for goal in rule.goals if goal.is_of_baseline}:
         result, metric = _baseline_result(baseline, name), metrics[name]
         ours, theirs = {"metric": name, **metric.signature()}, result.signature
@@ -215,7 +215,7 @@ def _baseline_scores(
                 f"{name} was not computed alike in the baseline: {theirs}, here {ours}. Score it again."
             )
         scores = as_columns(result.scores)
-        found[name] = {
+        scores_by_metric[name] = {
             sample_id: Known(value, value)
             if math.isfinite(value)
             else Known(failed=scores.notes[place].failed)
@@ -223,7 +223,7 @@ def _baseline_scores(
                 zip(scores.sample_ids, scores.values.tolist(), strict=True)
             )
         }
-    return found
+    return scores_by_metric
 
 
 # One goal of a run that stops when it is clear: the evidence on either side, unit by unit.
@@ -428,17 +428,17 @@ def sequence_result(metric: Metric, result: MetricResult, stopping: Stopping) ->
         low, high = metric.bounds
         totals, sizes = _units(result)
         width = high - low
-        found = sequence_interval(
+        interval = sequence_interval(
             (totals - low * sizes) / width, sizes=sizes, largest=stopping.largest_cluster
         )
-        return result.with_interval((low + found.low * width, low + found.high * width), METHOD)
+        return result.with_interval((low + interval.low * width, low + interval.high * width), METHOD)
     return result.with_interval(None, NO_METHOD)
 
 
 def _is_bounded_mean(metric: Metric) -> bool:
     return (
         isinstance(metric, SampleMetric)
-        and type(metric).aggregate is SampleMetric.aggregate
+        and metric.is_mean
         and not metric.whole_batch
         and all(map(math.isfinite, metric.bounds))
     )
@@ -447,8 +447,8 @@ def _is_bounded_mean(metric: Metric) -> bool:
 def _units(result: MetricResult) -> tuple[Rows, Rows]:
     """The sum of the scores of each cluster, and how many they are."""
     scores = as_columns(result.scores)
-    there = np.isfinite(scores.values)
-    columns = np.stack([np.where(there, scores.values, 0.0), there.astype(np.float64)], axis=1)
+    is_scored = np.isfinite(scores.values)
+    columns = np.stack([np.where(is_scored, scores.values, 0.0), is_scored.astype(np.float64)], axis=1)
     summed = summed_by_unit(columns, scores.clusters)
     return summed[:, 0], summed[:, 1]
 

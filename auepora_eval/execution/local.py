@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.calls.executor import (
     Executor,
@@ -21,6 +20,9 @@ from ..core.calls.executor import (
     within_async,
 )
 from ..core.registry import Registry
+
+if TYPE_CHECKING:
+    import asyncio
 
 Item = TypeVar("Item")
 
@@ -76,6 +78,8 @@ class AsyncExecutor:
         self.concurrency, self.timeout = positive(concurrency), timeout
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        import asyncio
+
         loop = background_loop()
         done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         slots = asyncio.Semaphore(self.concurrency)
@@ -120,6 +124,8 @@ class AsyncExecutor:
 
 
 async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
+    import asyncio
+
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 

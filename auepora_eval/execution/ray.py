@@ -13,13 +13,15 @@ import logging
 import os
 import queue
 import signal
+import stat
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
@@ -252,6 +254,7 @@ def _run_chunk(
 ) -> tuple[float, list[tuple[int, Any]]]:
     """Make the calls of a task; return the seconds that they took, and the results with their places."""
     with redirect_stdout(sys.stderr):  # what a system prints is not a result
+        _close_sockets_in_forks()  # before the system is loaded: those that are open are Ray's
         call = _loaded(shipped[0])
         start = perf_counter()
         executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads, timeout=timeout)
@@ -301,6 +304,40 @@ def _unless_cancelled(call: Callable[[Any], Any], work: Callable[[], T]) -> T:
     if not succeeded:
         raise value
     return cast(T, value)
+
+
+@cache
+def _close_sockets_in_forks() -> None:
+    """Have processes that the system forks close the sockets of this worker.
+
+    While one of them is open in a child, Ray does not notice that the worker is dead.
+    """
+    if not hasattr(os, "register_at_fork"):
+        return
+    sockets = {number: node for number in _open_files() if (node := _socket_node(number)) is not None}
+
+    def close() -> None:
+        for number, node in sockets.items():
+            if _socket_node(number) == node:  # the number may be that of another file by now
+                os.close(number)
+
+    os.register_at_fork(after_in_child=close)
+
+
+def _open_files() -> list[int]:
+    try:
+        return [int(path.name) for path in Path("/dev/fd").iterdir()]
+    except OSError:
+        return []
+
+
+def _socket_node(number: int) -> int | None:
+    """Return the inode of a socket; None if the file is not a socket, or closed."""
+    try:
+        facts = os.fstat(number)
+    except OSError:
+        return None
+    return facts.st_ino if stat.S_ISSOCK(facts.st_mode) else None
 
 
 @lru_cache(maxsize=_SYSTEMS_KEPT)

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..core.rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system
+from ..core.rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system, required_prompt
 from ..core.settings import is_endpoint
 from ..core.types import (
     DOCUMENTS_MISSING,
@@ -87,22 +87,7 @@ def _loaded(name: str, folder: str, options: dict[str, Any]) -> RAGSystemProtoco
 
 
 def _imported(name: str, folder: str, arguments: Mapping[str, Any]) -> RAGSystemProtocol:
-    module_name, _, attribute = name.rpartition(":")
-    if not module_name or not attribute:
-        raise DataError(
-            f"--system {name}",
-            "is not module:attribute.",
-            fix="Write, for example, my_rag.py:system, or openai:http://127.0.0.1:8000/v1#model.",
-        )
-    module = _module(module_name, name, Path(folder))
-    if not hasattr(module, attribute):
-        public = [key for key in vars(module) if not key.startswith("_")]
-        raise DataError(
-            f"--system {name}",
-            f"{module_name} has no {attribute!r}.",
-            fix=f"It has {', '.join(public[-8:])}." if public else "It is empty.",
-        )
-    thing = getattr(module, attribute)
+    thing = imported(f"--system {name}", name, folder)
     try:
         if arguments:
             thing = thing(**arguments)
@@ -113,7 +98,27 @@ def _imported(name: str, folder: str, arguments: Mapping[str, Any]) -> RAGSystem
         raise DataError(f"--system {name}", _in_one_line(error)) from error
 
 
-def _module(module_name: str, name: str, folder: Path) -> ModuleType:
+def imported(where: str, name: str, folder: str) -> Any:
+    """Return what module:attribute or file.py:attribute names; errors start with `where`."""
+    module_name, _, attribute = name.rpartition(":")
+    if not module_name or not attribute:
+        raise DataError(
+            where,
+            "is not module:attribute.",
+            fix="Write, for example, my_rag.py:system, or openai:http://127.0.0.1:8000/v1#model.",
+        )
+    module = _module(module_name, where, Path(folder))
+    if not hasattr(module, attribute):
+        public = [key for key in vars(module) if not key.startswith("_")]
+        raise DataError(
+            where,
+            f"{module_name} has no {attribute!r}.",
+            fix=f"It has {', '.join(public[-8:])}." if public else "It is empty.",
+        )
+    return getattr(module, attribute)
+
+
+def _module(module_name: str, where: str, folder: Path) -> ModuleType:
     # An installed command does not have the current folder on its path, and neither do workers.
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -125,15 +130,15 @@ def _module(module_name: str, name: str, folder: Path) -> ModuleType:
         # Otherwise the module was found, and one of its own imports is missing: that error is shown.
         if error.name and module_name.startswith(error.name):
             raise DataError(
-                f"--system {name}",
+                where,
                 f"there is no module {error.name!r}.",
                 fix="Run from the folder that holds it.",
             ) from error
-        raise DataError(f"--system {name}", _in_one_line(error)) from error
+        raise DataError(where, _in_one_line(error)) from error
     except FileNotFoundError as error:
-        raise DataError(f"--system {name}", "there is no such file.") from error
+        raise DataError(where, "there is no such file.") from error
     except (Exception, SystemExit) as error:
-        raise DataError(f"--system {name}", _in_one_line(error)) from error
+        raise DataError(where, _in_one_line(error)) from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -220,11 +225,15 @@ def _check_no_key_in_url(name: str) -> None:
             )
 
 
+_MATERIAL, _RAG_PROMPT = "{{material}}", "{{rag_prompt}}"  # in the user's part of a prompt
+
+
 class ChatSystem:
     """A language model that answers the query, from the sample's candidate documents where it has some.
 
     It does not retrieve: the candidate documents count as retrieved, at most `top_k`, in their order. The
-    prompt has the placeholders {{fence}} and {{material}}.
+    prompt has the placeholders {{fence}} and {{material}}; one with {{rag_prompt}} sends the prompt of the
+    sample's record.
     """
 
     # The endpoint has the timeout of the run: no thread is needed to watch the call.
@@ -268,15 +277,20 @@ class ChatSystem:
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
         """Return the answer of the model."""
-        documents = (sample.candidate_docs or [])[:top_k]
+        # A prompt without the material does not show the model the documents.
+        shows_documents = sample.candidate_docs is not None and _MATERIAL in self._prompt.user
+        documents = (sample.candidate_docs or [])[:top_k] if shows_documents else []
         passages = [{"id": doc.doc_id, "text": doc.text} for doc in documents]
         material = as_material({"question": sample.query, **({"passages": passages} if passages else {})})
-        reply = self._model.complete(self._prompt.filled(fence=fence_of(material), material=material))
+        values = {"fence": fence_of(material), "material": material}
+        if _RAG_PROMPT in self._prompt.user:
+            values["rag_prompt"] = required_prompt(sample, _RAG_PROMPT)
+        reply = self._model.complete(self._prompt.filled(**values))
         extra = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
         # More than the sum if the server counts reasoning tokens only in the total.
         if (reply.total_tokens or 0) > (reply.prompt_tokens or 0) + (reply.completion_tokens or 0):
             extra["total_tokens"] = reply.total_tokens
-        if sample.candidate_docs is None:
+        if not shows_documents:
             extra[DOCUMENTS_MISSING] = True
         return SystemOutputs(
             [unscored(doc, rank) for rank, doc in enumerate(documents, start=1)],
@@ -299,6 +313,7 @@ class Fields:
     score: str = "score"
     timings: str = "timings"
     usage: str = "usage"
+    prompt: str = ""  # of the sample's record; it is sent only if the field has a name
 
     @classmethod
     def of(cls, names: Mapping[str, Any]) -> Fields:
@@ -341,7 +356,8 @@ class HttpSystem:
     @property
     def identity(self) -> dict[str, object]:
         """Return what decides its answers, as far as it is known here, without keys."""
-        return {"endpoint": self._endpoint.name, "fields": asdict(self._fields)}
+        names = {field: name for field, name in asdict(self._fields).items() if name}
+        return {"endpoint": self._endpoint.name, "fields": names}
 
     def close(self) -> None:
         """Close the connections that are kept."""
@@ -352,6 +368,8 @@ class HttpSystem:
         request: dict[str, Any] = {}
         _put(request, self._fields.query, sample.query)
         _put(request, self._fields.top_k, top_k)
+        if self._fields.prompt:
+            _put(request, self._fields.prompt, required_prompt(sample, self._fields.prompt))
         return self._endpoint.post(request, self._read).value
 
     def _read(self, body: bytes) -> SystemOutputs:
@@ -425,8 +443,9 @@ def _prompt(path: str | None) -> Prompt | None:
     if not path:
         return None
     prompt = read_prompt(Path(path))
-    if "{{material}}" not in prompt.user:
-        raise DataError(path, "the prompt has no {{material}}.", fix="Put it where the question goes.")
+    if _MATERIAL not in prompt.user and _RAG_PROMPT not in prompt.user:
+        fix = f"Put it where the question goes, or {_RAG_PROMPT} for the prompt of each record."
+        raise DataError(path, f"the prompt has no {_MATERIAL}.", fix=fix)
     return prompt
 
 

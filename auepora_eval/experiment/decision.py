@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from ..comparison.compare import Effect, MetricComparison, SignificanceTest, metric_comparison, pairings_of
+from ..comparison.compare import MetricComparison, metric_comparison, pairings_of
 from ..comparison.paired_tests import (
     ONE_RUN_EACH,
     RESAMPLES,
@@ -31,7 +31,6 @@ from ..comparison.unpaired import (
     unpaired_test,
 )
 from ..core.display import p_text
-from ..core.metrics_base import SampleMetric
 from ..core.types import EvaluationRun
 from ..core.verdict import Verdict
 from ..gate.absolute import limit_verdict, loss_verdict, not_measured
@@ -41,8 +40,7 @@ from ..gate.rules import FAIL, INCONCLUSIVE, PASS, Rule, RuleResult, shown
 from ..io.config.experiment import PAIRED, Experiment, GuardRail
 from ..metrics.parse import parse_metric
 from ..stats.intervals import agreeing_with_test
-from ..stats.significance import UnpairedTest, cohens_d, holm, paired_t_test
-from .assignment import RatioCheck
+from ..stats.significance import LEVEL, UnpairedTest, cohens_d, holm, paired_t_test
 
 # The value of "winner" in the results file, where a variant id would be.
 NOBODY = "none"
@@ -85,7 +83,7 @@ class PairTest:
     @property
     def p(self) -> float:
         """The p-value before any correction; 1 where there is none."""
-        p_value = self.comparison.test.p
+        p_value = self.comparison.test.p if self.paired is None else self.paired.test.p_value
         return 1.0 if p_value is None else p_value
 
     @property
@@ -151,10 +149,11 @@ def pair_tests(
             tests += _split_tests(names, pair, sides)
     secondary = {parse_metric(name).name for name in experiment.secondary_metrics} - {primary}
     # Corrected apart: one more secondary metric must not make the primary metric harder to decide.
-    families: list[list[PairTest]] = [[], [], []]
-    for test in tests:
-        place = 0 if test.metric == primary else 1 if test.metric in secondary else 2
-        families[place].append(test)
+    families = (
+        [test for test in tests if test.metric == primary],
+        [test for test in tests if test.metric in secondary],
+        [test for test in tests if test.metric not in {primary, *secondary}],
+    )
     return [test for family in families for test in _corrected(family, experiment, sides)]
 
 
@@ -177,7 +176,8 @@ def _paired_tests(
         pairing = tested.pairing
         rows_a, rows_b, clusters = pairing.used()
         a, b = rows_a[:, 0], rows_b[:, 0]
-        if by_t and pairing.is_mean and not tested.not_tested:
+        # Differences that were corrected for the errors of a judge have a test of their own.
+        if by_t and pairing.is_mean and not tested.not_tested and tested.judge is None:
             t_test = paired_t_test(a, b, clusters=clusters)
             # One sample has no spread, so the t-test has no p-value.
             reason = "a t-test needs two samples or more" if math.isnan(t_test.p_value) else ""
@@ -187,28 +187,10 @@ def _paired_tests(
             tested = replace(tested, test=t_test, interval=interval, not_tested=reason)
         effect = cohens_d(a, b) if pairing.is_mean else math.nan
         size = (len(a), len(b))
-        tests.append(PairTest(*names, _uncorrected(tested), size, _finite(effect), paired=tested))
+        # Its verdict follows once all p-values of the family are known.
+        comparison = metric_comparison(tested, None, LEVEL, 1)
+        tests.append(PairTest(*names, comparison, size, _finite(effect), paired=tested))
     return tests
-
-
-def _uncorrected(tested: Tested) -> MetricComparison:
-    """Return a comparison without a verdict, which follows once all p-values of the family are known."""
-    pairing = tested.pairing
-    return MetricComparison(
-        name=pairing.a.name,
-        target=pairing.a.target,
-        higher_is_better=pairing.known.higher_is_better,
-        unit=pairing.known.unit,
-        verdict=Verdict.INCONCLUSIVE,
-        baseline=tested.value_a,
-        candidate=tested.value_b,
-        test=SignificanceTest(
-            p=None if tested.not_tested else tested.test.p_value,
-            method=tested.test.method,
-            not_tested=tested.not_tested,
-        ),
-        effect=Effect(tested.difference, tested.interval and (tested.interval.low, tested.interval.high)),
-    )
 
 
 def _split_tests(names: tuple[str, str], runs: Sequence[EvaluationRun], sides: Sides) -> list[PairTest]:
@@ -218,7 +200,7 @@ def _split_tests(names: tuple[str, str], runs: Sequence[EvaluationRun], sides: S
         a, b = (sides[result.name][name] for name in names)
         test = unpaired_test(a, b)
         comparison = unpaired_comparison(a, b, test)
-        effect = cohens_d(a.rows[:, 0], b.rows[:, 0]) if a.is_mean else math.nan
+        effect = cohens_d(a.rows[:, 0], b.rows[:, 0]) if a.metric.is_mean else math.nan
         size = (len(a.rows), len(b.rows))
         tests.append(PairTest(*names, comparison, size, _finite(effect), unpaired=test))
     return tests
@@ -227,23 +209,17 @@ def _split_tests(names: tuple[str, str], runs: Sequence[EvaluationRun], sides: S
 def _corrected(family: Sequence[PairTest], experiment: Experiment, sides: Sides) -> list[PairTest]:
     """Return the tests of a family with corrected p-values and verdicts, untested ones last."""
     tested = [test for test in family if test.is_tested]
-    settled = [
-        _settled(test, uncorrected_level(experiment.alpha, test.p, p))
-        for test, p in zip(tested, holm([test.p for test in tested]), strict=True)
-    ]
+    settled = []
+    for test, p in zip(tested, holm([test.p for test in tested]), strict=True):
+        if test.paired is not None:
+            level = uncorrected_level(experiment.alpha, test.p, p)
+            test = replace(test, paired=test.paired.settled(level))
+        settled.append(test)
     corrected = [
         _with_verdict(test, p, len(tested), experiment, sides)
         for test, p in zip(settled, holm([test.p for test in settled]), strict=True)
     ]
     return [*corrected, *(test for test in family if not test.is_tested)]
-
-
-def _settled(test: PairTest, level: float) -> PairTest:
-    """Return the test with more resamples, if other resamples could change its verdict at this level."""
-    if test.paired is None:
-        return test
-    paired = test.paired.settled(level)
-    return replace(test, comparison=_uncorrected(paired), paired=paired)
 
 
 def _with_verdict(
@@ -272,7 +248,6 @@ def decide(
     tests: Sequence[PairTest],
     primary: str,
     every_side: Sides,
-    ratio: RatioCheck | None,
 ) -> Decision:
     """Return the winner of complete runs. `every_side` has the scores of each metric in each variant."""
     sides = every_side[primary]
@@ -300,13 +275,6 @@ def decide(
             f"{fewest} has {samples[fewest]:,} samples measured by {primary}, and "
             f"{experiment.min_sample_size:,} are required (min_sample_size): {missing:,} are missing."
         )
-    # After the sample size, before any verdict: if samples get lost, those that remain may not be comparable.
-    if ratio is not None and ratio.is_mismatch:
-        told = ", ".join(f"{name} {count:,}" for name, count in ratio.counts.items())
-        return nobody(
-            f"samples are not divided as planned ({told}; p = {ratio.p_value:.1g}): something loses them. "
-            "Find out what before you trust any difference."
-        )
     doubt = _doubt(experiment, leader, of_primary, primary)
     beaten = _better_than_control(experiment, of_primary, rails)
     if doubt:
@@ -317,8 +285,8 @@ def decide(
         reasons = " And ".join(one.reason for one in broken)
         return nobody(f"{leader} is best on {primary}, but {reasons}", beaten)
     others = [name for name in sides if name != leader]
-    told = " and ".join(f"{name} ({_told(_between(of_primary, leader, name), leader)})" for name in others)
-    return Decision(leader, f"{leader} is better on {primary} than {told}.", leader, 0, rails)
+    counts = " and ".join(f"{name} ({_told(_between(of_primary, leader, name), leader)})" for name in others)
+    return Decision(leader, f"{leader} is better on {primary} than {counts}.", leader, 0, rails)
 
 
 def cannot_decide(experiment: Experiment) -> str:
@@ -338,8 +306,7 @@ def without_t_test(experiment: Experiment) -> list[str]:
     if experiment.statistical_test != "t_test":
         return []
     metrics = [parse_metric(name) for name in (experiment.primary_metric, *experiment.secondary_metrics)]
-    means = SampleMetric.aggregate  # of a metric that does not override it, the mean
-    return [one.name for one in metrics if type(one).aggregate is not means and not is_of_time(one)]
+    return [one.name for one in metrics if not one.is_mean and not is_of_time(one)]
 
 
 def minimum_lead(experiment: Experiment) -> float:

@@ -8,9 +8,10 @@ outcome.verdict.winner, outcome.verdict.reason
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,21 @@ import msgspec
 
 from ..comparison.paired_tests import is_of_time
 from ..comparison.unpaired import RunScores, scores_by_run
-from ..core.dataset import EvaluationDataset, canonical_json
+from ..core.dataset import EvaluationDataset, PartOfDataset, canonical_json
+from ..core.metrics_base import Metric
 from ..core.plan import EvaluationPlan, Survey
 from ..core.runner import AueporaEvaluator, OnOutput, name_of
 from ..core.scoring import Tally
 from ..core.settings import BUDGETS
-from ..core.types import EvaluationRun
+from ..core.types import EvaluationRun, EvaluationSample
 from ..errors import StorageError, UnknownNameError
 from ..io.config.experiment import SPLIT, Experiment, Variant, load_experiment
 from ..io.datasets.predictions import MISSING_PREDICTION
 from ..metrics.parse import parse_metric
-from ..runs.evaluation import (
-    OutputCache,
-    PredictionRecord,
-    Predictions,
-    predictions_at,
-    score_predictions,
-)
-from ..runs.journal.journal import HEADER, read_header, stored_places
-from ..runs.store.state import RUN_FILES, read_results
+from ..runs.evaluation import OutputCache, PredictionRecord, Predictions, predictions_at, score_predictions
+from ..runs.journal.journal import read_header, stored_places
+from ..runs.store.state import RUN_FILES, read_results, variant_of
 from ..runs.store.storage import EvaluationResultsStorage
-from .assignment import RatioCheck, assigned_samples, ratio_check
 from .decision import Decision, PairTest, decide, pair_tests
 
 Source = AueporaEvaluator | Predictions
@@ -57,7 +52,6 @@ class Outcome:
     tests: Sequence[PairTest]
     every_side: Mapping[str, Mapping[str, RunScores]]
     tallies: Mapping[str, Tally]
-    ratio: RatioCheck | None
     verdict: Decision
 
     @property
@@ -83,7 +77,8 @@ class Outcome:
 
     def unpredicted(self, variant: str) -> int:
         """How many samples the variant's file of predictions has no line for."""
-        return _unpredicted(self.tallies[variant])
+        failures = self.tallies[variant].failures.items()
+        return sum(count for (kind, _), count in failures if kind == MISSING_PREDICTION)
 
 
 def read_experiment(path: str | Path, experiment_id: str | None = None) -> Experiment:
@@ -92,12 +87,26 @@ def read_experiment(path: str | Path, experiment_id: str | None = None) -> Exper
 
 
 def experiment_plan(experiment: Experiment) -> EvaluationPlan:
-    """The metrics of an experiment: the primary one, the secondary ones, and those of the guardrails."""
+    """The metrics of an experiment that need no judge: those are computed while a variant runs."""
+    return EvaluationPlan([metric for metric in _metrics(experiment) if not _needs_judge(metric)])
+
+
+def judged_names(experiment: Experiment) -> list[str]:
+    """The metrics of an experiment that a judge scores, when the variants are stored."""
+    return [metric.name for metric in _metrics(experiment) if _needs_judge(metric)]
+
+
+def _metrics(experiment: Experiment) -> list[Metric]:
+    """The primary metric, the secondary ones, and those of the guardrails, each once."""
     rails = (rail.metric for rail in experiment.guard_rails)
     names = (experiment.primary_metric, *experiment.secondary_metrics, *rails)
     metrics = [parse_metric(name) for name in names]
-    # By name: a guardrail may be on a metric that is primary or secondary as well.
-    return EvaluationPlan(list({metric.name: metric for metric in metrics}.values()))
+    return list({metric.name: metric for metric in metrics}.values())
+
+
+def _needs_judge(metric: Metric) -> bool:
+    # By the attribute: judges are imported only where there is one.
+    return bool(getattr(metric, "needs_judge", False))
 
 
 def run_id(experiment: Experiment, variant: Variant) -> str:
@@ -144,11 +153,13 @@ def run_variant(
     force: bool = False,
     on_output: OnOutput | None = None,
     cache: OutputCache | None = None,
+    metric_calls: AueporaEvaluator | None = None,
 ) -> bool:
     """Run one variant, or resume it; return False if no system had to be called.
 
     With `resume`, predictions are read once more, and metrics that a finished run lacks are scored on its
-    stored outputs; with `retry_failed` its failures are retried.
+    stored outputs; with `retry_failed` its failures are retried. Of predictions, `metric_calls` makes the
+    calls of metrics that ask a model, and `cache` has their scores.
     """
     name, about = run_id(experiment, variant), {"experiment": identity(experiment, variant)}
     samples = samples_of(experiment, variant, dataset)
@@ -183,9 +194,6 @@ def run_variant(
             survey=survey,
         )
         return True
-    plan.validate_counts(survey.counts, survey.size)
-    # Against the whole dataset: a file of predictions may cover the samples of all variants.
-    source.check_known_samples(Survey.of(dataset).ids)
     record = PredictionRecord(
         storage.state(name),
         samples,
@@ -193,8 +201,13 @@ def run_variant(
         system_name=variant.variant_id,
         force=again,
         on_output=on_output,
+        # Of the whole dataset: a file of predictions may cover the samples of all variants.
+        known=Survey.of(dataset).ids,
+        score_cache=cache,
+        ask_again=force,
     )
-    score_predictions(record, plan, top_k=source.longest or 5, seed=seed, configuration=about)
+    top_k = source.longest or 5
+    score_predictions(record, plan, evaluator=metric_calls, top_k=top_k, seed=seed, configuration=about)
     return True
 
 
@@ -204,7 +217,7 @@ def identity(experiment: Experiment, variant: Variant) -> dict[str, object]:
     settings_of_run: dict[str, object] = {
         "experiment_id": experiment.experiment_id,
         "variant_id": variant.variant_id,
-        "settings": {key: value for key, value in settings.items() if key not in _OF_NO_ANSWER},
+        "settings": {key: value for key, value in settings.items() if not _is_of_no_answer(key)},
         "arguments": dict(variant.arguments),
         "assignment": experiment.assignment,
     }
@@ -215,11 +228,16 @@ def identity(experiment: Experiment, variant: Variant) -> dict[str, object]:
     return dict(msgspec.json.decode(canonical_json(settings_of_run)))
 
 
+def _is_of_no_answer(key: str) -> bool:
+    # The judge is asked about stored answers.
+    return key in _OF_NO_ANSWER or key.partition("_")[0] == "judge"
+
+
 def analyse_experiment(
     experiment: Experiment, storage: EvaluationResultsStorage, *, seed: int = 0
 ) -> Outcome:
     """The verdict on variants that were all run."""
-    names = {metric.name for metric in experiment_plan(experiment).metrics}
+    names = {metric.name for metric in _metrics(experiment)}
     runs = {}
     for variant in experiment.variants:
         run = storage.load_scores(run_id(experiment, variant))
@@ -228,25 +246,11 @@ def analyse_experiment(
         runs[variant.variant_id] = replace(run, results=results)
     primary = parse_metric(experiment.primary_metric).name
     scored = [result.name for result in next(iter(runs.values())).results]
-    sides = {name: scores_by_run(runs, name, lost_reason=f"{MISSING_PREDICTION}:") for name in scored}
+    sides = {name: scores_by_run(runs, name) for name in scored}
     tests = pair_tests(experiment, runs, primary, sides, seed=seed)
     tallies = {one.variant_id: storage.load_tally(run_id(experiment, one)) for one in experiment.variants}
-    ratio = None
-    if experiment.assignment == SPLIT:
-        # A sample without a prediction was lost on the way; it is not a failed answer.
-        units = {name: side.units - _lost(side, tallies[name]) for name, side in sides[primary].items()}
-        ratio = ratio_check(units, experiment.shares)
-    decision = decide(experiment, runs, tests, primary, sides, ratio)
-    return Outcome(experiment, runs, primary, tests, sides, tallies, ratio, decision)
-
-
-def _lost(side: RunScores, tally: Tally) -> int:
-    """Return how many were lost. A rate of failures scores lost samples too, so the calls are counted."""
-    return _unpredicted(tally) if side.metric.scores_failures and side.clusters is None else side.lost
-
-
-def _unpredicted(tally: Tally) -> int:
-    return sum(count for (kind, _), count in tally.failures.items() if kind == MISSING_PREDICTION)
+    decision = decide(experiment, runs, tests, primary, sides)
+    return Outcome(experiment, runs, primary, tests, sides, tallies, decision)
 
 
 def _wrong_metric(name: str) -> str:
@@ -299,36 +303,27 @@ def stored_state(
 
     Raise OtherVariantError if the run is not of this variant, or resuming it would mix two runs.
     """
-    folder = storage.run_folder(name)
-    if storage.state(name).has_results:
-        results = read_results(storage.find(name))
-        configuration, metadata = _mapping(results.get("configuration")), _mapping(results.get("metadata"))
-        on, metrics = metadata.get("dataset_sha256"), configuration.get("metrics") or ()
-        state = State.FINISHED
-        if any(metric.name not in metrics for metric in plan.metrics):
-            state = State.LACKS_METRICS
-    elif (folder / HEADER).is_file():
-        header = read_header(folder)
-        configuration, on, state = (
-            _mapping(header.get("configuration")),
-            header.get("dataset_sha256"),
-            State.STARTED,
-        )
+    run = storage.state(name)
+    if run.has_results:
+        results = read_results(run.path)
+        configuration, on = _mapping(results.get("configuration")), _mapping(results.get("metadata"))
+        metrics = configuration.get("metrics") or ()
+        is_lacking = any(metric.name not in metrics for metric in plan.metrics)
+        state = State.LACKS_METRICS if is_lacking else State.FINISHED
+    elif run.has_header:
+        on, state = read_header(run.folder), State.STARTED
+        configuration = _mapping(on.get("configuration"))
     else:
         return State.NOTHING
-    before = _mapping(configuration.get("experiment"))
-    if any(before.get(key) != identity[key] for key in ("experiment_id", "variant_id")):
-        whose = (
-            f"of variant {before['variant_id']!r:.80} of {before['experiment_id']!r:.80}"
-            if before
-            else "of its own"
-        )
+    before, variant = _mapping(configuration.get("experiment")), variant_of(configuration)
+    if variant != (identity["experiment_id"], identity["variant_id"]):
+        whose = f"of variant {variant[1]!r:.80} of {variant[0]!r:.80}" if variant else "of its own"
         raise OtherVariantError(f"{name} is a run {whose}. Choose another experiment_id or variant_id.")
     if force:
         return state
     if _without_budgets(before) != _without_budgets(identity):
         raise OtherVariantError(f"{name} was started with other settings. {_RESTORE}")
-    if on != sha256:
+    if on.get("dataset_sha256") != sha256:
         # With a cache, starting again asks only the samples that are new.
         raise OtherVariantError(f"{name} was started on other samples. {_RESTORE}")
     return state
@@ -345,10 +340,12 @@ def score_again(
     folder = storage.run_folder(name)
     outputs = stored_places(folder) or predictions_at(folder / RUN_FILES[1])
     system_name = name_of(evaluator.system)
-    record = PredictionRecord(storage.state(name), samples, outputs, system_name=system_name, force=True)
+    state = storage.state(name)
+    record = PredictionRecord(state, samples, outputs, system_name=system_name, force=True, ask_again=False)
     score_predictions(
         record,
         plan,
+        evaluator=evaluator,
         top_k=evaluator.top_k,
         seed=evaluator.seed,
         configuration=evaluator.settings(),
@@ -363,3 +360,44 @@ def _without_budgets(identity: Mapping[str, Any]) -> dict[str, object]:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+# Which variant a sample goes to: decided by its id alone, so that it is the same today and tomorrow.
+#
+# Each variant gets a number from the hash of experiment, variant and sample, larger the smaller its share;
+# the smallest wins (weighted rendezvous hashing). New samples move no others, and a new variant takes
+# samples away from the old ones without moving any between them. Samples of one cluster go to one variant
+# together.
+
+
+def assigned_variant(experiment_id: str, unit: str, shares: Mapping[str, float]) -> str:
+    """The variant that a sample, or a cluster of samples, goes to."""
+    # Exponentials with the shares as rates: each is the smallest with a probability equal to its share.
+    return min(shares, key=lambda variant: (_draw(experiment_id, variant, unit) / shares[variant], variant))
+
+
+def _draw(experiment_id: str, variant: str, unit: str) -> float:
+    """An exponential number that depends on the three texts and on nothing else."""
+    digest = sha256(canonical_json([experiment_id, variant, unit])).digest()
+    # The half keeps the number above 0, so that the logarithm exists.
+    return -math.log((int.from_bytes(digest[:8], "big") + 0.5) / 2**64)
+
+
+def unit_of(sample: EvaluationSample) -> str:
+    """What is assigned: the cluster of a sample, or else the sample."""
+    cluster = sample.metadata.get("cluster")
+    # The prefix keeps a cluster and a sample of the same name apart.
+    return f"sample {sample.sample_id}" if cluster is None else f"cluster {cluster}"
+
+
+def assigned_samples(
+    dataset: EvaluationDataset, experiment_id: str, variant: str, shares: Mapping[str, float]
+) -> EvaluationDataset:
+    """Return the samples of a dataset that go to one variant."""
+
+    def choose(samples: Iterable[EvaluationSample]) -> Iterator[EvaluationSample]:
+        for sample in samples:
+            if assigned_variant(experiment_id, unit_of(sample), shares) == variant:
+                yield sample
+
+    return PartOfDataset(dataset, choose)

@@ -8,18 +8,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..comparison.paired_tests import ONE_RUN_EACH
+from ..comparison.paired_tests import ONE_RUN_EACH, judge_notes
 from ..core.display import interval_text, number_or_null, p_cell, value_text
 from ..core.scoring import Tally, now, utc_text
 from ..core.table import Table
 from ..core.types import EvaluationRun
 from ..core.verdict import Verdict
+from ..io.config.experiment import SPLIT
 from ..io.files.atomic import file_name, write_bytes
 from ..io.results.document import experiment_metrics
 from ..metrics.parse import parse_metric
 from ..runs.store.state import SUFFIX, indented, with_metadata
 from ..runs.store.storage import EvaluationResultsStorage
-from .assignment import MISMATCH_BELOW
 from .decision import NOBODY, PairTest, minimum_lead
 from .experiment import Outcome
 
@@ -80,13 +80,6 @@ def experiment_results(outcome: Outcome) -> dict[str, Any]:
             {"variant": one.variant, **asdict(one.rail), "holds": one.holds, "reason": one.reason}
             for one in decision.rails
         ],
-        "sample_ratio": None
-        if outcome.ratio is None
-        else {
-            **asdict(outcome.ratio),
-            "mismatch": outcome.ratio.is_mismatch,
-            "mismatch_below": MISMATCH_BELOW,
-        },
         "configuration": _configuration(outcome),
         "variants": {name: _variant(outcome, name, run, tallies[name]) for name, run in outcome.runs.items()},
     }
@@ -319,6 +312,15 @@ def outcome_notes(outcome: Outcome) -> list[str]:
         if lost:
             lack = f"{lost:,} of its {tally.total:,} samples"
             notes.append(f"{name}: the predictions have no line for {lack}. They count as failed.")
+    for test in outcome.tests:
+        pair = f"{test.first} and {test.second}"
+        if test.paired is not None:
+            notes += [f"{pair}: {note}." for note in judge_notes([test.paired])]
+    if outcome.experiment.assignment == SPLIT:
+        # Two groups of questions: what is known of the judge is printed, and corrects nothing.
+        for name, run in outcome.runs.items():
+            judged = [result for result in run.results if "judge" in result.details]
+            notes += [f"{name}: {note.rstrip('.')}." for result in judged for note in result.notes]
     return notes
 
 

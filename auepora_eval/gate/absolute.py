@@ -12,21 +12,26 @@ from ..metrics.parse import parse_metric
 from .figures import Figure, GatedRun
 from .rules import FAIL, INCONCLUSIVE, MISSING, PASS, Limits, Rule, RuleResult, shown, size_of
 
+_UNCALIBRATED = (
+    "Compare the judge with people: auepora judge RUN --calibrate labels.jsonl; or allow it: "
+    "--allow-uncalibrated (in a file: allow_uncalibrated: true)."
+)
+_DISTRUSTED = "Use another judge, and look at its probes and its audit (auepora judge-audit)."
 
-def limit_verdict(rule: Rule, run: GatedRun) -> RuleResult:
+
+def limit_verdict(rule: Rule, run: GatedRun, *, allow_uncalibrated: bool = False) -> RuleResult:
     """Does a figure, or the worse end of its interval, keep its limit?"""
     figure = run.find(rule.name)
-    severity = rule.severity_of(None)
     if figure is None or not math.isfinite(figure.value):
         return not_measured(rule, run, figure)
+    if refusal := distrusted(rule, figure, allow_uncalibrated=allow_uncalibrated):
+        return refusal
     held, what = figure.value, "the value"
     if rule.on == "bound":
         if figure.interval is None:
             why = f"{figure.name} is {shown(figure.value, figure.unit)}, with no interval to hold it by"
             fix = "Measure more samples, or judge the value (on: value)."
-            return RuleResult(
-                rule, INCONCLUSIVE, why, fix, value=figure.value, unit=figure.unit, severity=severity
-            )
+            return RuleResult(rule, INCONCLUSIVE, why, fix, value=figure.value, unit=figure.unit)
         held = figure.interval[0] if rule.kind == "min" else figure.interval[1]
         what = f"the {'lower' if rule.kind == 'min' else 'upper'} bound"
     outcome, why, fix = _held(rule, figure, held, what, run.evaluation_id)
@@ -38,37 +43,47 @@ def limit_verdict(rule: Rule, run: GatedRun) -> RuleResult:
         value=figure.value,
         interval=figure.interval,
         unit=figure.unit,
-        severity=severity,
         failed=figure.failed,
     )
+
+
+def distrusted(rule: Rule, figure: Figure, *, allow_uncalibrated: bool) -> RuleResult | None:
+    """Return that a rule cannot be decided by the value of this judge; None if it can."""
+    why, fix = figure.distrust, _DISTRUSTED
+    if not why and figure.uncorrected and not allow_uncalibrated:
+        why, fix = figure.uncorrected, _UNCALIBRATED
+    if not why:
+        return None
+    # The value is not part of the result: it could be taken for one that was judged.
+    return RuleResult(rule, MISSING, f"{figure.name}: {why}", fix, unit=figure.unit)
 
 
 def _held(rule: Rule, figure: Figure, held: float, what: str, run_id: str) -> tuple[str, str, str]:
     """(outcome, why, what to do) of a figure that was measured."""
     limit = rule.limit or 0.0
-    unit, asked = figure.unit, "at least" if rule.kind == "min" else "at most"
-    told = f"{what} of {figure.name} is {shown(held, unit)}, {asked} {shown(limit, unit)} is required"
-    told += f" ({figure.counted})" if figure.counted else ""
+    unit, comparison = figure.unit, "at least" if rule.kind == "min" else "at most"
+    words = f"{what} of {figure.name} is {shown(held, unit)}, {comparison} {shown(limit, unit)} is required"
+    words += f" ({figure.counted})" if figure.counted else ""
     if not _keeps(rule, held):
         if held != figure.value and _keeps(rule, figure.value):
-            return FAIL, f"{told}; the value, {shown(figure.value, unit)}, would do", _MORE
+            return FAIL, f"{words}; the value, {shown(figure.value, unit)}, would do", _MORE
         if figure.scored is None:
-            return FAIL, told, "Find out what takes so much; or raise the limit."
+            return FAIL, words, "Find out what takes so much; or raise the limit."
         name = shlex.quote(run_id[:200])
-        return FAIL, told, f"Look at the samples behind it: auepora show {name} --worst {figure.name}"
+        return FAIL, words, f"Look at the samples behind it: auepora show {name} --worst {figure.name}"
     if not figure.failed:
-        return PASS, told, ""
+        return PASS, words, ""
     if figure.if_failed is None:
-        return PASS, f"{told} ({figure.failed} failed calls are not in it)", ""
+        return PASS, f"{words} ({figure.failed} failed calls are not in it)", ""
     # A limit is kept only if it holds whatever the failed calls could have answered.
     worst = figure.if_failed[0 if rule.kind == "min" else 1]
     if worst is None or not math.isfinite(worst):  # seconds know no worst
-        return PASS, f"{told} ({figure.failed} failed calls are not in it)", ""
+        return PASS, f"{words} ({figure.failed} failed calls are not in it)", ""
     if _keeps(rule, worst):
         count = "wrong answers of ordinary length" if _is_weighed(figure.name) else "the worst"
-        return PASS, f"{told}, also if the {figure.failed} that failed count as {count}", ""
+        return PASS, f"{words}, also if the {figure.failed} that failed count as {count}", ""
     had = "been wrong answers of ordinary length" if _is_weighed(figure.name) else "scored worst"
-    why = f"{told}, but {shown(worst, unit)} if the {figure.failed} that failed had {had}"
+    why = f"{words}, but {shown(worst, unit)} if the {figure.failed} that failed had {had}"
     return INCONCLUSIVE, why, "Run the failed samples again (auepora run --resume), then judge again."
 
 
@@ -91,14 +106,13 @@ def _keeps(rule: Rule, value: float) -> bool:
 
 def not_measured(rule: Rule, run: GatedRun, figure: Figure | None) -> RuleResult:
     """A rule about something that the run does not have."""
-    severity = rule.severity_of(None)
     if figure is None:
         why = f"{run.evaluation_id} has no figure {rule.name!r:.100}"
-        return RuleResult(rule, MISSING, why, run.near(rule.name), severity=severity)
+        return RuleResult(rule, MISSING, why, run.near(rule.name))
     why = f"{figure.name} was not measured in {run.evaluation_id}"
     if figure.failed:
         why += f": all {figure.failed} failed"
-    return RuleResult(rule, MISSING, why, "Score a run that has what it needs.", severity=severity)
+    return RuleResult(rule, MISSING, why, "Score a run that has what it needs.")
 
 
 def coverage_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleResult:
@@ -112,7 +126,7 @@ def coverage_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleRe
 
 
 def _failures(rule: Rule, run: GatedRun, metrics: Sequence[Figure]) -> RuleResult:
-    limit, severity = rule.limit or 0.0, rule.severity_of(None)
+    limit = rule.limit or 0.0
     parts = [
         (figure.failed, figure.failed + (figure.scored or 0), f"scores of {figure.name}")
         for figure in metrics
@@ -123,28 +137,28 @@ def _failures(rule: Rule, run: GatedRun, metrics: Sequence[Figure]) -> RuleResul
     parts = [part for part in parts if part[1]]
     if not parts:
         why = "nothing was measured, so the share of failures is unknown"
-        return RuleResult(rule, MISSING, why, "Judge a run with samples.", severity=severity)
+        return RuleResult(rule, MISSING, why, "Judge a run with samples.")
     failed, total, what = max(parts, key=lambda part: part[0] / part[1])
     share = failed / total
     why = f"{failed} of {total} {what} failed ({share:.1%}); {limit:.3g} of them may"
     if share <= limit:
-        return RuleResult(rule, PASS, why, value=share, severity=severity)
+        return RuleResult(rule, PASS, why, value=share)
     # Missing, not failed: too many failures say that the run cannot be judged, not that it is worse.
     fix = "Run the failed samples again (auepora run --resume), then judge again."
-    return RuleResult(rule, MISSING, why, fix, value=share, severity=severity)
+    return RuleResult(rule, MISSING, why, fix, value=share)
 
 
 def _scored(rule: Rule, metrics: Sequence[Figure]) -> RuleResult:
-    limit, severity = rule.limit or 0.0, rule.severity_of(None)
+    limit = rule.limit or 0.0
     fewest = min(metrics, key=lambda figure: figure.scored or 0, default=None)
     if fewest is None:
         why = "no metric was measured"
-        return RuleResult(rule, MISSING, why, "Judge a run with metrics.", severity=severity)
+        return RuleResult(rule, MISSING, why, "Judge a run with metrics.")
     why = f"{fewest.name} has {fewest.scored} samples; at least {limit:g} are required"
     enough = (fewest.scored or 0) >= limit
     fix = "" if enough else "Measure more samples: auepora power says how many it takes."
     value = float(fewest.scored or 0)
-    return RuleResult(rule, PASS if enough else MISSING, why, fix, value=value, severity=severity)
+    return RuleResult(rule, PASS if enough else MISSING, why, fix, value=value)
 
 
 # The rules of a gate about shares of the baseline: how much of a figure, or of what is counted, is lost.
@@ -215,8 +229,10 @@ def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Ch
     word = f"{abs(held):.1%} {'worse' if held > 0 else 'better'}" if held else "no loss"
     ends = " at the worse end of the interval" if held != change.loss else ""
     why = f"{word}{ends}{f' ({size})' if size else ''}: {change}; a loss of {limit:.1%} is allowed"
-    fix = (regressions_hint(baseline, candidate) if paired else _RESOURCES) if fails else ""
-    return _lost(rule, FAIL if fails else PASS, why, fix, change, held)
+    if not fails:
+        return _lost(rule, PASS, why, "", change, held)
+    fix = regressions_hint(baseline, candidate) if paired else _RESOURCES
+    return _lost(rule, FAIL, why, fix, change, held)
 
 
 def _lost(rule: Rule, outcome: str, why: str, fix: str, change: Change, held: float | None) -> RuleResult:
@@ -231,7 +247,7 @@ def _lost(rule: Rule, outcome: str, why: str, fix: str, change: Change, held: fl
         change_interval=change.interval,
         unit=change.unit,
         loss=None if held is None else change.loss,
-        severity=rule.severity_of(held),
+        held=held,
     )
 
 
@@ -240,9 +256,7 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
     drops = [(1 - now / before, what, before, now) for what, before, now in _counts(baseline, candidate)]
     if not drops:
         why = "there is nothing to count in both runs"
-        return RuleResult(
-            rule, MISSING, why, "Judge runs with the same metrics.", severity=rule.severity_of(None)
-        )
+        return RuleResult(rule, MISSING, why, "Judge runs with the same metrics.")
     drop, what, before, now = max(drops, key=lambda one: one[0])
     limit, size = rule.limit or 0.0, size_of(drop)
     why = f"{what}: {before} before, {now} now; a loss of {limit:.1%} is allowed"
@@ -257,7 +271,7 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
         baseline=float(before),
         change=float(now - before),
         loss=drop,
-        severity=rule.severity_of(drop),
+        held=drop,
     )
 
 

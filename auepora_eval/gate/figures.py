@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.scores import as_columns
 from ..core.scoring import Tally
@@ -19,9 +19,12 @@ from ..core.types import EvaluationRun, MetricResult, TargetCategory
 from ..errors import AueporaError, DataError, did_you_mean
 from ..io.results.document import latency_stats
 from ..metrics.parse import parse_metric
-from ..runs.store.state import read_results
-from ..runs.store.storage import EvaluationResultsStorage, query_rows
+from ..runs.store.state import read_results_head
+from ..runs.store.storage import EvaluationResultsStorage
 from .rules import Limits
+
+if TYPE_CHECKING:
+    from ..judges.trust.record import JudgeTrust
 
 _API = ("total_tokens", "total_requests", "estimated_cost_usd", "input_tokens", "output_tokens")
 
@@ -39,7 +42,9 @@ class Figure:
     scored: int | None = None
     failed: int = 0
     of_time: bool = False  # seconds, what is done in a second, or answers in time
-    counted: str = ""  # how failed answers are counted in the value, where they are
+    counted: str = ""  # how the value was corrected, or how failed answers are counted in it
+    uncorrected: str = ""  # why nobody knows how far the value of a judge is from that of people
+    distrust: str = ""  # why the value of a judge cannot be used
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class GatedRun:
 
     run: EvaluationRun
     tally: Tally | None = None
+    latency: Mapping[str, Any] | None = None  # of the calls, in milliseconds
     api_usage: Mapping[str, Any] | None = None
     typed: str = ""  # how a user named the run, where one did
     flags: str = ""  # what a command needs besides to find it, " --out DIR"
@@ -62,17 +68,25 @@ class GatedRun:
         if not run.outputs:
             return cls(run)
         tally = Tally().add(run.outputs)
-        return cls(run, tally, tally.usage.as_dict(run.configuration))
+        return cls(run, tally, latency_stats(tally.seconds), tally.usage.as_dict(run.configuration))
 
     @classmethod
-    def stored(cls, storage: EvaluationResultsStorage, name: str, flags: str = "") -> GatedRun:
-        """A stored run, by its id or path."""
+    def stored(
+        cls, storage: EvaluationResultsStorage, name: str, flags: str = "", *, with_scores: bool = True
+    ) -> GatedRun:
+        """A stored run, by its id or path; only rules that need a baseline need the scores."""
         path = storage.find(name)
-        run = storage.load_scores(path)  # this also checks that the document is what it should be
-        results = read_results(path)
-        usage = results.get("performance_metrics", {}).get("api_usage")
+        # This also checks that the document is what it should be.
+        run = storage.load_scores(path) if with_scores else storage.load_summary(path)
+        parts = read_results_head(path).get("performance_metrics", {})
         return cls(
-            run, query_rows(results, path).tally(), usage, typed=name, flags=flags, path=path.resolve()
+            run,
+            storage.load_tally(path),
+            parts.get("latency_stats"),
+            parts.get("api_usage"),
+            typed=name,
+            flags=flags,
+            path=path.resolve(),
         )
 
     def is_the_same_as(self, other: GatedRun) -> bool:
@@ -96,25 +110,26 @@ class GatedRun:
 
     def find(self, name: str) -> Figure | None:
         """A figure by its name, or by another way to write the name of a metric (mean_latency)."""
-        found = self.figures().get(name)
-        return found if found is not None else self.figures().get(canonical(name))
+        figure = self.figures().get(name)
+        return figure if figure is not None else self.figures().get(canonical(name))
 
     def near(self, name: str) -> str:
         """What to do about a name that is not there."""
         metric = _metric_name(name)
         if metric is not None:
-            return f"Score it: auepora rescore {self.named} --metrics {metric}{self.flags}"
-        known = list(self.figures())
-        more = ", ..." if len(known) > 12 else ""
-        return did_you_mean(name, known, f"The run has {', '.join(known[:12])}{more}.")
+            needs_judge = getattr(parse_metric(metric), "needs_judge", False)
+            command = f"judge {self.named} --judge NAME" if needs_judge else f"rescore {self.named}"
+            return f"Score it: auepora {command} --metrics {shlex.quote(metric)}{self.flags}"
+        names = list(self.figures())
+        more = ", ..." if len(names) > 12 else ""
+        return did_you_mean(name, names, f"The run has {', '.join(names[:12])}{more}.")
 
     def _each(self) -> Iterator[Figure]:
         yield from (metric_figure(result) for result in self.run.results)
         usage = self.run.resource_usage
         for part, unit in (("memory_mb", "MB"), ("cpu_percent", "%")):
             yield from _numbers(usage.get(part) if isinstance(usage, Mapping) else None, part, unit)
-        if self.tally is not None:
-            yield from _numbers(latency_stats(self.tally.seconds), "latency_stats", "ms")
+        yield from _numbers(self.latency, "latency_stats", "ms")
         if isinstance(self.api_usage, Mapping):
             yield from _numbers({name: self.api_usage.get(name) for name in _API})
         if self.run.seconds:
@@ -125,23 +140,48 @@ def metric_figure(result: MetricResult) -> Figure:
     """Return a metric's value with its interval, its range with failures scored, and its coverage."""
     for name, limits in (("confidence_interval", result.interval), ("bounds_if_failed", result.if_failed)):
         value = result.details.get(name)
+        # Not measured is null. Anything else that cannot be read as limits must not pass as "no limits".
         if value is not None and limits is None:
             what = f"its {name} is {value!r:.60}, which no run writes."
             raise DataError(result.name[:200], what, fix="Was the file edited? auepora verify RUN checks it.")
+    trust = _trust(result)
+    corrected = None if trust is None else trust.corrected
     coverage = as_columns(result.scores).coverage() if len(result.scores) else result.coverage
     # By the stored bounds, because the metric need not be registered: times have no upper bound.
     is_time = result.bounds == (0.0, None) or result.name.startswith("slo_share")
     return Figure(
         result.name,
-        result.value,
-        result.interval,
+        # A gate decides on the corrected value and its interval, never on one of each.
+        result.value if corrected is None else corrected.value,
+        result.interval if corrected is None else corrected.interval,
         "s" if result.unit == "s" else "",
         result.higher_is_better,
         result.if_failed,
         coverage.scored if len(result.scores) or result.reports_coverage else None,
         coverage.failed,
         result.target is TargetCategory.LATENCY and is_time,
+        _correction_text(result, trust),
+        uncorrected="" if trust is None else trust.uncorrected,
+        distrust="" if trust is None else trust.distrust,
     )
+
+
+def _correction_text(result: MetricResult, trust: JudgeTrust | None) -> str:
+    """Return what the value of a judge is: corrected, or as the judge gave it."""
+    if trust is None:
+        return ""
+    if trust.corrected is None:
+        return f"as the judge gave it; {trust.uncorrected}"
+    return f"corrected by labels of people; the judged value is {result.value:.4g}"
+
+
+def _trust(result: MetricResult) -> JudgeTrust | None:
+    """Return what is known of the judge of a result; None if no judge scored it."""
+    if "judge" not in result.details and "judge" not in result.signature:
+        return None
+    from ..judges.trust.record import trust_of
+
+    return trust_of(result)
 
 
 def canonical(name: str) -> str:

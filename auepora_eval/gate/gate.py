@@ -10,10 +10,12 @@ from typing import Any
 from ..comparison.compare import pairings_of
 from ..comparison.paired_tests import (
     FEW_TO_COMPARE,
+    NO_VALUE,
     RESAMPLES,
     Tested,
     corrected,
     is_of_time,
+    judge_notes,
     tested_all,
     times_by_run,
 )
@@ -25,6 +27,7 @@ from .absolute import (
     Change,
     count_drop,
     coverage_verdict,
+    distrusted,
     limit_verdict,
     loss_verdict,
     not_measured,
@@ -67,12 +70,13 @@ def gate_run(
     answers and scores may not fall by more than a tenth. PlanError if there is no rule, if a rule needs a
     baseline and there is none, or if the baseline is the run itself.
     """
-    given = rules if isinstance(rules, GateRules) else rules_of(rules or {})
+    parsed = rules if isinstance(rules, GateRules) else rules_of(rules or {})
     ours, base = GatedRun.of(candidate), None if baseline is None else GatedRun.of(baseline)
     if base is not None and ours.is_the_same_as(base):
         raise PlanError(f"{ours.evaluation_id} is its own baseline. Name another run to compare it with.")
-    chosen = _complete(given, base)
-    verdicts = [limit_verdict(rule, ours) for rule in chosen.of(*ABSOLUTE)]
+    chosen = _complete(parsed, base)
+    allowed = chosen.allow_uncalibrated
+    verdicts = [limit_verdict(rule, ours, allow_uncalibrated=allowed) for rule in chosen.of(*ABSOLUTE)]
     stopped = _stopped(ours.run) if chosen.of(*ABSOLUTE) else []
     notes: list[str] = []
     mismatches: list[str] = []
@@ -114,7 +118,9 @@ def _complete(rules: GateRules, baseline: GatedRun | None) -> GateRules:
     if baseline is None:
         if rules.relative:
             title = rules.relative[0].title
-            raise PlanError(f"the rule '{title:.100}' needs a baseline. Name the run to compare it with.")
+            raise PlanError(
+                f"the rule '{title:.100}' needs a baseline: --baseline RUN (in Python baseline=RUN)."
+            )
         if not rules.rules:
             raise PlanError("there is no rule. Give one, such as min recall@5=0.8, or name a baseline.")
         return rules
@@ -161,18 +167,19 @@ def paired_runs(
     a, b = (replace(run, results=[one for one in run.results if one.name in wanted]) for run in runs)
     pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
     tested = times_by_run(tested_all(pairings, seed=seed, resamples=resamples), runs[:1], runs[1:])
-    found = {one.pairing.a.name: one for one in tested}
-    return Paired(candidate, baseline, found, left_out, mismatches, snapshot_notes(*runs))
+    by_name = {one.pairing.a.name: one for one in tested}
+    notes = [*snapshot_notes(*runs), *judge_notes(tested)]
+    return Paired(candidate, baseline, by_name, left_out, mismatches, notes)
 
 
 def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], list[str]]:
     """The rules with one for all metrics written out: one for each that the baseline measured; with notes."""
     # A rule may use a short name; a rule for all metrics must not judge the same metric again.
     named = {(rule.kind, canonical(rule.name)) for rule in rules if rule.name != ALL}
-    found, notes = [], []
+    rules_by_name, notes = [], []
     for rule in rules:
         if rule.name != ALL:
-            found.append(rule)
+            rules_by_name.append(rule)
             continue
         for figure in baseline.figures().values():
             if figure.scored is None or (rule.kind, figure.name) in named:
@@ -184,8 +191,8 @@ def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], l
                 note = f"{figure.name} was not measured in the baseline either: nothing to compare it with"
                 notes.append(note)
                 continue
-            found.append(replace(rule, name=figure.name, of_all=True))
-    return found, list(dict.fromkeys(notes))
+            rules_by_name.append(replace(rule, name=figure.name, of_all=True))
+    return rules_by_name, list(dict.fromkeys(notes))
 
 
 def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> list[RuleResult]:
@@ -197,33 +204,49 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
     settled, adjusted = corrected([one for name in names if (one := paired.of(name)) is not None], alpha)
     paired.tested.update({one.pairing.a.name: one for one in settled})
     p_values = {name: p for name, p in zip(names, adjusted, strict=True) if p is not None}
-    found = []
+    verdicts = []
     for rule in rules:
         tested = paired.of(rule.name)
         if rule.kind == "max_count_drop":
-            found.append(count_drop(rule, paired.baseline, paired.candidate))
+            verdicts.append(count_drop(rule, paired.baseline, paired.candidate))
+        elif refusal := _distrusted(rule, paired):
+            verdicts.append(refusal)
         elif rule.kind == "max_loss":
             # Resources (memory, tokens) have no scores to pair: their values are compared.
             change = None if tested is None else _change(tested)
-            found.append(loss_verdict(rule, paired.baseline, paired.candidate, change))
+            verdicts.append(loss_verdict(rule, paired.baseline, paired.candidate, change))
         elif tested is None:
-            found.append(_not_paired(rule, paired))
+            verdicts.append(_not_paired(rule, paired))
         elif tested.not_tested:
             fix = _TIMES if is_of_time(tested.pairing.known) else _FAILURES
+            if tested.judge is not None:
+                fix = _JUDGE
+            fix = _NO_VALUE if tested.not_tested == NO_VALUE else fix
             unit = tested.pairing.known.unit
             values = f"{shown(tested.value_a, unit)} before, {shown(tested.value_b, unit)} now"
-            found.append(_verdict(rule, INCONCLUSIVE, f"{values}; {tested.not_tested}", fix, tested, None))
+            verdicts.append(_verdict(rule, INCONCLUSIVE, f"{values}; {tested.not_tested}", fix, tested, None))
         elif rule.kind == "margin":
-            found.append(_margin(rule, tested, paired, alpha))
+            verdicts.append(_margin(rule, tested, paired, alpha))
         else:
-            found.append(_regression(rule, tested, paired, p_values, alpha))
-    return found
+            verdicts.append(_regression(rule, tested, paired, p_values, alpha))
+    return verdicts
+
+
+def _distrusted(rule: Rule, paired: Paired) -> RuleResult | None:
+    """Return that the judge of either run is not to be used; for a comparison it may be uncalibrated."""
+    for run in (paired.candidate, paired.baseline):
+        figure = run.find(rule.name)
+        if figure is not None and (refusal := distrusted(rule, figure, allow_uncalibrated=True)):
+            return refusal
+    return None
 
 
 _TIMES = (
     "Limit how much of it may be lost instead (max_loss, with a generous limit), or compare repeats of both."
 )
+_NO_VALUE = "Choose a metric that has a value in both runs, or another baseline."
 _FAILURES = "Fix the calls that failed, and judge again."
+_JUDGE = "Use a judge that agrees more with people, or label samples of both runs."
 _FAR = 10_000  # more samples than anyone will measure
 
 
@@ -264,20 +287,20 @@ def _regression(
 def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> RuleResult:
     margin, unit = rule.limit or 0.0, tested.pairing.known.unit
     hint = regressions_hint(paired.baseline, paired.candidate)
-    told = _told(tested) if tested.pairing.differs() else _unseen(tested)
+    words = _told(tested) if tested.pairing.differs() else _unseen(tested)
     p_value, lowest = tested.margin_p(margin), tested.margin_limit(margin, 1 - alpha)
     if lowest is not None:
-        told += f", at worst {shown(lowest, unit, signed=True)}"
+        words += f", at worst {shown(lowest, unit, signed=True)}"
     # The lower end of the two-sided interval is the convention of non-inferiority tests: half of alpha.
     if p_value < alpha / 2:
-        why = f"a loss of {shown(margin, unit)} or more is ruled out: {told}"
+        why = f"a loss of {shown(margin, unit)} or more is ruled out: {words}"
         return _verdict(rule, PASS, why, "", tested, p_value)
     if tested.gain <= -margin:
-        why = f"the best estimate is a loss of {shown(margin, unit)} or more: {told}"
+        why = f"the best estimate is a loss of {shown(margin, unit)} or more: {words}"
         if not _surely_beyond(tested, margin):
             why += "; it may be less, but that is not shown"
         return _verdict(rule, FAIL, why, hint, tested, p_value)
-    why = f"a loss of {shown(margin, unit)} cannot be ruled out: {told}"
+    why = f"a loss of {shown(margin, unit)} cannot be ruled out: {words}"
     return _verdict(rule, INCONCLUSIVE, why, _enough(tested, margin, alpha, hint), tested, p_value)
 
 
@@ -323,17 +346,16 @@ def _too_many(tested: Tested) -> str:
 
 
 def _not_paired(rule: Rule, paired: Paired) -> RuleResult:
-    severity = rule.severity_of(None)
     for run in (paired.candidate, paired.baseline):
         figure = run.find(rule.name)
         if figure is None:
             return not_measured(rule, run, None)
         if figure.scored is None:
             why = f"{figure.name} is not a metric: it has no scores to test"
-            return RuleResult(rule, MISSING, why, "Use max_loss for it.", severity=severity)
+            return RuleResult(rule, MISSING, why, "Use max_loss for it.")
     why = f"{rule.name} cannot be compared: {paired.why_not(rule.name) or 'it is in no sample of both'}"
     fix = "Name the metrics to be judged, or judge in Python, where your own metric is registered."
-    return RuleResult(rule, MISSING, why, fix, severity=severity)
+    return RuleResult(rule, MISSING, why, fix)
 
 
 def _verdict(
@@ -359,7 +381,6 @@ def _verdict(
         change_interval=difference,
         p_value=p_value,
         unit=tested.pairing.known.unit,
-        severity=rule.severity_of(None),
         detectable=detectable,
         gain=tested.gain,
         failed=_failed(tested),

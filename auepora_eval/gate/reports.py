@@ -81,18 +81,18 @@ def pass_words(report: GateReport) -> list[str]:
     And how large a loss could have been seen, where none is sure.
     """
     passed = _passed(report)
-    told = [one for one in passed if _needs_words(one)]
-    words = [f"{one.rule.title[:_LONGEST]}: {one.why}." for one in told]
+    explained = [one for one in passed if _needs_words(one)]
+    words = [f"{one.rule.title[:_LONGEST]}: {one.why}." for one in explained]
     failed: dict[int, list[str]] = {}
     for one in passed:
-        if one.failed and one not in told:
+        if one.failed and one not in explained:
             failed.setdefault(one.failed, []).append(one.rule.name[:_LONGEST])
     words += [
         f"{count} sample{'s' * (count > 1)} failed, and count{'s' * (count == 1)} as the worst, in "
         f"{listed(list(dict.fromkeys(names)))}."
         for count, names in failed.items()
     ]
-    return [*words, *_seen_at_all([one for one in passed if one not in told])]
+    return [*words, *_seen_at_all([one for one in passed if one not in explained])]
 
 
 def _needs_words(one: RuleResult) -> bool:

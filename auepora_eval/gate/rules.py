@@ -13,14 +13,18 @@ A file of rules is YAML or JSON; every key is a flag of `auepora gate`:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+
+from ..core.settings import COUNT, POSITIVE, Number
 from ..core.verdict import Verdict
-from ..errors import DataError, did_you_mean
+from ..errors import DataError
 from ..io.json.documents import read_document
+from ..io.json.records import converted
 
 ALL = "*"  # the name of a rule for every metric that both runs have
 ABSOLUTE, RELATIVE = ("min", "max"), ("margin", "no_regression", "max_loss", "max_count_drop")
@@ -39,8 +43,6 @@ _SIZES = (
     (0.1, "medium"),
 )  # of a relative loss; bench-record uses them too
 LEAST_LOSS = _SIZES[-1][0]
-IF_INCONCLUSIVE = ("stop", "pass", "fail")
-SETTINGS = ("alpha", "on", "if_inconclusive")
 COUNT_DROP = 0.1
 Limits = tuple[float, float]
 _MAX_BYTES = 1_000_000
@@ -79,6 +81,7 @@ class GateRules:
     alpha: float = 0.05
     if_inconclusive: str = "stop"
     where: str = field(default="the rules", compare=False)
+    allow_uncalibrated: bool = False  # limits on values of a judge that was not compared with people
 
     def of(self, *kinds: str) -> list[Rule]:
         return [rule for rule in self.rules if rule.kind in kinds]
@@ -92,7 +95,8 @@ class GateRules:
         """These rules on top of others: of two for the same thing, this one's holds."""
         own = {(rule.kind, rule.name) for rule in self.rules}
         kept = tuple(rule for rule in ground.rules if (rule.kind, rule.name) not in own)
-        return GateRules((*kept, *self.rules), self.alpha, self.if_inconclusive, ground.where)
+        allowed = self.allow_uncalibrated or ground.allow_uncalibrated
+        return GateRules((*kept, *self.rules), self.alpha, self.if_inconclusive, ground.where, allowed)
 
 
 def size_of(loss: float | None) -> str:
@@ -109,114 +113,83 @@ def read_rules(path: str | Path) -> GateRules:
 
 
 def rules_of(record: Any, where: str = "rules") -> GateRules:
-    """The rules of a record, as a file has it; DataError for what is none."""
-    _check_known(record, (*KINDS, *SETTINGS), where)
-    on = _one_of(record.get("on", "value"), ("value", "bound"), f"{where}: on")
-    alpha = _number(record.get("alpha", 0.05), f"{where}: alpha")
-    if not 0 < alpha < 1:
-        raise DataError(f"{where}: alpha", f"{alpha:g} is not between 0 and 1.", fix="Use 0.05.")
-    if_inconclusive = _one_of(
-        record.get("if_inconclusive", "stop"), IF_INCONCLUSIVE, f"{where}: if_inconclusive"
-    )
-    rules = [
-        rule
-        for kind in KINDS
-        if record.get(kind) is not None
-        for rule in _rules(kind, record[kind], on, f"{where}: {kind}")
-    ]
-    return GateRules(tuple(rules), alpha, if_inconclusive, where)
+    """Return the rules of a record, as a file has it; DataError if it is not one."""
+    document = dict(record) if isinstance(record, Mapping) else record
+    hint = "Use value or bound for `on`, and stop, pass or fail for `if_inconclusive`."
+    file = converted(document, _File, where, hint=hint)
+    rules = [rule for kind in KINDS for rule in _rules(kind, getattr(file, kind), file.on, where)]
+    return GateRules(tuple(rules), file.alpha, file.if_inconclusive, where, file.allow_uncalibrated)
 
 
-def _rules(kind: str, value: Any, on: str, where: str) -> list[Rule]:
-    """What one key says: a limit for the run, a limit for each name, a list of names."""
-    if kind in _OF_THE_RUN:
-        return [_rule(kind, "", value, on, where)]
-    if kind == "no_regression":
-        return _no_regression(value, where)
-    # With only these keys it is one limit with its settings, not limits by the names of metrics.
-    if isinstance(value, Mapping) and set(value) - {"limit", "on", "severity"}:
-        names: Mapping[str, Any] = {ALL if name == "all" else name: one for name, one in value.items()}
-        for name in names:
-            if name == ALL and kind not in _TAKE_ALL:
-                raise DataError(where, "this rule needs the name of a metric.", fix="Name each metric.")
-        return [_rule(kind, name, one, on, f"{where}.{name[:80]}") for name, one in names.items()]
-    if kind in _TAKE_ALL:
-        return [_rule(kind, ALL, value, on, where)]
-    raise DataError(where, "expected a limit for each name.", fix=f"Write {kind}: {{recall@5: 0.8}}.")
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """A file of rules. Limits are converted one by one, so that an error names the metric."""
+
+    min: dict[str, Any] | None = None
+    max: dict[str, Any] | None = None
+    margin: float | dict[str, Any] | None = None
+    no_regression: bool | str | list[str] | dict[str, Any] | None = None
+    max_loss: dict[str, Any] | None = None
+    max_count_drop: float | dict[str, Any] | None = None
+    max_failed: float | dict[str, Any] | None = None
+    min_samples: float | dict[str, Any] | None = None
+    alpha: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.05
+    on: Literal["value", "bound"] = "value"
+    if_inconclusive: Literal["stop", "pass", "fail"] = "stop"
+    allow_uncalibrated: bool = False
 
 
-def _no_regression(value: Any, where: str) -> list[Rule]:
-    """true or "all" for every metric, a list of names, or names with a severity each."""
-    if value is False:
-        return []
-    if value is True or value == "all":
-        return [Rule("no_regression", ALL)]
+class _Limited(msgspec.Struct, forbid_unknown_fields=True):
+    """A limit with its settings."""
+
+    limit: float | None = None
+    on: Literal["value", "bound"] | None = None
+    severity: Literal["info", "warning", "error", "medium", "high", "critical", "by_size"] = "error"
+
+
+_ANY = Number("a finite number", least=-1e300)
+_SHARE = Number("a share from 0 to below 1, such as 0.01", most=math.nextafter(1, 0))
+_RANGES = {
+    "margin": POSITIVE,
+    "max_loss": Number("a share of 0 or more, such as 0.1"),
+    "max_count_drop": _SHARE,
+    "max_failed": _SHARE,
+    "min_samples": COUNT,
+}
+
+
+def _rules(kind: str, value: Any, on: str, where: str) -> Iterator[Rule]:
+    """Yield what one key says: a limit for the run, a limit for each name, a list of names."""
+    if value is None or value is False:
+        return
     if isinstance(value, str):
         value = [name.strip() for name in value.split(",") if name.strip()]
-    fix = "Write all, or [recall@5, mrr]."
-    if isinstance(value, Mapping):
-        found = []
-        for name, about in value.items():
-            _check_known(about or {}, ("severity",), f"{where}.{name[:80]}")
-            severity = _severity((about or {}).get("severity", "error"), f"{where}.{name[:80]}", "")
-            found.append(Rule("no_regression", ALL if name == "all" else name, severity=severity))
-        return found
-    if not isinstance(value, Sequence) or not all(isinstance(name, str) and name for name in value):
-        raise DataError(where, "expected names of metrics.", fix=fix)
-    return [Rule("no_regression", ALL if name == "all" else name) for name in dict.fromkeys(value)]
+    if isinstance(value, list):
+        value = dict.fromkeys(value)
+    if kind in _OF_THE_RUN or not isinstance(value, dict):
+        value = {"" if kind in _OF_THE_RUN else ALL: None if value is True else value}
+    for name, one in value.items():
+        place = f"{where}: {kind}{f'.{name[:80]}' if name else ''}"
+        entry = converted(one if isinstance(one, dict) else {"limit": one}, _Limited, place, hint=_CHOICES)
+        name = ALL if name == "all" else name
+        _check(kind, name, entry, place)
+        yield Rule(kind, name, entry.limit, entry.on or on, entry.severity)
 
 
-def _rule(kind: str, name: str, value: Any, on: str, where: str) -> Rule:
-    severity = "error"
-    if isinstance(value, Mapping):
-        _check_known(value, ("limit", "on", "severity"), where)
-        if "limit" not in value:
-            raise DataError(where, "there is no limit.", fix="Add one, such as limit: 0.8.")
-        on = _one_of(value.get("on", on), ("value", "bound"), f"{where}.on")
-        severity = _severity(value.get("severity", severity), where, kind)
-        value = value["limit"]
-    return Rule(kind, name, _limit(kind, value, where), on, severity)
+_CHOICES = f"Use value or bound for `on`, and {', '.join(SEVERITIES)} for `severity`."
 
 
-def _limit(kind: str, value: Any, where: str) -> float:
-    number = _number(value, where)
-    if kind in ("max_failed", "max_count_drop") and not 0 <= number < 1:
-        raise DataError(where, f"{number:g} is not a share.", fix="Use a number from 0 to 1, such as 0.01.")
-    if kind == "max_loss" and number < 0:
-        raise DataError(where, f"{number:g} is not a share.", fix="Use 0.1 for a loss of a tenth.")
-    if kind == "margin" and number <= 0:
-        raise DataError(where, f"{number:g} is not a positive margin.", fix="Use a number such as 0.02.")
-    if kind == "min_samples" and (number < 1 or number != int(number)):
-        raise DataError(where, f"{number:g} is not a number of samples.", fix="Use one such as 100.")
-    return number
-
-
-def _severity(value: Any, where: str, kind: str) -> str:
-    known = (*SEVERITIES, BY_SIZE) if kind in ("max_loss", "max_count_drop") else tuple(SEVERITIES)
-    return _one_of(value, known, f"{where}.severity")
-
-
-def _one_of(value: Any, known: Sequence[str], where: str) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise DataError(where, f"{value!r:.60} is not known.", fix=f"Use {', '.join(known)}.")
-    return value
-
-
-def _number(value: Any, where: str) -> float:
-    # A boolean is an int in Python: `true` would become a limit of 1. `not <` also rejects NaN.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-        raise DataError(where, f"{value!r:.60} is not a number.", fix="Write one, such as 0.8.")
-    return float(value)
-
-
-def _check_known(record: Any, known: Sequence[str], where: str) -> None:
-    if not isinstance(record, Mapping):
-        what = "expected 'key: value' lines."
-        raise DataError(where, what, fix=f"The keys are {', '.join(known)}.")
-    for name in record:
-        if name not in known:
-            hint = did_you_mean(name, known, f"The keys are {', '.join(known)}.")
-            raise DataError(where, f"there is no {str(name)[:60]!r}.", fix=hint)
+def _check(kind: str, name: str, entry: _Limited, place: str) -> None:
+    """Raise DataError for what the types of a file do not exclude."""
+    if name == ALL and kind not in _TAKE_ALL:
+        raise DataError(place, "this rule needs the name of a metric.", fix="Name each metric.")
+    if (entry.limit is None) is not (kind == "no_regression"):
+        what = "there is no limit." if entry.limit is None else "this rule has no limit."
+        raise DataError(place, what, fix="Write, for example, min: {recall@5: 0.8} or no_regression: [mrr].")
+    limits = _RANGES.get(kind, _ANY)
+    if entry.limit is not None and not limits.accepts(entry.limit):
+        raise DataError(place, f"{entry.limit:g} is out of range.", fix=f"Use {limits.in_words}.")
+    if entry.severity == BY_SIZE and kind not in ("max_loss", "max_count_drop"):
+        raise DataError(place, "only a loss has a size.", fix=_CHOICES)
 
 
 # What the rules find, and what it comes to for the gate.
@@ -250,10 +223,15 @@ class RuleResult:
     p_value: float | None = None
     unit: str = ""
     loss: float | None = None  # as a share of the baseline
-    severity: str = "error"
+    held: float | None = None  # the loss that is compared with the limit
     detectable: float | None = None
     gain: float | None = None
     failed: int = 0
+
+    @property
+    def severity(self) -> str:
+        """info, warning or error."""
+        return self.rule.severity_of(self.held)
 
 
 @dataclass(frozen=True)
@@ -294,8 +272,8 @@ class GateReport:
     def problems(self) -> list[RuleResult]:
         """The verdicts that are not "pass", the gravest first."""
         order = {"error": 0, "warning": 1, "info": 2}
-        found = [one for one in self.verdicts if one.outcome != PASS]
-        return sorted(found, key=lambda one: (order[one.severity], one.outcome != FAIL))
+        problems = [one for one in self.verdicts if one.outcome != PASS]
+        return sorted(problems, key=lambda one: (order[one.severity], one.outcome != FAIL))
 
 
 def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:

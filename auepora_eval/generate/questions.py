@@ -395,35 +395,6 @@ def _after_be(clause: Clause, amount: Amount, after: str) -> _Form | None:
     return _Form("how much" if is_price else "what", "", after, with_noun=True)
 
 
-# Why.
-
-_REASON_ENDS = re.compile(r" ?[;:(—]| \. | ?, (?:and|but|so|which|while|although)\b")
-_LIST = re.compile(r", [^,]*, (?:and|or)\b")
-_BECAUSE = re.compile(r"\b(because(?: of)?|due to|owing to|in order to) (?=[a-z])")
-
-
-def about_reasons(reading: Reading, clause: Clause) -> Iterator[Candidate]:
-    """`... because the meter had stuck`: why?"""
-    behind = reading.text[clause.at :].rstrip(" .")
-    match = _BECAUSE.search(behind)
-    if match is None:
-        return
-    pre, explanation = behind[: match.start()].rstrip(" ,"), behind[match.start() :]
-    if not pre or len(pre) > len(clause.main):
-        return
-    reason = _REASON_ENDS.split(explanation)[0].rstrip(" ,")
-    if not 4 <= len(reason.split()) <= 30 or _LIST.search(explanation):
-        return
-    if re.search(r"\b(?:largely|partly|mainly|primarily|mostly|probably|likely|only|in part)$", pre):
-        pre = pre.rpartition(" ")[0]
-    if re.search(r"\b(?:be|been|to)$", pre):
-        return  # `is expected to be due to ...`
-    if clause.lead:
-        pre = f"{pre} {clause.lead_word} {clause.lead}"
-    span = clause.span(match.start(1), match.start(1) + len(reason))
-    yield reading.ask(clause, "reason", "text", "why", pre, span)
-
-
 # Questions that the text asks itself, and lists.
 
 _ENUMERATED = re.compile(
@@ -550,7 +521,6 @@ CLAUSE_MAKERS = (
     about_places,
     about_dates,
     about_numbers,
-    about_reasons,
 )
 SENTENCE_MAKERS = (self_asked, enumerated, with_a_blank)
 

@@ -24,8 +24,8 @@ from ..core.display import number_or_null
 from ..core.scoring import utc_text
 from ..core.types import is_time
 from ..errors import DataError, StorageError
-from ..io.benchmarks.document import load_benchmark, save_benchmark
-from ..io.json.records import wrong_record
+from ..io.benchmarks import load_benchmark, save_benchmark
+from ..io.json.records import converted
 from ..runs.journal.journal import JOURNAL
 from ..runs.journal.lock import RunLock
 from ..runs.store.state import SUFFIX, read_results
@@ -250,11 +250,7 @@ def measurement_of(
     about = {"operation": name, "timestamp": timestamp, "source": source}
     about |= {key: str(fields[key]) for key in ("timestamp", "source") if fields.get(key)}
     measured = {key: value for key, value in fields.items() if value is not None}
-    try:
-        one = msgspec.convert({**measured, **about}, Measurement)
-    except msgspec.ValidationError as error:
-        path, what, fix = wrong_record(error)
-        raise DataError(f"{where}: {path.removeprefix('$.')}", what, fix=fix) from error
+    one = converted({**measured, **about}, Measurement, where)
     if one.count and math.isnan(one.mean_duration):
         raise DataError(where, "the field 'mean_duration' is missing.", fix="Add it.")
     return one

@@ -13,7 +13,7 @@ from ..core.scoring import environment, utc_text
 from ..core.scoring import now as right_now
 from ..core.table import Table
 from ..errors import PlanError
-from ..io.benchmarks.document import save_benchmark
+from ..io.benchmarks import save_benchmark
 from ..io.files.atomic import write_bytes
 from ..runs.store.state import SUFFIX, indented, with_metadata
 from .bench import Baseline, Measurement, measurement_entry, pooled

@@ -77,12 +77,17 @@ def fhri(scores: SubScores, weights: Mapping[str, float] = DEFAULT_WEIGHTS) -> f
     >>> fhri(SubScores(G=0.741, N=0.70, T=0.75, C=1.0, E=0.58), weights)
     0.844
     """
-    known: dict[str, float] = {name: value for name, value in asdict(scores).items() if value is not None}
-    total = sum(weights.get(name, 0.0) for name in known)
+    measured: dict[str, float] = {name: value for name, value in asdict(scores).items() if value is not None}
+    total = sum(weights.get(name, 0.0) for name in measured)
     if not total:
         return None
-    index = sum(weights.get(name, 0.0) * value for name, value in known.items()) / total
-    if known.keys() >= {"E", "G", "N"} and known["G"] > 0.35 and known["N"] > 0.45 and known["E"] > 0.35:
+    index = sum(weights.get(name, 0.0) * value for name, value in measured.items()) / total
+    if (
+        measured.keys() >= {"E", "G", "N"}
+        and measured["G"] > 0.35
+        and measured["N"] > 0.45
+        and measured["E"] > 0.35
+    ):
         index += 0.05
     if index >= 0.55:
         index *= 1.05 + 0.07 * (index - 0.55) / 0.45

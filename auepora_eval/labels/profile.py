@@ -19,7 +19,7 @@ from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError, did_you_mean
 from ..io.datasets.label_sets import ScoredSample
 from ..io.json.documents import read_document
-from ..io.json.records import wrong_record
+from ..io.json.records import converted
 from ..text.label_terms import (
     ACCURATE,
     CONTRADICTION,
@@ -126,11 +126,7 @@ def _profile(own: Any, where: str) -> LabelProfile:
         raise DataError(where, "an object was expected.", fix=f"Its fields are {', '.join(_FIELDS)}.")
     base = own.get("base")
     whole = _merged(_document(base if base in PROFILES else "seed"), {"name": where, **own})
-    try:
-        profile = msgspec.convert(whole, LabelProfile)
-    except msgspec.ValidationError as error:
-        path, what, fix = wrong_record(error, _FIELDS)
-        raise DataError(f"{where}: {path[2:]}".removesuffix(": "), what, fix=fix) from None
+    profile = converted(whole, LabelProfile, where)
     _check(profile, where)
     return profile
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.scores import shared_or_none
 from ..errors import DataError
@@ -33,9 +33,6 @@ from ..stats.classification import (
 )
 from ..stats.intervals import Interval
 from ..text.label_terms import ACCURATE, CONTRADICTION, HALLUCINATION, LABELS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 THRESHOLDS = tuple(step / 100 for step in range(5, 100, 5))
 LEAST_RECALL = 0.80  # of hallucinations

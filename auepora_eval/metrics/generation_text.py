@@ -12,18 +12,18 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.metrics_base import BatchMetric, metric
+from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ..core.scores import Batch, Note, Rows, Scores
-from ..core.types import TargetCategory
+from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
 from ..stats.arrays import Counts
 from ..text.ngrams import shared_ngrams
-from ..text.tokens import squad_normalised, stemmed_word, words
-from .answers.pairs import Codes, lengths, text_pairs
+from ..text.tokens import folded, has_ideographs, squad_normalised, stemmed_word, words
+from .answers.pairs import Codes, answer_text, lengths, references, text_pairs
 
 
 class AnswerMetric(BatchMetric):
@@ -185,6 +185,8 @@ def _squad_words(text: str) -> list[str]:
 # Pairs of words to compare line by line: beyond this it takes minutes, and rouge-score hours.
 _MOST_WORK = 200_000_000
 _WORK_OF_A_LINE = 64
+# Pairs of words of two whole texts: beyond this a longest common subsequence takes longer than half a second.
+_MOST_PAIRS = 2_000_000_000
 
 
 class CodedWords(NamedTuple):
@@ -257,6 +259,9 @@ class RougeLAnswer(Rouge):
     def agreements(self, batch: Batch) -> Rows:
         return batch.once(rouge_l, self.stem)
 
+    def score_all(self, batch: Batch) -> Scores:
+        return _with_refusals(super().score_all(batch))
+
 
 @metric("rougeLsum[stem={stem?}]")
 class RougeLsum(Rouge):
@@ -271,11 +276,13 @@ class RougeLsum(Rouge):
 
     def score_all(self, batch: Batch) -> Scores:
         pairs = batch.once(text_pairs)
-        values = batch.once(rouge_l, self.stem).copy()
+        has_lines = batch.once(_have_lines)
+        # Without line breaks rougeL_answer has the same values.
+        values = batch.once(rouge_l, self.stem, any(has_lines)).copy()
         codes = batch.once(coded_words, self.stem).codes
         too_long: dict[int, Note] = {}
         for pair, (answer, gold) in enumerate(zip(pairs.answers, pairs.golds, strict=True)):
-            if "\n" not in answer and "\n" not in gold:
+            if not has_lines[pair]:
                 continue
             codes.renew()
             given, right = (
@@ -287,7 +294,15 @@ class RougeLsum(Rouge):
                 too_long[pairs.places[pair]] = Note(str(error), failed=True)
         scores = pairs.best(batch, values)
         scores.notes |= too_long
-        return scores
+        return _with_refusals(scores)
+
+
+def _with_refusals(scores: Scores) -> Scores:
+    """Return the scores; those of texts that were not compared have the reason."""
+    note = Note("answer and reference are too long for a longest common subsequence", failed=True)
+    for place in np.flatnonzero(np.isnan(scores.values)).tolist():
+        scores.notes.setdefault(place, note)
+    return scores
 
 
 def coded_words(batch: Batch, stemmed: bool) -> CodedWords:
@@ -303,14 +318,29 @@ def shared_words(batch: Batch, stemmed: bool) -> Counts:
     return shared_ngrams(coded.given, coded.gold, 2)
 
 
-def rouge_l(batch: Batch, stemmed: bool) -> Rows:
-    """Return ROUGE-L of each pair of texts; for batch.once."""
+def _have_lines(batch: Batch) -> list[bool]:
+    """Return whether a text of each pair has a line break; for batch.once."""
+    pairs = batch.once(text_pairs)
+    return ["\n" in answer or "\n" in gold for answer, gold in zip(pairs.answers, pairs.golds, strict=True)]
+
+
+def rouge_l(batch: Batch, stemmed: bool, without_lines: bool = False) -> Rows:
+    """Return ROUGE-L of each pair of texts, NaN if they are too long; for batch.once.
+
+    With `without_lines` it is also NaN if a text has line breaks: those are compared by lines.
+    """
     from rapidfuzz.distance import LCSseq
 
     coded = batch.once(coded_words, stemmed)
-    common = map(LCSseq.similarity, coded.given, coded.gold)
-    sizes = np.fromiter(common, dtype=np.int64, count=len(coded.given))
-    return f_measure(sizes, coded.given_lengths, coded.gold_lengths)
+    pairs = list(zip(coded.given, coded.gold, strict=True))
+    too_long = [len(given) * len(gold) > _MOST_PAIRS and given != gold for given, gold in pairs]
+    if without_lines:
+        too_long = [far or lines for far, lines in zip(too_long, batch.once(_have_lines), strict=True)]
+    common = (0 if far else LCSseq.similarity(*pair) for pair, far in zip(pairs, too_long, strict=True))
+    sizes = np.fromiter(common, dtype=np.int64, count=len(pairs))
+    values = f_measure(sizes, coded.given_lengths, coded.gold_lengths)
+    values[too_long] = np.nan
+    return values
 
 
 def _stems(word: str) -> tuple[str, ...]:
@@ -391,3 +421,85 @@ def _one_in_common(other: str, places_of: dict[str, int], full: int) -> int:
         else:
             below = 2 * last - 1
     return common
+
+
+# Answers that contain the texts that are required.
+
+
+class RequiredAnswers(SampleMetric):
+    """A metric of the required answers that the text of the answer contains."""
+
+    target = TargetCategory.GENERATION_CORRECTNESS
+    requires = ("reference_answer",)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        groups = required_answers(sample)
+        if not groups:
+            return skip("the reference is empty, and every text contains that")
+        answer = folded(answer_text(output))
+        contained = [any(contains(answer, text) for text in alternatives) for alternatives in groups]
+        return self.of_contained(contained)
+
+    def of_contained(self, contained: list[bool]) -> float:
+        raise NotImplementedError
+
+
+@metric("contains_answer")
+class ContainsAnswer(RequiredAnswers):
+    """1 if the answer contains everything that is required, anywhere in its text.
+
+    `reference_answer.structured["required"]` (or `.metadata["required"]`) lists what is required; a list
+    inside the list holds alternatives, one of which is enough. Without it, one of the references
+    is enough. Compared as lower-case text with single spaces (none in a text with ideographs), not
+    by words: "1911" contains "19". A longer answer contains more, and a denial contains what it denies.
+    """
+
+    oracle = "RGB checkanswer"
+
+    def of_contained(self, contained: list[bool]) -> float:
+        return float(all(contained))
+
+
+@metric("answer_share")
+class AnswerShare(RequiredAnswers):
+    """Share of the required answers that the answer contains (STR-EM: partial credit for a list).
+
+    What is required, and what contains means: as for contains_answer. ALCE's STR-EM is this share
+    with SQuAD's normalisation of both texts (punctuation and articles left out).
+    """
+
+    def of_contained(self, contained: list[bool]) -> float:
+        return sum(contained) / len(contained)
+
+
+def required_answers(sample: EvaluationSample) -> list[list[str]]:
+    """Return what an answer must contain: one text of each inner list."""
+    reference = sample.reference_answer
+    required: Any = None
+    if reference is not None:
+        structured = reference.structured if isinstance(reference.structured, dict) else {}
+        required = structured.get("required") or reference.metadata.get("required")
+    if required is None or required == []:
+        texts = [text for text in references(sample) if folded(text)]
+        return [texts] if texts else []
+    if isinstance(required, str):
+        required = [required]
+    groups = []
+    # Anything but a list becomes [None], which fails the check below.
+    for item in required if isinstance(required, list | tuple) else [None]:
+        group: list[Any] = list(item) if isinstance(item, list | tuple) else [item]
+        if not group or not all(isinstance(text, str) and folded(text) for text in group):
+            raise ScoringError(
+                f"'required' must be a list of texts or lists of texts, none empty, not {required!r:.80}"
+            )
+        groups.append(group)
+    return groups
+
+
+def contains(folded_answer: str, text: str) -> bool:
+    """Return whether a folded answer contains a text."""
+    wanted = folded(text)
+    if wanted in folded_answer:
+        return True
+    # Among ideographs, "New York" has lost its space.
+    return has_ideographs(folded_answer) and wanted.replace(" ", "") in folded_answer

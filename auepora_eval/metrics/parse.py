@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 
 from ..core.metrics_base import Metric, parse_metric, parse_metrics
 from ..core.scores import has_field, is_unanswerable
 from ..core.types import TRUE_LABEL, EvaluationSample
+from ..errors import AueporaError
 
-__all__ = ["default_metrics", "parse_metric", "parse_metrics"]
+__all__ = ["default_metrics", "meaning", "parse_metric", "parse_metrics"]
 
 _OF_LABELS = (
     *("label_accuracy", "label_macro_f1", "label_balanced_accuracy", "label_kappa"),
@@ -35,3 +37,12 @@ def default_metrics(samples: Sequence[EvaluationSample], *, top_k: int = 5) -> l
     fields = {name for metric in metrics for name in metric.requires}
     present = {name for name in fields if any(has_field(sample, name) for sample in samples)}
     return [metric for metric in metrics if present.issuperset(metric.requires)]
+
+
+def meaning(name: str) -> str:
+    """Return what a metric measures, as the first line of its description; "" if it is not installed."""
+    try:
+        metric = parse_metric(name)
+    except AueporaError:
+        return ""
+    return inspect.cleandoc(type(metric).__doc__ or "").partition("\n")[0]

@@ -12,23 +12,28 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..core.matching import MATCHES, matched
 from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ..core.scores import Batch, Note, Scores
 from ..core.types import (
     Document,
     EvaluationSample,
+    RankedIds,
     SampleScore,
     SystemOutputs,
     TargetCategory,
     known_score,
+    retrieved_ids,
 )
 from ..errors import ScoringError
 from ..stats.arrays import Array, Indices
@@ -62,7 +67,10 @@ def is_relevant(grade: float, level: float | None) -> bool:
 
 def in_order(output: SystemOutputs) -> list[str]:
     """Return the ids of the retrieved documents by their rank, whatever their order in the list."""
-    return [hit.doc.doc_id for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
+    hits = output.retrieved
+    if isinstance(hits, RankedIds):
+        return hits.doc_ids
+    return [hit.doc.doc_id for hit in sorted(hits, key=lambda hit: hit.rank)]
 
 
 def no_relevant(level: float | None) -> str:
@@ -103,7 +111,7 @@ Judgements = Callable[[EvaluationSample], dict[str, float]]
 def judged_hits(batch: Batch) -> JudgedHits:
     """Find the documents of `relevant_docs` in each retrieved list; for batch.once."""
     columns = _read_quickly(batch)
-    if _are_numbers(columns.gold):
+    if are_numbers(columns.gold):
         return _as_hits(columns)
     return careful_hits(batch, gold_grades)  # which says whose grade is not a number
 
@@ -113,7 +121,7 @@ def careful_hits(batch: Batch, judgements: Judgements) -> JudgedHits:
     columns = _Columns([], [], [], [0], [0], {})
     for number, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
         try:
-            _append(columns, judgements(sample), output)
+            _append(columns, judgements(sample), in_order(output))
         except ScoringError as error:
             columns.notes[number] = Note(str(error), failed=True)
         columns.hits_until.append(len(columns.ranks))
@@ -129,11 +137,13 @@ def _read_quickly(batch: Batch) -> _Columns:
         docs = sample.relevant_docs or ()
         # `pop` below makes a repeated document count at its first place only.
         left = {doc.doc_id: doc.metadata.get("relevance", 1) for doc in docs}
-        gold += left.values()
-        usual = len(left) == len(docs)
-        if usual:
+        usual, hits = len(left) == len(docs), output.retrieved
+        if usual and isinstance(hits, RankedIds):
+            _append(columns, left, hits.doc_ids)
+        elif usual:
+            gold += left.values()
             rank = 0  # counted by hand: this loop takes most of the time, and enumerate is slower
-            for hit in output.retrieved:
+            for hit in hits:
                 rank += 1  # noqa: SIM113
                 if hit.rank != rank:
                     usual = False
@@ -144,7 +154,7 @@ def _read_quickly(batch: Batch) -> _Columns:
         if not usual:
             del gold[gold_until[-1] :], ranks[hits_until[-1] :], grades[hits_until[-1] :]
             try:
-                _append(columns, gold_grades(sample), output)
+                _append(columns, gold_grades(sample), in_order(output))
             except ScoringError as error:
                 notes[number] = Note(str(error), failed=True)
         hits_until.append(len(ranks))
@@ -152,16 +162,18 @@ def _read_quickly(batch: Batch) -> _Columns:
     return columns
 
 
-def _append(columns: _Columns, judgements: dict[str, float], output: SystemOutputs) -> None:
-    """Append a sample's rows, whatever the order of its list and however often a document is in it."""
+def _append(columns: _Columns, judgements: dict[str, float], doc_ids: Sequence[str]) -> None:
+    """Append the rows of a sample whose documents have these ids, however often a document is in the list."""
     columns.gold.extend(judgements.values())
-    for rank, doc_id in enumerate(in_order(output), start=1):
-        if doc_id in judgements:
+    # Few documents are judged: one quick look at each, and the rest for those few.
+    for rank in [rank for rank, doc_id in enumerate(doc_ids, start=1) if doc_id in judgements]:
+        if (grade := judgements.pop(doc_ids[rank - 1], None)) is not None:
             columns.ranks.append(rank)
-            columns.grades.append(judgements.pop(doc_id))
+            columns.grades.append(grade)
 
 
-def _are_numbers(grades: list[float]) -> bool:
+def are_numbers(grades: list[float]) -> bool:
+    """Return whether all grades are finite numbers."""
     if not {int, float}.issuperset(map(type, grades)):
         return False
     try:
@@ -254,12 +266,16 @@ def relevant_hits(batch: Batch, level: float | None) -> RelevantHits:
     return RelevantHits(batch.once(judged_hits), level)
 
 
+_RANK, _SCORE = attrgetter("rank"), attrgetter("score")
+
+
 class RankedLists:
     """Watches retrieved lists: does an id ever equal a relevant one, and do scores fall with the rank?"""
 
     def __init__(self) -> None:
         self.lists = self.judged = self.out_of_order = 0
         self.has_match = False
+        self.other_matches: Counter[str] = Counter()  # samples that would match in another way
         self.ids = ("", "")  # a retrieved and a relevant one
         self.example = ""  # of scores that contradict the ranks
 
@@ -269,18 +285,29 @@ class RankedLists:
                 continue
             self.lists += 1
             if not self.has_match and sample.relevant_docs:
-                self._compare_ids(sample.relevant_docs, output)
+                self._compare_ids(sample, sample.relevant_docs, output)
             self._compare_scores(sample, output)
 
-    def _compare_ids(self, relevant: Sequence[Document], output: SystemOutputs) -> None:
+    def _compare_ids(
+        self, sample: EvaluationSample, relevant: Sequence[Document], output: SystemOutputs
+    ) -> None:
         self.judged += 1
-        ids = {doc.doc_id for doc in relevant}
-        self.has_match = any(hit.doc.doc_id in ids for hit in output.retrieved)
-        self.ids = (output.retrieved[0].doc.doc_id, relevant[0].doc_id)
+        self.has_match = _have_equal_ids(sample, output)
+        example = (output.retrieved[0].doc.doc_id, relevant[0].doc_id)  # both of one sample
+        if self.judged == 1:
+            self.ids = example
+        # Texts are compared only on the first samples: most runs have a match on one of these.
+        if not self.has_match and self.judged <= _LOOKED_AT:
+            batch = Batch([sample], [replace(output, retrieved=output.retrieved[:_HITS_LOOKED_AT])])
+            matches = [match for match in MATCHES[1:] if _have_equal_ids(*_only_pair(matched(batch, match)))]
+            if matches and not self.other_matches:
+                self.ids = example  # the first that the advice is about
+            self.other_matches.update(matches)
 
     def _compare_scores(self, sample: EvaluationSample, output: SystemOutputs) -> None:
-        ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
-        scores = [hit.score for hit in ranked]
+        hits = output.retrieved
+        ranked = hits if isinstance(hits, RankedIds) else sorted(hits, key=_RANK)
+        scores = ranked.scores if isinstance(ranked, RankedIds) else list(map(_SCORE, ranked))
         if scores == sorted(scores, reverse=True):  # nearly all lists; the rest is looked at one by one
             return
         for before, hit in pairwise(ranked):
@@ -292,6 +319,14 @@ class RankedLists:
                 self.example = self.example or f"{where}: {scores_text}"
                 return
 
+    def _advice(self) -> str:
+        """Return the option that would match, or else what to check."""
+        if not self.other_matches:
+            return "Check that both sides name documents in the same way."
+        match, count = self.other_matches.most_common(1)[0]
+        option = f"--match {match} (in Python match={match!r})"
+        return f"With {option}, {count} of the first {min(self.judged, _LOOKED_AT)} would match."
+
     def notes(self) -> list[str]:
         notes = []
         if self.judged and not self.has_match:
@@ -300,7 +335,7 @@ class RankedLists:
             notes.append(
                 f"No retrieved document id equals a relevant one in {samples}, so every metric of relevant "
                 f"documents is 0. Retrieved, for example: {retrieved!r:.80}. Relevant: {relevant!r:.80}. "
-                "Check that both sides name documents in the same way."
+                f"{self._advice()}"
             )
         if self.out_of_order:
             lists = "1 list" if self.lists == 1 else f"{self.lists} lists"
@@ -312,6 +347,19 @@ class RankedLists:
         return notes
 
 
+# Samples without a match whose sources and texts are compared too, and documents of each.
+_LOOKED_AT, _HITS_LOOKED_AT = 100, 20
+
+
+def _have_equal_ids(sample: EvaluationSample, output: SystemOutputs) -> bool:
+    ids = {doc.doc_id for doc in sample.relevant_docs or ()}
+    return not ids.isdisjoint(retrieved_ids(output.retrieved))
+
+
+def _only_pair(batch: Batch) -> tuple[EvaluationSample, SystemOutputs]:
+    return batch.samples[0], batch.outputs[0]
+
+
 # The metrics: each is one formula over the hits of a whole batch. One sample is a batch of one.
 
 
@@ -320,6 +368,7 @@ class RetrievalMetric(BatchMetric):
 
     level: float | None = None
     requires = ("relevant_docs",)
+    matches_documents = True
     watch = RankedLists
 
     def score_all(self, batch: Batch) -> Scores:

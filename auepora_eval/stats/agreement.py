@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from .arrays import Array
+from .correlation import level_counts, ranks_of_levels
 from .intervals import Interval, value_interval, weighted_units
-from .weighted_ranks import level_counts, ranks_of_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,7 @@
 """Can a score be read as a chance? Of the samples that a judge scores 0.8, are 80 of 100 right?
 
     calibration   the gap between scores and labels in bins of equal width (ECE), and the Brier score
+    fit_platt     two parameters that turn scores into chances, from a few labels
 
 The expected calibration error is never 0 on a finite sample, even of a judge that is perfectly calibrated:
 what chance alone gives is reported with it. It depends on the bins, so their number belongs to the figure.
@@ -132,10 +133,89 @@ def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
     return float(np.quantile(gaps / len(x), 0.95))
 
 
+# Scores into chances: two parameters on the log-odds of a score, fitted to labels (Platt 1999).
+
+_NEAREST_TO_CERTAIN = 1e-3  # log-odds of 0 and 1 are infinite
+_NEWTON_STEPS = 100
+
+
+class Platt(NamedTuple):
+    """A calibration: the chance of a yes is 1 / (1 + exp(-(slope * log-odds of the score + intercept))).
+
+    The slope is at least 0, so that the order of the scores stays as it is.
+    """
+
+    slope: float
+    intercept: float
+
+    def chances(self, scores: ArrayLike) -> Array:
+        """Return the chance of a yes for each score from 0 to 1."""
+        return _sigmoid(self.slope * _log_odds(scores) + self.intercept)
+
+
+def fit_platt(scores: ArrayLike, labels: ArrayLike) -> Platt:
+    """Return the two-parameter calibration of scores by labels, both from 0 to 1; labels may be shares.
+
+    Labels are moved a little towards each other, as Platt does: without that, a score that separates them
+    would be given an infinite slope. Scores that speak against the labels get the slope 0.
+    """
+    x, y = _log_odds(scores), np.asarray(labels, dtype=np.float64)
+    if x.shape != y.shape or x.ndim != 1 or not len(x):
+        raise ValueError(f"as many scores as labels are needed, not {x.shape} and {y.shape}")
+    if not bool(((y >= 0) & (y <= 1)).all()):
+        raise ValueError("a label is not between 0 and 1")
+    yes = float(y.sum())
+    low, high = 1 / (len(y) - yes + 2), (yes + 1) / (yes + 2)
+    targets = low + (high - low) * y
+    mean = float(targets.mean())
+    constant = Platt(0.0, math.log(mean / (1 - mean)))
+    if np.ptp(x) == 0:
+        return constant
+    slope, intercept = _newton(np.column_stack([x, np.ones(len(x))]), targets, constant)
+    # The loss is convex: if its lowest point has a negative slope, the best of the others has slope 0.
+    return Platt(slope, intercept) if slope > 0 else constant
+
+
+def _newton(rows: Array, targets: Array, start: Platt) -> tuple[float, float]:
+    """Return the parameters with the least log loss; each step is halved until the loss falls."""
+    parameters = np.array(start)
+
+    def loss(at: Array) -> float:
+        odds = rows @ at
+        return float((np.logaddexp(0.0, odds) - targets * odds).sum())
+
+    for _ in range(_NEWTON_STEPS):
+        chances = _sigmoid(rows @ parameters)
+        gradient = rows.T @ (chances - targets)
+        if np.abs(gradient).max() < 1e-10 * len(rows):
+            break
+        curvature = (rows * (chances * (1 - chances))[:, np.newaxis]).T @ rows
+        step = np.linalg.solve(curvature, gradient)
+        while loss(parameters - step) > loss(parameters) and np.abs(step).max() > 1e-12:
+            step /= 2
+        parameters = parameters - step
+    return float(parameters[0]), float(parameters[1])
+
+
+def _log_odds(scores: ArrayLike) -> Array:
+    x = np.asarray(scores, dtype=np.float64)
+    if not bool(((x >= 0) & (x <= 1)).all()):
+        raise ValueError("a score is not between 0 and 1")
+    x = np.clip(x, _NEAREST_TO_CERTAIN, 1 - _NEAREST_TO_CERTAIN)
+    return np.asarray(np.log(x / (1 - x)))
+
+
+def _sigmoid(odds: Array) -> Array:
+    # By tanh: exp of a large number overflows.
+    return np.asarray((1 + np.tanh(odds / 2)) / 2)
+
+
 # True rates from a few human labels and many judgements of a machine.
 #
-# `prediction_powered_mean` is the mean of the labels, sharpened by a judge that scored everything (PPI++). A
-# judge's own mean is biased by its errors. The labels show the bias; the judge, on many more samples, takes
+# | prediction_powered_mean   the mean of the labels, sharpened by a judge that scored everything (PPI++)
+# | true_rate                 a rate that a judge with known errors reported, corrected (Rogan-Gladen)
+#
+# A judge's own mean is biased by its errors. The labels show the bias; the judge, on many more samples, takes
 # out noise that they share. With its weight tuned the interval is never much wider than that of labels alone.
 
 
@@ -197,3 +277,55 @@ def _clustered_variance(
     if len(sums) < 2:
         raise ValueError("two clusters at least are needed")
     return float((sums**2).sum()) * len(sums) / (len(sums) - 1)
+
+
+def true_rate(reported: float, sensitivity: float, specificity: float) -> float:
+    """The rate behind what a judge reports: (reported + Sp - 1) / (Se + Sp - 1), kept in [0, 1].
+
+    `sensitivity` is how often it says yes where that is right, `specificity` how often no.
+
+    >>> round(true_rate(0.75, 0.9, 0.8), 6)
+    0.785714
+    """
+    _check_coin(sensitivity, specificity)
+    return min(1.0, max(0.0, (reported + specificity - 1) / (sensitivity + specificity - 1)))
+
+
+def true_rate_interval(
+    reported: tuple[int, int],
+    sensitivity: tuple[int, int],
+    specificity: tuple[int, int],
+    *,
+    confidence: float = 0.95,
+) -> Interval:
+    """The interval of `true_rate` from counts (yes, of how many), each with its own uncertainty.
+
+    By Lang & Reiczigel (2014): two pseudo-observations to each share, then the delta method.
+    """
+    for yes, n in (reported, sensitivity, specificity):
+        if not 0 <= yes <= n or n <= 0:
+            raise ValueError(f"{yes} of {n} is not a share")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    (p_yes, n_p), (se_yes, n_se), (sp_yes, n_sp) = reported, sensitivity, specificity
+    _check_coin(se_yes / n_se, sp_yes / n_sp)
+    p = (p_yes + z * z / 2) / (n_p + z * z)
+    se, sp = (se_yes + 1) / (n_se + 2), (sp_yes + 1) / (n_sp + 2)
+    _check_coin(se, sp)
+    gain = se + sp - 1
+    rate = (p + sp - 1) / gain
+    shift = 2 * z * z * (rate * se * (1 - se) / (n_se + 2) - (1 - rate) * sp * (1 - sp) / (n_sp + 2))
+    variance = (
+        p * (1 - p) / (n_p + z * z)
+        + rate**2 * se * (1 - se) / (n_se + 2)
+        + (1 - rate) ** 2 * sp * (1 - sp) / (n_sp + 2)
+    )
+    half = z * math.sqrt(variance) / gain
+    low, high = (min(1.0, max(0.0, rate + shift + side * half)) for side in (-1, 1))
+    return Interval(low, high, "Rogan-Gladen, Lang & Reiczigel")
+
+
+def _check_coin(sensitivity: float, specificity: float) -> None:
+    if not (0 <= sensitivity <= 1 and 0 <= specificity <= 1):
+        raise ValueError(f"sensitivity and specificity are shares, not {sensitivity} and {specificity}")
+    if sensitivity + specificity <= 1:
+        raise ValueError("a judge that is right no more often than a coin cannot be corrected")

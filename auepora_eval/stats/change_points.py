@@ -8,7 +8,6 @@ changes. How the two sides are compared depends on what is known:
     changes_of_samples   the scores of the same samples in every run: the scores of each sample are shuffled,
                          and the largest difference of all cuts is compared with that of the shuffles
     changes_of_values    one number a run, which wavers from run to run: Student's t, times the places
-    changes_of_errors    one number a run with its standard error: normal, times the places
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +123,7 @@ def changes_of_values(values: Sequence[float], *, alpha: float = 0.05) -> list[C
     >>> changes_of_values([1.0, 1.1, 0.9, 1.0, 2.0, 2.1, 1.9, 2.0])[0].place
     4
     """
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     def best(first: int, end: int) -> _Cut:
         found = []
@@ -137,32 +136,11 @@ def changes_of_values(values: Sequence[float], *, alpha: float = 0.05) -> list[C
             if freedom:
                 error = math.sqrt(squares / freedom * (1 / len(left) + 1 / len(right)))
             if error > 1e-12 * abs(difference):
-                p_value = 2 * float(t.sf(abs(difference) / error, freedom))
+                p_value = 2 * float(stdtr(freedom, -abs(difference) / error))
             else:  # no spread at all: any difference is sure, if there was a chance to see a spread
                 p_value = float(not freedom or abs(difference) <= 1e-12 * abs(fmean(left)))
             # Of equal p-values the larger difference comes first, then the earlier run.
             found.append((p_value, -abs(difference), cut))
-        return _surest(found)
-
-    return _marked(len(values), best, alpha)
-
-
-def changes_of_errors(
-    values: Sequence[float], errors: Sequence[float], *, alpha: float = 0.05
-) -> list[ChangePoint]:
-    """Changes in numbers whose standard errors are known, but not how they go together.
-
-    Runs of the same samples err alike: a side of several runs is taken to be no surer than one of them, and
-    the two sides to err apart. Both make marks rarer, not more frequent.
-    """
-
-    def best(first: int, end: int) -> _Cut:
-        found = []
-        for cut in range(first + 1, end):
-            difference = fmean(values[cut:end]) - fmean(values[first:cut])
-            error = math.hypot(fmean(errors[first:cut]), fmean(errors[cut:end]))
-            away = abs(difference) / error if error > 0 else 0.0
-            found.append((2 * NormalDist().cdf(-away), -abs(difference), cut))
         return _surest(found)
 
     return _marked(len(values), best, alpha)

@@ -83,6 +83,7 @@ def balanced_accuracy(counts: ClassCounts) -> Array:
 def cohen_kappa(tables: Array) -> Array:
     """Agreement beyond what the two marginals give by chance; NaN where chance alone agrees always."""
     total = tables.sum(axis=(-2, -1))
+    # Everything is multiplied by total², so that counts stay whole: perfect agreement is exactly 1.
     expected = (tables.sum(axis=-1) * tables.sum(axis=-2)).sum(axis=-1)
     observed = class_counts(tables).true_positives.sum(axis=-1) * total
     return _ratio(observed - expected, total**2 - expected)
@@ -110,6 +111,20 @@ def area_under_curve(scores: ArrayLike, positive: ArrayLike) -> float:
     # The Mann-Whitney U statistic over the number of pairs; midranks count ties half.
     ranks = float(np.asarray(rankdata(values))[chosen].sum())
     return (ranks - above * (above + 1) / 2) / (above * below)
+
+
+def area_interval(
+    scores: ArrayLike, positive: ArrayLike, *, clusters: Sequence[Hashable] | None = None
+) -> Interval | None:
+    """Return the interval of the area under the curve; None if there are not samples of both kinds."""
+    rows = np.column_stack([np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=np.float64)])
+    if not 0 < rows[:, 1].sum() < len(rows):
+        return None
+
+    def area(some: Array) -> Array:
+        return np.asarray(area_under_curve(some[:, 0], some[:, 1] > 0))
+
+    return value_interval(aggregate_units(rows, area, clusters=clusters), (0.0, 1.0))
 
 
 def table_interval(

@@ -10,14 +10,16 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Array
+from .arrays import Array, Indices
 from .intervals import Interval, value_interval, weighted_units
-from .weighted_ranks import weighted_ranks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Weighted = Callable[[Array], Array]  # (resamples, items) weights -> (resamples,) values
 Kind = Literal["pearson", "spearman", "kendall"]
@@ -115,3 +117,35 @@ def _kendall_of_many(x: Array, y: Array, *, independent: bool) -> Correlation:
     half = NormalDist().inv_cdf(0.975) * math.sqrt(0.437 / (len(x) - 4))
     low, high = (math.tanh(math.atanh(value) + sign * half) for sign in (-1, 1))
     return Correlation(value, Interval(low, high, "Fieller's z"), len(x))
+
+
+# Ranks and counts of items that occur as often as their weights say.
+#
+# An item that is left out has a weight of 0, so a statistic without each item in turn is a matrix product.
+
+
+def weighted_ranks(values: Array, weights: Array) -> Array:
+    """The rank of each value where it occurs as often as its weight says; equal values share a rank.
+
+    `values` is (items,), `weights` is (resamples, items). The ranks are middle ranks less one half: how much
+    weight is below, and half of what is level.
+
+    >>> import numpy as np
+    >>> weighted_ranks(np.array([0.5, 0.9, 0.5]), np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 0.0]])).tolist()
+    [[1.0, 2.5, 1.0], [1.0, 2.5, 1.0]]
+    """
+    levels, level_of = np.unique(values, return_inverse=True)
+    counts = level_counts(np.arange(len(values)), level_of, (len(values), len(levels)))
+    return ranks_of_levels(weights @ counts)[:, level_of]
+
+
+def level_counts(items: Indices, level_of: Indices, shape: tuple[int, int]) -> csr_array:
+    """How often each item was given each level, as (items, levels): mostly nothing, so it is kept sparse."""
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(items)), (items, level_of)), shape=shape)
+
+
+def ranks_of_levels(weights: Array) -> Array:
+    """The weight below each level, and half of its own: (resamples, levels)."""
+    return np.asarray(np.cumsum(weights, axis=-1) - weights / 2)

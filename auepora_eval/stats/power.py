@@ -15,6 +15,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .intervals import t_quantile
+
 POWER = 0.8  # the usual convention of sample-size tables: found in four of five tries
 _MOST = 10**12
 
@@ -63,7 +65,7 @@ def power_of(effect: float, units: float, spread: Spread, *, alpha: float = 0.05
     >>> round(power_of(0.2, 200, Spread(1.0, 1.0)), 2)
     0.8
     """
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr
 
     if units < fewest_units(alpha):
         return 0.0
@@ -72,7 +74,7 @@ def power_of(effect: float, units: float, spread: Spread, *, alpha: float = 0.05
     if error == 0:
         return 1.0 if effect else alpha
     freedom, away = groups * (units - 1), abs(effect) * units / (units + 2) / error
-    return float(stdtr(freedom, float(away - stdtrit(freedom, 1 - alpha / 2))))
+    return float(stdtr(freedom, away - t_quantile(freedom, 1 - alpha / 2)))
 
 
 def detectable_change(
@@ -91,12 +93,10 @@ def detectable_change(
     >>> round(detectable_change(100, Spread(0.3, 0.3)), 3), round(detectable_change(100, Spread(0.0, 1.0)), 3)
     (0.086, 0.097)
     """
-    from scipy.special import stdtrit
-
     if units < fewest_units(alpha):
         return None
     freedom = groups * (units - 1)
-    errors = float(stdtrit(freedom, 1 - alpha / 2) + stdtrit(freedom, power))
+    errors = t_quantile(freedom, 1 - alpha / 2) + t_quantile(freedom, power)
     # effect n / (n + 2) = errors * error, squared: a quadratic in the effect.
     square = units**2 * (units + 1) / ((units + 2) * errors**2)
     linear, constant = units * spread.slope, units * spread.sd**2 + 2 * spread.size**2
@@ -132,14 +132,13 @@ def units_to_rule_out(
     >>> [units_to_rule_out(margin, 0.0, 1.0) for margin in (0.02, 0.05, 0.1)]
     [139, 56, 28]
     """
-    from scipy.special import stdtrit
 
     def is_enough(units: int) -> bool:
         freedom = units - 1
         error = math.sqrt((units * sd**2 + 2 * reach**2) / ((units + 1) * (units + 2)))
         # The imaginary units widen the interval, but they do not vary.
-        chance = float(stdtrit(freedom, power)) * sd / math.sqrt(units) * units / (units + 2)
-        return float(stdtrit(freedom, 1 - alpha / 2)) * error + chance < margin
+        chance = t_quantile(freedom, power) * sd / math.sqrt(units) * units / (units + 2)
+        return t_quantile(freedom, 1 - alpha / 2) * error + chance < margin
 
     return _first(is_enough, 2)
 

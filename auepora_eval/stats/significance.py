@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .arrays import Array
-from .intervals import MeanError, aggregate_units, mean_error
+from .intervals import MeanError, aggregate_units, mean_error, t_quantile
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
 RESAMPLES = 10_000
@@ -176,10 +176,12 @@ def _sums_of_chosen(units: Array, patterns: Patterns) -> Array:
     """Return the sum of the units that each pattern chooses: (patterns, columns)."""
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).astype(np.float64)
     total = np.zeros((patterns.shape[1], units.shape[1]))
+    chosen = np.empty_like(total)
     for place, byte in enumerate(patterns):
         # All 256 sums of eight units are looked up, which is faster than a product with single bits.
         eight = units[8 * place : 8 * place + 8]
-        total += (bits[:, : len(eight)] @ eight)[byte]
+        # No byte is out of range: "clip" spares numpy a copy of the output.
+        total += np.take(bits[:, : len(eight)] @ eight, byte, axis=0, out=chosen, mode="clip")
     return total
 
 
@@ -203,16 +205,16 @@ def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
 
     Under chance each of these goes to either side like a coin; the statistic is the share that went to b.
     """
-    from scipy.stats import binomtest
+    from scipy.special import betainc
 
     if only_a < 0 or only_b < 0:
         raise ValueError(f"counts of samples are not negative: {only_a}, {only_b}")
     if not only_a + only_b:
         return PairedTest(1.0, math.nan, "McNemar, exact: no sample differs")
-    found = binomtest(only_b, only_a + only_b, 0.5)
-    return PairedTest(
-        float(found.pvalue), only_b / (only_a + only_b), f"McNemar, exact, {only_a + only_b} samples"
-    )
+    count, fewer = only_a + only_b, min(only_a, only_b)
+    # Twice the lower tail of a binomial distribution: a coin is symmetric. The tails overlap at equal counts.
+    p_value = min(1.0, 2 * float(betainc(count - fewer, fewer + 1, 0.5)))
+    return PairedTest(p_value, only_b / count, f"McNemar, exact, {count} samples")
 
 
 # The tests of the textbooks. A comparison uses permutations; these are for those who are asked for them.
@@ -223,7 +225,7 @@ def paired_t_test(a: ArrayLike, b: ArrayLike, *, clusters: Sequence[Hashable] | 
 
     The p-value is NaN for fewer than two units, 1 where no pair differs, 0 where all differ by the same.
     """
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     differences = _paired(a, b)
     mean, error, freedom = mean_error(differences, clusters=clusters)
@@ -232,7 +234,7 @@ def paired_t_test(a: ArrayLike, b: ArrayLike, *, clusters: Sequence[Hashable] | 
         return PairedTest(math.nan, math.nan, method)
     if error <= 1e-15 * abs(mean) or error == 0.0:
         return PairedTest(float(mean == 0.0), math.copysign(math.inf, mean) if mean else 0.0, method)
-    return PairedTest(2 * float(t.sf(abs(mean) / error, freedom)), mean / error, method)
+    return PairedTest(2 * float(stdtr(freedom, -abs(mean) / error)), mean / error, method)
 
 
 def _paired(a: ArrayLike, b: ArrayLike) -> Array:
@@ -246,7 +248,6 @@ def _paired(a: ArrayLike, b: ArrayLike) -> Array:
 #
 # welch_difference      the difference of two means, by Welch's t, also where samples come in clusters
 # welch_of_errors       the same for any two values whose standard errors are known
-# sample_ratio_p        whether samples were divided as they should have been
 
 
 class UnpairedTest(NamedTuple):
@@ -280,7 +281,7 @@ def welch_difference(
 
 def welch_of_errors(first: MeanError, second: MeanError) -> UnpairedTest:
     """Welch's t-test on the difference of two values with their standard errors."""
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     difference = second.mean - first.mean
     if not first.freedom or not second.freedom:
@@ -291,8 +292,8 @@ def welch_of_errors(first: MeanError, second: MeanError) -> UnpairedTest:
         p_value = float(difference == 0.0)
         return UnpairedTest(difference, difference, difference, p_value, 0.0, math.inf, "Welch: no spread")
     freedom = welch_freedom(first, second)
-    half = float(t.ppf(0.975, freedom)) * error
-    p_value = 2 * float(t.sf(abs(difference) / error, freedom))
+    half = t_quantile(freedom, 0.975) * error
+    p_value = 2 * float(stdtr(freedom, -abs(difference) / error))
     method = f"Welch, {freedom:.1f} degrees of freedom"
     return UnpairedTest(difference, difference - half, difference + half, p_value, error, freedom, method)
 
@@ -302,24 +303,6 @@ def welch_freedom(first: MeanError, second: MeanError) -> float:
     error = math.hypot(first.error, second.error)
     # Shares of the variance: squares of tiny ones would vanish.
     return 1 / sum((side.error / error) ** 4 / side.freedom for side in (first, second))
-
-
-def sample_ratio_p(counts: Sequence[int], shares: Sequence[float]) -> float:
-    """The p-value of a chi-square test: could samples divided by these shares come out as these counts?
-
-    >>> round(sample_ratio_p([500, 500], [0.5, 0.5]), 3), sample_ratio_p([600, 400], [0.5, 0.5]) < 1e-9
-    (1.0, True)
-    """
-    from scipy.stats import chi2
-
-    if len(counts) != len(shares) or min(shares, default=0) <= 0:
-        raise ValueError("each count has a share, and each share is above 0")
-    total, whole = sum(counts), math.fsum(shares)
-    if not total:
-        return math.nan
-    expected = [total * share / whole for share in shares]
-    statistic = sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True))
-    return float(chi2.sf(statistic, len(counts) - 1))
 
 
 # Many questions at once: p-values that stay honest when there are several.
@@ -347,9 +330,14 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in benjamini_hochberg([0.001, 0.012, 0.021, 0.04, 0.2])]
     [0.005, 0.03, 0.035, 0.05, 0.2]
     """
-    from scipy.stats import false_discovery_control
-
-    return [float(p) for p in false_discovery_control(p_values)] if len(p_values) else []
+    if not all(0 <= p <= 1 for p in p_values):
+        raise ValueError(f"p-values are between 0 and 1, not {list(p_values)}")
+    adjusted = [math.nan] * len(p_values)
+    smallest, rank = 1.0, len(p_values)
+    for index in sorted(range(len(p_values)), key=lambda place: p_values[place], reverse=True):
+        smallest = min(smallest, p_values[index] * len(p_values) / rank)
+        adjusted[index], rank = smallest, rank - 1
+    return adjusted
 
 
 # How large is a difference? In units that do not depend on the metric's own scale.

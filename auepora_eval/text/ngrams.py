@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..stats.arrays import Counts
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Words = NDArray[np.uint64]
+Words = NDArray[np.uint64]
 
 _CHUNK = 1 << 17  # characters that are sorted at once: some megabytes of keys
 
@@ -66,6 +64,7 @@ def _shared_in_chunk(given: Sequence[str], gold: Sequence[str], orders: int) -> 
         keys |= ahead[step : step + len(local)]
     keys <<= np.uint64(1)
     keys[int(sizes[:pairs].sum()) :] |= np.uint64(1)  # the last bit says which side a key is from
+    # Keys that start in the gap after a text are not n-grams.
     keys = keys[local != 0]
     keys.sort()
     return _shared_in_sorted(keys, pairs, orders, bits)
@@ -101,6 +100,7 @@ def _codes(texts: list[str], *, gap: int) -> tuple[Words, Counts, int]:
     )
     sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)) + gap
     highest = int(characters.max(initial=0))
+    # A table of all code points up to the highest would cost more than sorting: a short text with an emoji.
     if highest > 16 * len(characters):
         _, ranks = np.unique(characters, return_inverse=True)
         local = (ranks + 1).astype(np.uint64)

@@ -251,6 +251,18 @@ def test_large_files_are_hashed_while_they_are_written(tmp_path: Path) -> None:
     assert manifest.splits["summaries"].count == 240
 
 
+def test_records_larger_than_what_is_written_at_a_time(tmp_path: Path) -> None:
+    sizes = [10, 3_000_000, 400_000, 700_000, 10, 2_000_000, 2_500_000, 10]
+    tasks = [a_flat_task(f"q{n}", answer=str(n) * size) for n, size in enumerate(sizes)]
+    write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
+    split = build(tmp_path).manifest.splits["qa"]
+    content = (tmp_path / "qa_pairs.jsonl").read_bytes()
+    assert [record["reference_answer"] for record in records(tmp_path / "qa_pairs.jsonl")] == [
+        str(n) * size for n, size in enumerate(sizes)
+    ]
+    assert (split.bytes, split.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+
+
 def test_a_version_is_one_source_too(folder: Path) -> None:
     """The splits and all counts are the same; the source is not."""
     build(folder)

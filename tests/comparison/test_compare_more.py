@@ -18,7 +18,7 @@ from auepora_eval.comparison.compare import (
     lost_samples,
     stored_texts,
 )
-from auepora_eval.comparison.tables import comparison_in_words
+from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun, MetricResult, SampleScore, TargetCategory
 from auepora_eval.core.verdict import Verdict
 from auepora_eval.errors import PlanError
@@ -80,7 +80,9 @@ def test_a_margin_turns_cannot_tell_into_no_worse() -> None:
     comparison = compare_runs(before, now, margin=0.02)
     [metric] = comparison.metrics
     assert (metric.verdict, metric.margin.within) == ("no worse", True)
-    assert "new is no worse than old, within the margin, on mrr (0.0200)" in comparison_in_words(comparison)
+    assert comparison_in_plain_words(comparison) == [
+        "A loss as large as the margin is ruled out for mrr (0.0200)."
+    ]
     assert only(before, now, margin={"mrr": 0.0001}).verdict == "inconclusive"
 
 
@@ -94,7 +96,7 @@ def test_a_small_sure_loss_within_the_margin_is_still_a_loss() -> None:
     )
     [metric] = comparison.metrics
     assert (metric.verdict, metric.margin.within) == ("worse", True)
-    assert "though by less than the margin" in comparison_in_words(comparison)
+    assert "though by less than the margin" in comparison_in_plain_words(comparison)[0]
 
 
 @pytest.mark.parametrize("margin", [0.0, -1.0, float("nan"), {"mrr": 0.1}])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.html import report_html
 from auepora_eval.comparison.power import power_from_runs
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.metrics_base import METRICS, SampleMetric, parse_metric
@@ -90,3 +91,10 @@ def test_a_registered_metric_need_not_be_a_dataclass() -> None:
         assert [one.name for one in compare_runs(*runs).metrics] == ["plain_metric"]
     finally:
         del METRICS._things["plain_metric"]
+
+
+def test_a_report_does_not_describe_a_metric_that_is_not_installed() -> None:
+    run = renamed(a_run("a", ndcg_5=np.linspace(0, 1, 40)), "brevity@12")
+    page = report_html([run])
+    assert "Brevity." in page
+    assert "whose class is not known" not in page

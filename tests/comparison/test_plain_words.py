@@ -95,11 +95,11 @@ def test_several_metrics_of_one_mind_are_one_sentence() -> None:
         ({"x": None}, "which may be due to chance."),
         (
             {"x": 5_000, "y": 300},
-            "A verdict on speed needs about 200 more questions, one on correctness 4,900.",
+            "A verdict needs more questions: about 200 for speed and 4,900 for correctness.",
         ),
         (
             {"x": 300, "y": 10**7},
-            "A verdict on correctness needs about 200 more questions. The others need more than 10,000.",
+            "A verdict needs more questions: about 200 for correctness. The others need more than 10,000.",
         ),
         ({"x": None, "y": None}, "correctness and speed: the differences may be due to chance."),
     ],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.html import report_html
-from auepora_eval.comparison.tables import comparison_in_words, comparison_report, comparison_to_latex
+from auepora_eval.comparison.tables import comparison_report, comparison_to_latex
 from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
 from tests.comparison.test_compare_more import scored
 
@@ -31,9 +31,9 @@ def test_names(systems: list[str], ids: list[str], names: list[str]) -> None:
     ("names", "short"),
     [
         (["bm25", "hybrid"], ["bm25", "hybrid"]),
-        (["retriever-one", "other-system"], ["retriev…", "other-s…"]),
+        (["retriever-one", "other-system"], ["retr…one", "othe…tem"]),
         (["bm25_clapnq_lastturn", "bm25_clapnq_rewrite"], ["bm25…urn", "bm25…ite"]),
-        (["my-rag-chunk-512-top-k", "my-rag-chunk-256-top-k"], ["…-512-t…", "…-256-t…"]),
+        (["my-rag-512-top-k", "my-rag-256-top-k"], ["my-rag-…2-top-k", "my-rag-…6-top-k"]),
     ],
 )
 def test_what_is_cut_off_is_what_the_names_share(names: list[str], short: list[str]) -> None:
@@ -52,11 +52,10 @@ def test_two_runs_of_one_system_go_by_their_ids_everywhere() -> None:
     comparison = compare_runs(before, now)
     assert compared_names(comparison) == ("chunks-256", "chunks-512")
     assert comparison_in_plain_words(comparison)[0].startswith("chunks-512 is worse at finding")
-    assert comparison_in_words(comparison).startswith("chunks-512 is worse than chunks-256 on recall@1")
     assert "### chunks-512 compared with chunks-256, sample by sample" in comparison_report(comparison)
     latex = comparison_to_latex(comparison)
     assert "Metric & chunks-256 & chunks-512 &" in latex
     page = report_html([before, now], comparison)
     assert "<h1>chunks-512 against chunks-256</h1>" in page
-    assert "<th>chunks-256</th><th>chunks-512</th>" in page
-    assert "Hardest samples for chunks-512" in page
+    assert '<th scope="col" class="num">chunks-256<th scope="col" class="num">chunks-512' in page
+    assert "<dt>Answer of chunks-512" in page

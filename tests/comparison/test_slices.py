@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import auepora_eval as ae
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.slices import MOST_VALUES, field_values
 from auepora_eval.comparison.tables import slice_table, slices_in_words
+from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.core.verdict import Verdict
 from auepora_eval.errors import PlanError
+from auepora_eval.gate.gate import gate_run
 from auepora_eval.stats.significance import benjamini_hochberg
 from tests.builders import a_sample
 from tests.comparison.test_compare_more import scored
@@ -121,3 +124,37 @@ def test_slices_of_repeats_hold_all_of_them() -> None:
     runs = [labelled(rng.random(40), kinds, name) for name in ("a1", "a2", "b1", "b2")]
     comparison = compare_runs(runs[:2], runs[2:], by=["kind"], samples=runs[0].samples)
     assert [one.pairs for one in comparison.slices] == [40, 40]
+
+
+def test_a_slice_where_one_run_has_no_value_is_inconclusive() -> None:
+    """Without a right answer on clean documents, the share that noise leaves is 0 / 0."""
+    rows: list[dict[str, Any]] = [
+        {"sample_id": f"{kind}{n}", "query": "q", "reference_answer": "22", "labels": labels}
+        for kind in "xy"
+        for n in range(40)
+        if (labels := {"kind": kind, "noise_ratio": n % 2 * 0.8})
+    ]
+    never_in_x = {row["sample_id"]: "no" if row["sample_id"][0] == "x" else "22" for row in rows}
+    always = dict.fromkeys(never_in_x, "22")
+    a, b = (
+        ae.score(rows, {name: {"answer": text} for name, text in answers.items()}, metrics="noise_retention")
+        for answers in (never_in_x, always)
+    )
+    for baseline, candidate in ((a, b), (b, a)):
+        by_value = {one.value: one for one in compare_runs(baseline, candidate, by=["kind"]).slices}
+        assert np.isnan(by_value["x"].difference)
+        assert (by_value["x"].verdict, by_value["x"].p_value) == ("inconclusive", 1.0)
+        assert by_value["y"].verdict == "same"
+    only_x = [row for row in rows if row["sample_id"].startswith("x")]
+    a, b = (
+        ae.score(only_x, {row["sample_id"]: {"answer": text} for row in only_x}, metrics="noise_retention")
+        for text in ("no", "22")
+    )
+    whole = compare_runs(a, b).metrics[0]
+    assert (whole.verdict, whole.test.p) == ("inconclusive", None)
+    assert "no value in one of the runs" in whole.test.not_tested
+    assert "noise_retention is 1.0000, compared with n/a, but it" in " ".join(
+        comparison_in_plain_words(compare_runs(a, b))
+    )
+    report = gate_run(b, {"no_regression": ["noise_retention"]}, baseline=a)
+    assert (report.exit_code, "calls that failed" in report.verdicts[0].fix) == (3, False)

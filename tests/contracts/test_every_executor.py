@@ -108,7 +108,9 @@ def test_stop_yields_calls_in_progress_and_raises(name: str) -> None:
     with pytest.raises(RunStoppedError, match="enough"):
         collect(executor_named(name).map(stopping, itertools.count()), results)
     assert {place for place, _ in results} >= set(range(20))
-    assert len(results) == len(dict(results)) <= 20 + most_under_way(name)
+    # On a cluster the call that stops may wait for a worker that is still starting, while others go on.
+    late = 4 if name == "ray" else 1
+    assert len(results) == len(dict(results)) <= 20 + late * most_under_way(name)
 
 
 @every_executor

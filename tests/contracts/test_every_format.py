@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import auepora_eval
 from auepora_eval.core.dataset import EvaluationDataset, InMemoryDataset, UnknownFieldWarning
+from auepora_eval.core.fields import ReadingNote
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError, StorageError
 from auepora_eval.io.datasets.eval_csv import DroppedWarning
@@ -291,9 +292,35 @@ READ_ONLY = {
     "labels": Path(auepora_eval.__file__).parent / "demo" / "data" / "answers.labels.json",
     "splits": SEED.parent / "malformed" / "splits" / "an_id_twice.jsonl",
 }
+_ROWS = b'{"input": "q?", "expected_output": "a", "context": ["t"], "retrieval_context": ["t"]}'
+FOREIGN = {
+    "records": _ROWS,
+    "ragas": _ROWS,
+    "deepeval": _ROWS,
+    "trec": b"1 0 d1 1\n1 0 d2 0\n",
+    "beir": b"",
+    "ragchecker": b'{"results": [{"query_id": "1", "query": "q?", "gt_answer": "a", "response": "b"}]}',
+    "deepeval-run": b'{"testCases": [{"input": "q?", "actualOutput": "a", "retrievalContext": ["t"]}]}',
+    "deepeval-conversations": b'[{"scenario": "s", "turns": [{"role": "user", "content": "q?"}]}]',
+    "promptfoo": b'{"prompts": [], "providers": [], "tests": [{"vars": {"question": "q?"}, "assert": '
+    b'[{"type": "contains-any", "value": ["a", "b"]}]}]}',
+    "promptfoo-results": b'{"results": [{"prompt": {"raw": "q"}, "vars": {"q": "q?"}, '
+    b'"response": {"output": "a"}}]}',
+    "inspect": b'{"status": "ok", "eval": {}, "plan": {}, "samples": [{"id": 1, "epoch": 2, "input": "q?", '
+    b'"target": "a", "output": {"choices": [{"message": {"content": "b"}}]}, "attachments": {}}]}',
+    "label-studio": b'[{"id": 1, "data": {"question": "q?", "similar_docs": [{"id": "d", "body": "t"}]}, '
+    b'"annotations": [{"result": [{"value": {"ranker": {"relevant": ["d"]}}}]}]}]',
+    "ragas-annotations": b'{"m": [{"metric_input": {"user_input": "q?"}, "metric_output": 1}]}',
+    "squad": b'{"data": [{"title": "t", "paragraphs": [{"context": "c", "qas": [{"id": "1", '
+    b'"question": "q?", "answers": [{"text": "c"}]}]}]}]}',
+    "llama-index": b'{"queries": {"1": "q?"}, "corpus": {"d": "t"}, "relevant_docs": {"1": ["d"]}}',
+    "mlflow": b'[{"inputs": {"question": "q?"}, "outputs": "a", "expectations": {"expected_facts": ["a"]}}]',
+}
 
 
 def _good(kind: str) -> bytes:
+    if kind in FOREIGN:
+        return FOREIGN[kind]
     if kind in READ_ONLY:
         first_lines = READ_ONLY[kind].read_bytes().splitlines(keepends=True)
         return first_lines[0] if kind == "splits" else b"".join(first_lines)
@@ -314,7 +341,8 @@ def _loads_or_refuses(kind: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"data{_ending(kind)}"
         path.write_bytes(content)
-        with suppress(DataError):
+        with suppress(DataError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReadingNote)
             assert all(sample.sample_id for sample in FORMATS.get(kind).load(path))
         assert os.listdir(folder) == [path.name]  # noqa: PTH208 - names, not paths
 

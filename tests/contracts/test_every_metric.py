@@ -12,24 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.io.results.document import metric_entry
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, an_output, small_world
+from tests.judges.oracles import EVERY_METRIC, with_judge
 
-
-def _example(base: str) -> SampleMetric:
-    """The metric as one writes it: with a cutoff where it needs one."""
-    try:
-        return parse_metric(base)
-    except UnknownNameError:
-        return parse_metric(f"{base}@3")
-
-
-EVERY_METRIC = [_example(base) for base in METRICS]
 every_metric = pytest.mark.parametrize("metric", EVERY_METRIC, ids=lambda metric: metric.name)
 
 
@@ -53,7 +43,7 @@ def test_order_of_samples_does_not_matter(metric: SampleMetric, order: list[int]
 
 @functools.cache
 def _value_in_order(name: str) -> float:
-    return parse_metric(name).compute(*small_world()).value
+    return with_judge(parse_metric(name)).compute(*small_world()).value
 
 
 @every_metric

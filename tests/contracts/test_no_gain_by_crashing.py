@@ -11,30 +11,23 @@ import pytest
 
 from auepora_eval.comparison import paired_tests
 from auepora_eval.comparison.pairing import Pairing
-from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Batch, as_columns
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, small_world
+from tests.judges.oracles import EVERY_METRIC, with_judge
 
 WORLDS = 8
 SIZE = 10 * WORLDS
 FORMS = ("label_macro_f1[supported=true]", "latency@0.5", "label_f1[accurate]", "noise_retention[token_f1]")
 
 
-def _example(base: str) -> SampleMetric:
-    try:
-        return parse_metric(base)
-    except UnknownNameError:
-        return parse_metric(f"{base}@3")
-
-
 def _is_plain_mean(metric: SampleMetric) -> bool:
     return type(metric).aggregate is SampleMetric.aggregate and not metric.whole_batch
 
 
-EVERY = [*map(_example, METRICS), *map(parse_metric, FORMS)]
+EVERY = [*EVERY_METRIC, *map(parse_metric, FORMS)]
 OF_THE_WHOLE = [one for one in EVERY if not _is_plain_mean(one) and not one.scored_by_others]
 SHARES = [one for one in EVERY if one.of_sums and math.isfinite(sum(one.bounds))]
 
@@ -74,7 +67,7 @@ def world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
 
 @functools.cache
 def whole(name: str) -> MetricResult:
-    return scored(parse_metric(name), world()[1])
+    return scored(with_judge(parse_metric(name)), world()[1])
 
 
 def scored(metric: SampleMetric, outputs: list[SystemOutputs]) -> MetricResult:

@@ -11,7 +11,7 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.comparison.pairing import Pairing
-from auepora_eval.core.metrics_base import METRICS, SampleMetric
+from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import (
     EvaluationSample,
@@ -20,27 +20,20 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_document, a_sample, an_output, small_world
+from tests.judges.oracles import EVERY_METRIC
 
 # Diversity is not defined for fewer than two documents; judged@k says how far other metrics can be trusted.
 NOT_ABOUT_QUALITY = {TargetCategory.DIVERSITY}, {"judged"}
 
 
-def _example(base: str) -> SampleMetric:
-    try:
-        return parse_metric(base)
-    except UnknownNameError:
-        return parse_metric(f"{base}@3")
-
-
-def _is_about_quality(base: str, metric: SampleMetric) -> bool:
+def _is_about_quality(metric: SampleMetric) -> bool:
     targets, names = NOT_ABOUT_QUALITY
-    return metric.target not in targets and base not in names
+    return metric.target not in targets and metric.name_template.base not in names
 
 
-EVERY = [metric for base in METRICS if _is_about_quality(base, metric := _example(base))]
+EVERY = list(filter(_is_about_quality, EVERY_METRIC))
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.runs.store.verify import verify_run
-from auepora_eval.stats.sequences import METHOD
+from auepora_eval.stats.intervals import METHOD
 from tests.builders import a_dataset, a_sample, an_output
 from tests.stable import stable_bytes
 

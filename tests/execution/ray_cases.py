@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 
 from auepora_eval.core.calls.executor import SystemCall
 from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
 from auepora_eval.execution.ray import RayExecutor
 from auepora_eval.execution.systems import load_system
-from tests.builders import a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output
 from tests.execution.worker_calls import DeadlyAt, locked_at_2, odd
 
 ADDRESS = os.environ["AUEPORA_RAY"]
@@ -153,3 +156,21 @@ def test_a_budget_is_counted_where_the_run_is() -> None:
 
     with pytest.raises(RunStoppedError, match="the budget of 30 calls is used up"):
         collect()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("test_odd_outputs:Rude", [None, "CancelledError", "RudeError", None]),
+        ("test_odd_outputs:RudeAsync", [None, "CancelledError", "RudeError", None]),
+        ("test_forks:Twice", [None] * 4),
+        ("test_forks:DiesWithAChild", [None, "WorkerLostError", None, None]),
+    ],
+    ids=["no exception", "no exception, async", "a fork that returns twice", "dies with a child"],
+)
+def test_odd_ends_of_a_call_are_recorded_as_everywhere(name: str, expected: list[str | None]) -> None:
+    system = load_system(f"tests.execution.{name}")
+    start = time.monotonic()
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=on_the_cluster()).run(a_dataset(*samples(4)))
+    assert [output.error and output.error.type for output in run.outputs] == expected
+    assert time.monotonic() - start < 60

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from auepora_eval.core.calls.executor import SystemCall
 from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.calls.resources import ApiUsage
-from auepora_eval.core.types import Document, SystemOutputs
+from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, DataError
-from auepora_eval.execution.systems import load_system
+from auepora_eval.execution.systems import CONTEXTS_AS_RETRIEVED, load_system
 from auepora_eval.models.chat import fence_of
 from tests.builders import a_sample
 from tests.servers import chat_server
@@ -220,6 +220,42 @@ def test_a_prompt_of_the_user_is_used(tmp_path: Path) -> None:
     prompt.write_text("# system\nBe brief.\n# user\nQ\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"no \{\{material"):
         load_system("openai:http://127.0.0.1:1/v1#m", {"prompt": str(prompt)})
+
+
+def a_record(prompt: str = "You are a pilot.\n[1] At the pier.\nWhere?") -> EvaluationSample:
+    """Return a sample of a split, with a candidate document."""
+    sample = a_sample("s1", "Where does it moor?", candidate_docs=[Document("d1", "x")])
+    sample.metadata["split"] = {"rag_prompt": prompt, "contexts": ["[1] At the pier."], "sources": ["d9"]}
+    return sample
+
+
+def test_a_chat_model_is_sent_the_prompt_of_the_record(tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.md"
+    prompt.write_text("# system\nBe brief.\n# user\n{{rag_prompt}}\n", encoding="utf-8")
+    with chat_server() as server:
+        name = f"openai:{server.url}#m"
+        output = SystemCall(load_system(name, {"prompt": str(prompt)}), 3)(a_record())
+        assert server.requests[0]["messages"][1]["content"] == "You are a pilot.\n[1] At the pier.\nWhere?"
+        # The candidate documents were not shown.
+        assert (output.retrieved, output.extra["documents_missing"]) == ([], True)
+        options = {"prompt": str(prompt), CONTEXTS_AS_RETRIEVED: True}
+        output = SystemCall(load_system(name, options), 3)(a_record())
+        assert [hit.doc.doc_id for hit in output.retrieved] == ["d9"]
+        output = SystemCall(load_system(name, {"prompt": str(prompt)}), 3)(a_record(""))
+        assert output.error is not None
+        assert "asks for {{rag_prompt}}, and the sample has no prompt" in output.error.message
+
+
+def test_an_http_system_is_sent_the_prompt_of_the_record_under_the_name_it_asks_for() -> None:
+    with chat_server(says=lambda body: REPLY, bare=True) as server:
+        name = f"http:{server.url}/ask"
+        SystemCall(load_system(name, {"fields": {"prompt": "input.prompt"}}), 3)(a_record())
+        assert server.requests[0]["input"] == {"prompt": "You are a pilot.\n[1] At the pier.\nWhere?"}
+        SystemCall(load_system(name), 3)(a_record())
+        assert server.requests[1] == {"query": "Where does it moor?", "top_k": 3}
+        output = SystemCall(load_system(name, {"fields": {"prompt": "p"}}), 3)(a_record(""))
+        assert output.error is not None
+        assert "asks for p, and the sample has no prompt" in output.error.message
 
 
 @pytest.mark.parametrize("name", ["openai:http://192.0.2.1/v1#m", "http:http://192.0.2.1/ask"])

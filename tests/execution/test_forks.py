@@ -18,9 +18,11 @@ import pytest
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.errors import WorkerLostError
+from auepora_eval.errors import StorageError, WorkerLostError
 from auepora_eval.execution.processes import ProcessExecutor
 from auepora_eval.execution.systems import load_system
+from auepora_eval.runs.journal.journal import Journal
+from auepora_eval.runs.journal.lock import RunLock
 from tests.builders import a_dataset, a_sample, an_output
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -58,6 +60,22 @@ def system(query):
     child.terminate()
     child.join()
     return "yes"
+"""
+FORKS_IN_C = """
+import ctypes, os, sys
+from pathlib import Path
+from auepora_eval.runs.journal.journal import Journal
+from auepora_eval.runs.journal.lock import RunLock
+
+lock = RunLock(Path("x.run"))
+libc = ctypes.CDLL(None)
+if not (pid := libc.fork()):
+    libc.close(1)
+    libc.close(2)
+    libc.sleep(60)
+    os._exit(0)
+Path("helper").write_text(str(pid))
+os.kill(os.getpid(), 9)
 """
 RETURNS_TWICE = """
 import os
@@ -120,6 +138,28 @@ def test_fork_that_returns_twice_writes_to_no_journal(here: Path) -> None:
     assert len({record["seq"] for record in map(json.loads, (line[9:] for line in lines))}) == len(lines)
 
 
+def test_a_fork_neither_writes_to_the_journal_nor_takes_the_note_from_the_lock(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, {})
+    try:
+        files = {(tmp_path / name).stat().st_ino for name in ("lock", "journal.jsonl")}
+        if not (pid := os.fork()):
+            code = 1
+            try:
+                opened = {os.fstat(fd).st_ino for fd in range(3, 256) if Path(f"/proc/self/fd/{fd}").exists()}
+                with suppress(StorageError):
+                    journal.submit("s1", an_output("a", "yes"))
+                    opened |= files  # it was not refused
+                journal._lock.release()
+                code = 2 if opened & files else 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert json.loads((tmp_path / "lock").read_bytes())["pid"] == os.getpid()
+        journal.wait(journal.submit("s2", an_output("a", "yes")))
+    finally:
+        journal.close("finished")
+
+
 class Twice:
     """Returns from a fork in both processes."""
 
@@ -135,7 +175,7 @@ class DiesWithAChild:
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
         if sample.sample_id == "s1":
             if not os.fork():
-                time.sleep(8)
+                time.sleep(20)
                 os._exit(0)
             os._exit(3)
         return an_output("a", "yes")
@@ -157,3 +197,14 @@ def test_dead_worker_is_noticed_although_its_child_lives() -> None:
     errors = [output.error and output.error.type for output in outputs_of("DiesWithAChild")]
     assert errors == [None, WorkerLostError.__name__, None, None]
     assert time.monotonic() - start < 60
+
+
+def test_a_fork_in_c_does_not_hold_the_lock_of_a_killed_run(here: Path) -> None:
+    """C code calls no hook of Python: the lock itself is one that a fork does not inherit."""
+    pytest.importorskip("fcntl")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", FORKS_IN_C], cwd=here, env=environment, check=False)
+    helper = int((here / "helper").read_text())
+    os.kill(helper, 0)  # it lives
+    RunLock(here / "x.run").release()
+    os.kill(helper, signal.SIGKILL)

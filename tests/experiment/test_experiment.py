@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
 from auepora_eval.errors import StorageError
-from auepora_eval.experiment.assignment import assigned_samples, assigned_variant, ratio_check
 from auepora_eval.experiment.experiment import (
     OtherVariantError,
     analyse_experiment,
+    assigned_samples,
+    assigned_variant,
     experiment_plan,
     run_experiment,
     run_variant,
@@ -29,8 +31,7 @@ from auepora_eval.io.config.experiment import SPLIT, GuardRail, Variant
 from auepora_eval.io.schema.validate import DataFormatValidator
 from auepora_eval.runs.evaluation import OutputCache
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from auepora_eval.stats.significance import sample_ratio_p, welch_difference
-from tests.builders import a_dataset
+from auepora_eval.stats.significance import welch_difference
 from tests.experiment.experimenting import EXPERIMENT, outcome, system, world
 
 HALVES = {"a": 0.5, "b": 0.5}
@@ -54,7 +55,8 @@ def test_where_a_sample_goes_does_not_change_between_versions() -> None:
 @pytest.mark.parametrize("shares", [HALVES, {"a": 0.1, "b": 0.9}, {"a": 0.2, "b": 0.3, "c": 0.5}])
 def test_the_shares_come_out(shares: dict[str, float]) -> None:
     counts = Counter(assigned_variant("salt", f"s{n}", shares) for n in range(20_000))
-    assert sample_ratio_p([counts[name] for name in shares], list(shares.values())) > 0.001
+    expected = [20_000 * share for share in shares.values()]
+    assert chisquare([counts[name] for name in shares], expected).pvalue > 0.001
 
 
 def test_two_experiments_divide_the_samples_independently() -> None:
@@ -62,7 +64,7 @@ def test_two_experiments_divide_the_samples_independently() -> None:
         (assigned_variant("one", f"s{n}", HALVES), assigned_variant("two", f"s{n}", HALVES))
         for n in range(8_000)
     )
-    assert sample_ratio_p(list(both.values()), [0.25] * 4) > 0.001
+    assert chisquare(list(both.values())).pvalue > 0.001
 
 
 def test_new_variants_and_new_samples_move_no_others() -> None:
@@ -78,11 +80,6 @@ def test_new_variants_and_new_samples_move_no_others() -> None:
 def test_samples_of_a_cluster_go_together() -> None:
     dataset = world(30, cluster="talk")
     assert sorted(len(assigned_samples(dataset, "e", name, HALVES)) for name in "ab") == [0, 30]
-
-
-def test_a_mismatch_of_the_ratio_is_seen() -> None:
-    assert ratio_check({"a": 600, "b": 400}, HALVES).is_mismatch
-    assert not ratio_check({"a": 510, "b": 490}, HALVES).is_mismatch
 
 
 # Who wins
@@ -197,25 +194,7 @@ def test_split_samples_are_tested_by_welch(tmp_path: Path) -> None:
     assert sum(counts.values()) == 400
     assert all(counts.values())
     assert found.tests[0].comparison.test.method.startswith("Welch")
-    assert found.ratio is not None
-    assert not found.ratio.is_mismatch
     assert found.verdict.winner == "b"
-
-
-def test_lost_samples_are_a_mismatch(tmp_path: Path) -> None:
-    """Half of what goes to b has no gold document: no metric can see it."""
-    samples = list(world(400))
-    shares = HALVES
-    for sample in samples:
-        if assigned_variant("test", f"sample {sample.sample_id}", shares) == "b":
-            sample.relevant_docs = sample.relevant_docs if int(sample.query.split()[1]) % 2 else None
-    split = replace(EXPERIMENT, assignment=SPLIT)
-    systems = {"a": system(100), "b": system(400)}
-    dataset = a_dataset(*samples)
-    with pytest.warns(UserWarning, match="will score only those"):
-        found = run_experiment(split, dataset, systems, EvaluationResultsStorage(tmp_path))
-    assert found.verdict.winner == "none"
-    assert "samples are not divided as planned" in found.verdict.reason
 
 
 def test_no_difference_is_seldom_called_one() -> None:

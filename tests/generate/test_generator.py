@@ -56,11 +56,6 @@ KNOWN = (
         ("Gull Rock lies in the bay of Ennick.", "Where does Gull Rock lie?", "in the bay of Ennick"),
         ("Ansel Brae built the light on Gull Rock.", "Who built the light on Gull Rock?", "Ansel Brae"),
         ("The Annet was built by Ansel Brae.", "By whom was the Annet built?", "Ansel Brae"),
-        (
-            "Gull Rock was left because the well had run dry.",
-            "Why was Gull Rock left?",
-            "because the well had run dry",
-        ),
         ("Some 6,380 people live on Gull Rock.", "How many people live on Gull Rock?", "6,380"),
     ],
 )

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.core.calls.policy import CallClock, CallPolicy
-from auepora_eval.errors import CallError, DataError, PlanError, StorageError
+from auepora_eval.core.calls.policy import CallClock, CallPolicy, Limits
+from auepora_eval.errors import CallError, DataError, PlanError, RunStoppedError, StorageError
 from auepora_eval.generate.corpus import SourceDocument
 from auepora_eval.generate.llm.asking import (
     Answer,
@@ -36,7 +36,7 @@ from auepora_eval.generate.llm.asking import (
     find_quote,
     planned_calls,
 )
-from auepora_eval.generate.llm.tasks import Made, ModelRecords, generate_tasks
+from auepora_eval.generate.llm.tasks import MOST_FAILURES, Made, ModelRecords, generate_tasks
 from auepora_eval.generate.passages import Chunk, CutDocument, cut
 from auepora_eval.models.chat import ChatModel, fence_of, load_prompt
 from tests.servers import ChatServer, chat_server
@@ -110,8 +110,13 @@ ONE_QUESTION = Wanted({"qa": 1})
 
 def generated(server: ChatServer, journal: Path, count: int = 3, **options: Any) -> Made:
     fields = {"api_key": CANARY, "timeout": 0.3, **options.pop("model", {})}
-    policy = CallPolicy(retries=fields.pop("retries", 1), clock=CallClock(sleep=lambda seconds: None))
-    settings = {"wanted": ONE_QUESTION, "policy": policy, **options}
+    policy = CallPolicy(
+        retries=fields.pop("retries", 1),
+        max_calls=options.pop("max_calls", None),
+        breaker_after=MOST_FAILURES,
+        clock=CallClock(sleep=lambda seconds: None),
+    )
+    settings = {"wanted": ONE_QUESTION, "limits": Limits(policy), **options}
     with ChatModel(server.url, "m", **fields) as model:
         return generate_tasks(documents(count), model, journal, **settings)
 
@@ -359,7 +364,10 @@ def test_wrong_key_stops_early_and_is_not_leaked(tmp_path: Path) -> None:
 
 
 def test_outage_ends_the_generation(tmp_path: Path) -> None:
-    with chat_server(["500"]) as server, pytest.raises(CallError, match="8 calls in a row failed"):
+    with (
+        chat_server(["500"]) as server,
+        pytest.raises(RunStoppedError, match=r"[89] samples failed in a row"),
+    ):
         generated(server, tmp_path / "tasks.jsonl", 50, concurrency=2)
     assert len(server.requests) < 50
 
@@ -374,7 +382,7 @@ def test_key_is_never_written(tmp_path: Path) -> None:
 def test_budget_limits_the_calls_of_a_session(tmp_path: Path) -> None:
     journal = tmp_path / "tasks.jsonl"
     with chat_server(says=good_model) as server:
-        first = generated(server, journal, 10, budget_calls=4)
+        first = generated(server, journal, 10, max_calls=4)
         assert (len(server.requests), first.left, len(list(first.accepted()))) == (4, 6, 4)
         again = generated(server, journal, 10, resume=True)
         assert (len(server.requests), again.left, again.reused) == (10, 0, 4)
@@ -422,7 +430,9 @@ def test_truncated_journal_can_be_resumed(tmp_path: Path) -> None:
             journal.write_bytes(whole[:size])
             before = len(server.requests)
             made = generated(server, journal, 3, resume=True)
-            assert len(server.requests) - before == 3 - sum(end <= size for end in ends)
+            # Different ones: on a busy machine a connection may be lost, and its request is sent again.
+            asked = {str(request) for request in server.requests[before:]}
+            assert len(asked) == 3 - sum(end <= size for end in ends)
             assert len(list(made.accepted())) == len(lines(journal)) == 3
 
 

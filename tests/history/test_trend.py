@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auepora_eval.history.trend import TrendLine, metric_trend
-from auepora_eval.history.trend_report import plot_trend, trend_tables, trend_to_dict
+from auepora_eval.history.trend import TrendLine, metric_trend, plot_trend, trend_tables, trend_to_dict
 from auepora_eval.reporting.plots import save_figure
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.history.nightly import store
@@ -117,12 +116,12 @@ def test_times_waver_from_run_to_run(tmp_path: Path) -> None:
     assert "Student" in line.method
 
 
-def test_a_corpus_score_is_compared_by_its_intervals(tmp_path: Path) -> None:
-    for day, hits in enumerate([5, 5, 58, 58], start=1):
+def test_a_corpus_score_is_compared_run_by_run(tmp_path: Path) -> None:
+    for day, hits in enumerate([5, 6, 5, 58, 57, 58], start=1):
         store(tmp_path, day, hits)
     (line,) = lines(tmp_path, "bleu")
-    assert [change.place for change in line.changes] == [2]
-    assert line.method.startswith("by the intervals")
+    assert [change.place for change in line.changes] == [3]
+    assert line.method.startswith("run by run")
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -24,10 +24,13 @@ RESULTS = "data/evaluation/results"
 # line here: without one the first test below fails.
 JOBS: list[tuple[str, str]] = [
     ("demo", ""),
+    ("init", f"--dataset demo --system {SYSTEM}"),
+    ("run", f"--dataset demo --system {SYSTEM} --limit 20 --estimate --id pilot"),
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --id first --spans spans.jsonl --spans-content"),
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --id again --concurrency 4 --executor async"),
     ("score", f"--dataset demo --outputs {RESULTS}/first.run/journal.jsonl --metrics recall@3 --limit 20"),
     ("rescore", "first --metrics recall@1"),
+    ("judge", "first --judge support:lexical --probe"),
     ("import-traces", "spans.jsonl --samples live.jsonl --outputs live.predictions.jsonl"),
     ("compare", "demo-bm25 demo-hybrid"),
     ("experiment", "demo"),
@@ -38,6 +41,9 @@ JOBS: list[tuple[str, str]] = [
     ("list", ""),
     ("show", "demo-bm25"),
     ("verify", "demo-bm25"),
+    ("view", "--no-open"),
+    ("annotate", "demo-hybrid --no-open"),
+    ("dataset review", "demo --out reviewed.jsonl --no-open"),
     ("agree", "demo"),
     ("judge-audit", "--labels demo --judge lexical --threshold 0.7"),
     ("bench-record", "first"),
@@ -53,11 +59,27 @@ JOBS: list[tuple[str, str]] = [
     ("labels sweep", "--dataset demo --fhri"),
 ]
 
+# These serve pages until Ctrl-C, which comes a moment after they listen.
+SERVING = ("view", "annotate", "dataset review")
+
 WORKER = """
-import json, sys
+import fcntl, json, os, signal, socket, struct, sys, threading, time
+from contextlib import suppress
 attempts = []
+serving = threading.Event()  # a port is bound
+
+# The loopback interface of a new namespace is down. A server of this machine needs it, and nothing else.
+with suppress(OSError), socket.socket() as any_socket:
+    fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 0x41))  # SIOCSIFFLAGS: up, running
+
+def stop_the_server():
+    serving.wait()
+    time.sleep(1.5)
+    os.kill(os.getpid(), signal.SIGINT)
 
 def refuse(event, args):
+    if event == "socket.bind":
+        serving.set()
     # AF_UNIX stays on the machine: its addresses are texts or bytes, those of a network are tuples.
     reaching = event in ("socket.connect", "socket.sendto", "socket.sendmsg") and isinstance(args[1], tuple)
     if reaching or event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
@@ -70,6 +92,9 @@ done = []
 for name, words in json.load(open(sys.argv[1])):
     attempts.clear()
     print("JOB", name, file=sys.stderr)
+    if name in SERVING:
+        serving.clear()
+        threading.Thread(target=stop_the_server, daemon=True).start()
     code = main([*name.split(), *words.split()])
     done.append({"name": name, "code": code, "attempts": list(attempts)})
     with open(sys.argv[2], "w") as file:
@@ -97,7 +122,14 @@ def without_network() -> list[str]:
 def run_jobs(folder: Path, jobs: list[tuple[str, str]]) -> tuple[list[dict[str, Any]], str]:
     """What became of jobs, done one after the other in a folder of their own."""
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
-    command = [*without_network(), sys.executable, "-c", WORKER, "jobs.json", "done.json"]
+    command = [
+        *without_network(),
+        sys.executable,
+        "-c",
+        f"SERVING = {SERVING}\n{WORKER}",
+        "jobs.json",
+        "done.json",
+    ]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     done = folder / "done.json"
     return (json.loads(done.read_text(encoding="utf-8")) if done.exists() else []), ran.stderr

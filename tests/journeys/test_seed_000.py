@@ -11,6 +11,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from tests.raw_tasks import records, write_tasks
+from tests.servers import chat_server
 
 SYSTEMS = '''
 def from_prompt(prompt):
@@ -159,3 +160,64 @@ def test_the_flags_of_the_seeds_builder(run: Run) -> None:
     assert (manifest["version"], manifest["filters"]) == ("v2", {"limit": 4})
     _, err = run("dataset", "build", "--version", "v2", code=4)
     assert "is of v2 already, with other content" in err
+
+
+def test_what_is_wrong_with_records_is_found_before_a_run(run: Run) -> None:
+    """Empty prompts, no contexts, two versions of a field: `validate` and `check` name the record."""
+    empty, bare, double = a_task(7), a_task(8), a_task(9)
+    empty["rag"]["prompt"] = " "
+    bare["rag"] |= {"contexts": [], "sources": [], "retrieved": [], "citations": [], "scores": []}
+    double |= {"contexts": ["[1] Another text."], "sources": ["other.txt"]}
+    write_tasks(Path("odd.jsonl"), [{"instruction": "Sum it up."}, empty, bare, double])
+    out, _ = run("dataset", "validate", "odd.jsonl", code=1)
+    assert "odd.jsonl:1" in out  # the first record does not decide the format, and is itself an error
+    assert "odd.jsonl:2: $.rag_prompt: the prompt is empty." in out
+    assert "odd.jsonl:3: $.contexts: there are no contexts." in out
+    assert "odd.jsonl:4: $.rag.contexts: it differs from 'contexts' at the top level." in out
+    write_tasks(Path("odd.jsonl"), [empty, bare, double])
+    out, _ = run("dataset", "check", "odd.jsonl")
+    assert "(qa-7): the rag_prompt is empty." in out
+    assert "(qa-8): there are no contexts." in out
+    assert "(qa-9): 'contexts' at the top level differs from the one under 'rag', which is used." in out
+
+
+def test_a_cut_off_line_is_the_same_error_in_raw_tasks_and_splits(run: Run) -> None:
+    run("dataset", "build")
+    errors = set()
+    for name in ("offline_dataset.jsonl", "qa_pairs.jsonl"):
+        path = Path("evaluation/datasets") / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.splitlines()[0] + "\n" + text.splitlines()[1][:40] + "\n", encoding="utf-8")
+        out, _ = run("dataset", "validate", str(path), code=1)
+        error = next(line.strip() for line in out.splitlines() if f"{name}:2" in line)
+        errors.add(error.split(":2", 1)[1])
+    assert len(errors) == 1
+
+
+def test_lost_documents_are_summed_up(run: Run) -> None:
+    sources = Path("evaluation/datasets/offline_dataset.jsonl")
+    tasks = [a_task(n) for n in range(40)]
+    for task in tasks:
+        task["metadata"]["source_path"] = f"{task['task_id']}.txt"
+    write_tasks(sources, tasks)
+    run("dataset", "build", "--version", "v1")
+    Path("evaluation/datasets/manifest.json").rename("v1.json")
+    write_tasks(sources, tasks[:10])
+    run("dataset", "build", "--version", "v2", "--force")
+    out, _ = run("dataset", "check", "evaluation/datasets/manifest.json", "--previous", "v1.json", code=1)
+    assert "30 documents have lost records: 30 are gone, 0 have fewer, 30 records in all." in out
+    assert len(out.splitlines()) < 15
+
+
+def test_the_prompt_reaches_a_server_that_asks_for_it(run: Run) -> None:
+    run("dataset", "build")
+    Path("mine.md").write_text("# system\nBe brief.\n# user\n{{rag_prompt}}\n", encoding="utf-8")
+    Path("plan.config.yaml").write_text("http: {prompt: rag_prompt}\n", encoding="utf-8")
+    flags = ("--dataset-type", "qa", "--metrics", "token_f1", "--limit", "1")
+    prompt = a_task(0)["rag"]["prompt"]
+    with chat_server() as server:
+        run("run", *flags, "--system", f"openai:{server.url}#m", "--prompt", "mine.md", "--id", "a")
+        assert server.requests[0]["messages"][1]["content"] == prompt
+    with chat_server(says=lambda body: {"answer": "x"}, bare=True) as server:
+        run("run", *flags, "--system", f"http:{server.url}/ask", "--config", "plan.config.yaml", "--id", "b")
+        assert server.requests[0]["rag_prompt"] == prompt

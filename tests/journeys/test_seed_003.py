@@ -207,7 +207,12 @@ def test_one_annotators_ground_truth_is_the_gold_of_a_run(
     assert stored["citation_metrics"]["citation_completeness"]["total_claims"] == 2
     assert stored["citation_metrics"]["citation_correctness"]["correct_citations"] == 2
     quality = stored["answer_quality_metrics"]
-    assert quality["factual_consistency"] == {"value": 1.0}
+    # The system cites the sentence that it quotes, for either question.
+    assert quality["factual_consistency"] == {
+        "value": 1.0,
+        "mean_consistency": 1.0,
+        "consistency_scores": [1.0, 1.0],
+    }
     assert quality["hallucination_rate"] == {"value": 0.0, "total_claims": 2, "hallucinated_claims": 0}
     command(capsys, "verify", "first")
     out, _ = command(capsys, "dataset", "validate", "data/evaluation/results/first.results.json")
@@ -255,5 +260,41 @@ def test_documents_graded_0_are_not_shown_as_gold(here: Path, capsys: pytest.Cap
     assert json.loads(out)["documents"]["gold"] == 1
     out, _ = command(capsys, "dataset", "sample", "d.jsonl")
     assert "bad" not in out
+    (here / "t.py").write_text("def system(query):\n    return {'answer': 'x', 'retrieved': ['good']}\n")
+    command(capsys, "run", *flags, "--system", "t.py:system", "--id", "before")
+    out, _ = command(capsys, "compare", "before", "r")
+    assert "Largest regressions on recall@5" in out
+    assert "bad*" not in out  # a star marks gold
     command(capsys, "report", "r", "--html", "r.html")
     assert "class=gold" not in (here / "r.html").read_text(encoding="utf-8")
+
+
+def test_baselines_under_the_names_of_the_seed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    baseline = {"operation": "search", "mean_duration": 1.2, "std_duration": 0.1, "sample_count": 20}
+    for name in ("performance/latency_benchmarks.json", "quality/citation_accuracy_benchmarks.json"):
+        path = here / "data/evaluation/benchmarks" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"search": baseline}), encoding="utf-8")
+        out, _ = command(capsys, "dataset", "validate", str(path))
+        assert "valid (benchmark)" in out
+
+
+def test_a_statistical_test_that_cannot_be_used_is_reported(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = """
+dataset: tools.eval.json
+ab_testing:
+  experiment_id: tools
+  statistical_test: t_test
+  primary_metric: bleu
+  variants: [{variant_id: old, system: "system.py:cites"}, {variant_id: new, system: "system.py:cites"}]
+"""
+    (project / "tools.yaml").write_text(experiment, encoding="utf-8")
+    dataset = json.loads((project / "tools.eval.json").read_text())
+    for query in dataset["queries"]:
+        query["ground_truth_answer"] = "Reports are weekly."
+    (project / "tools.eval.json").write_text(json.dumps(dataset), encoding="utf-8")
+    capsys.readouterr()
+    main(["experiment", "tools.yaml"])
+    assert "statistical_test: bleu is not a mean, so it has no t-test" in capsys.readouterr().err

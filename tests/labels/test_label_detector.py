@@ -116,7 +116,7 @@ def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
         ("high_risk: {by_question: 'no'}", "p.yaml: high_risk.by_question: true or false was expected"),
         ("contradiction: {soft: 0.5}", "p.yaml: contradiction.soft: 0.5 is above contradiction.hard, 0.4."),
         ("contradiction: {hard: 0.1}", "p.yaml: contradiction.soft: 0.15 is above contradiction.hard, 0.1."),
-        ("base: other", "p.yaml: base: invalid enum value 'other'."),
+        ("base: other", "p.yaml: base: 'other' is not known."),
         (
             "high_risk: {scenarios: [sea]}",
             "p.yaml: the scenario 'sea' has no threshold. Add it to thresholds.",

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import EvaluationSample, Response
-from auepora_eval.metrics.answers.required import AnswerShare, ContainsAnswer
-from auepora_eval.metrics.generation_text import ExactMatch, TokenF1
+from auepora_eval.metrics.generation_text import AnswerShare, ContainsAnswer, ExactMatch, TokenF1
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.tokens import squad_normalised
 from tests.builders import a_sample, an_output

@@ -114,6 +114,21 @@ def test_claims(name: str, answer: str, expected: float) -> None:
     assert result.value == pytest.approx(expected, abs=1e-9)
 
 
+def test_mean_consistency_is_of_citations_and_the_scores_are_of_answers() -> None:
+    """As the evaluator of single answers has them: the support of each citation, whatever the threshold."""
+    outputs = [
+        answered(f"{TWO} [2]."),  # 1 and 1
+        answered("Ansel Brae keeps gulls and terns [2]."),  # 0.6 of its words
+        answered("The Annet carries 22 cars."),  # cites nothing: 0
+    ]
+    result = parse_metric("citation_factual_consistency").compute(
+        [a_sample(str(n), relevant=["annet"]) for n in range(3)], outputs
+    )
+    assert result.details["consistency_scores"] == pytest.approx([1.0, 0.6, 0.0])
+    assert result.details["mean_consistency"] == pytest.approx((1 + 1 + 0.6 + 0) / 4)
+    assert result.value == pytest.approx(3 / 4)
+
+
 @pytest.mark.parametrize(
     ("name", "output", "reason"),
     [

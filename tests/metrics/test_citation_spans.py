@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.metrics.citations.sources import Place
-from auepora_eval.metrics.citations.spans import (
+from auepora_eval.metrics.citations.sources import (
     GOOD,
     Match,
+    Place,
     assigned,
     found,
     jaccard,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
 import numpy as np
 import pyndeval  # type: ignore[import-untyped]
@@ -15,6 +16,7 @@ from auepora_eval.core.types import Document, EvaluationSample, RetrievedDocumen
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.answers import diversity as answer_diversity
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.retrieval import diversity as retrieval_diversity
 from auepora_eval.models.embeddings import embedder
 from tests.builders import a_failure, a_sample, an_output, quick_scores
 
@@ -114,7 +116,7 @@ def test_names_parse_back(name: str) -> None:
 
 def test_the_rank_decides_which_are_first() -> None:
     output = found("a", "a", "b")
-    output.retrieved.reverse()
+    output.retrieved = output.retrieved[::-1]
     assert parse_metric("lexical_diversity@2").compute([a_sample()], [output]).value == 0.0
 
 
@@ -271,3 +273,12 @@ def test_any_text_is_scored_or_explained(texts: list[str]) -> None:
         for score in quick_scores(metric, [a_sample("1"), a_sample("2")], [output, output])[1]:
             low, high = metric.bounds
             assert score.reason if score.value is None else low <= score.value <= high + 1e-9
+
+
+@given(st.lists(st.sets(st.integers(0, 9)), min_size=2, max_size=8), st.sampled_from([5, 4_000_000]))
+def test_all_pairs_at_once_equal_pairs_one_by_one(sets: list[set[int]], cells: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retrieval_diversity, "_CELLS", cells)
+        found = retrieval_diversity.jaccard_of_pairs(sets)
+    expected = [len(a & b) / len(a | b) if a or b else 1.0 for a, b in combinations(sets, 2)]
+    assert found.tolist() == expected

@@ -26,7 +26,7 @@ def retrieving(ids: list[str], scores: list[float]) -> SystemOutputs:
 
 
 def test_ids_that_never_match_are_noted_with_an_example_of_each_side() -> None:
-    with pytest.warns(SuspectValueWarning, match=r"equals a relevant one in 3 samples.*'0.txt'.*'doc-2'"):
+    with pytest.warns(SuspectValueWarning, match=r"equals a relevant one in 3 samples.*'0.txt'.*'doc-0'"):
         run = ae.evaluate(
             lambda sample: retrieving(["0.txt"], [1.0]), SAMPLES, metrics="recall@5,mrr,token_precision"
         )
@@ -76,7 +76,17 @@ def test_notes_are_printed_stored_and_shown_again(
     record = {"sample_id": "1", "retrieved": ["A"], "response": {"text": "x"}}
     Path("answers.jsonl").write_text(json.dumps(record) + "\n")
     arguments = ["--dataset", "questions.jsonl", "--outputs", "answers.jsonl", "--metrics", "recall@5"]
-    main(["score", *arguments, "--out", "results", "--id", "mine"])
-    assert "note: No retrieved document id equals a relevant one in 1 sample" in capsys.readouterr().err
+    Path("system.py").write_text("def system(query):\n    return {'retrieved': ['A'], 'answer': 'x'}\n")
+    run = ["run", "--dataset", "questions.jsonl", "--system", "system.py:system", "--metrics", "recall@5"]
+    text = "No retrieved document id equals a relevant one in 1 sample"
+    for words in (["score", *arguments], run, ["rescore", "mine", "--metrics", "recall@5", "--only"]):
+        for flags, stream in ((("--force",), "out"), (("--force", "--json"), "err")):
+            name = "mine" if words[0] == "score" else "other"
+            assert main([*words, *flags, "--out", "results", "--id", name]) == 0
+            printed = capsys.readouterr()
+            # Once for a reader: under the table, or beside a document.
+            assert f"note: {text}" in printed.err or text in printed.out
+            assert getattr(printed, stream).count(text) == 1
+            assert stream == "err" or text not in printed.err
     main(["show", "mine", "--out", "results"])
     assert "No retrieved document id equals a relevant one" in capsys.readouterr().out

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.metrics.answers.required import NuggetRecall
+from auepora_eval.judges.metrics.nuggets import NuggetRecall
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 

@@ -67,7 +67,7 @@ def test_the_small_anchor(name: str, expected: float) -> None:
 
 def test_the_rank_decides_not_the_order_of_the_list() -> None:
     output = an_output("xa")
-    output.retrieved.reverse()
+    output.retrieved = output.retrieved[::-1]
     assert [hit.doc.doc_id for hit in output.retrieved] == ["a", "x"]
     assert MRR().compute([a_sample(relevant="a")], [output]).value == 0.5
 

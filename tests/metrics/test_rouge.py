@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
+from rapidfuzz.distance import LCSseq
 from rouge_score.rouge_scorer import RougeScorer
 
 from auepora_eval.core.scores import Batch
@@ -202,6 +204,11 @@ def test_lines_that_take_too_long_to_compare_are_explained() -> None:
     assert "too long" in result.scores[0].reason
 
 
+def test_texts_with_lines_are_not_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LCSseq, "similarity", lambda *_: pytest.fail("the whole texts were compared"))
+    assert value(RougeLsum(), "a b\nc d", "c d\na b") == 1.0
+
+
 def test_a_large_vocabulary_is_cleared_between_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "_MANY_CODES", 1)
     samples = [a_sample(reference=text) for text in ("one two three", "four five six", "one seven")]
@@ -215,3 +222,13 @@ def test_stemming_is_in_the_name_and_in_the_signature() -> None:
         assert plain.name == f"{base}[stem=false]"
         assert plain.signature()["stemmer"] == "none"
         assert parse_metric(base).signature()["stemmer"] == "porter (nltk)"
+
+
+@pytest.mark.parametrize("name", ["rougeL_answer", "rougeLsum"])
+def test_texts_that_are_too_long_are_refused_before_they_are_compared(name: str) -> None:
+    answer, reference = ("yes no " * 50_000, "no yes " * 50_000)
+    started = time.process_time()
+    _, [score] = quick_scores(parse_metric(name), [a_sample(reference=reference)], [an_output(answer=answer)])
+    assert (score.value, score.failed) == (None, True)
+    assert "too long for a longest common subsequence" in score.reason
+    assert time.process_time() - started < 2  # the comparison alone takes longer

@@ -86,7 +86,7 @@ def test_a_document_without_start_and_end_is_the_whole_of_itself() -> None:
 
 def test_the_rank_decides_what_is_among_the_first() -> None:
     output = chunks(("b", 0, 1), ("a", 0, 5))
-    output.retrieved.reverse()
+    output.retrieved = output.retrieved[::-1]
     assert SpanRecall(1).compute([gold(("a", 0, 5))], [output]).value == 0.0
 
 
@@ -204,3 +204,61 @@ def test_iou_of_the_first_real_question() -> None:
     # The first chunk alone: 79 of 236 characters, among 400.
     assert SpanRecall(1).compute([sample], [output]).value == pytest.approx(79 / 236)
     assert SpanIoU(1).compute([sample], [output]).value == pytest.approx(79 / (236 + 400 - 79))
+
+
+BILLING = "Invoices are sent monthly. They are due in a week. Late payments cost five percent."
+DUE = BILLING.index("They"), BILLING.index(" Late")
+
+
+def of_billing(text: str = BILLING) -> EvaluationSample:
+    spans = [{"start": DUE[0], "end": DUE[1]}]
+    return EvaluationSample("1", "q", relevant_docs=[Document("billing.md", text, {"spans": spans})])
+
+
+def chunk_of_billing(text: str, **metadata: Any) -> SystemOutputs:
+    doc = Document("8d0f", text, {"source": "billing.md", **metadata})
+    return SystemOutputs([RetrievedDocument(doc, 1.0, 1)], Response(""))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"start": DUE[0], "end": DUE[1]},
+        {"start_index": DUE[0]},
+        {"start_char_idx": DUE[0], "end_char_idx": DUE[1]},
+        {"start_char": DUE[0], "end_char": DUE[1]},
+        {"split_idx_start": DUE[0]},
+        {},
+    ],
+    ids=["ours", "LangChain", "LlamaIndex", "spaCy", "Haystack", "found in the document"],
+)
+def test_a_perfect_retrieval_scores_1_whoever_cut_the_chunk(metadata: dict[str, Any]) -> None:
+    output = chunk_of_billing(BILLING[slice(*DUE)], **metadata)
+    for metric in (SpanRecall(5), SpanPrecision(5), SpanIoU(5)):
+        assert metric.compute([of_billing()], [output]).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sample", "text", "reason"),
+    [
+        (of_billing(), "They are due in a month.", "its text is not in the relevant document"),
+        (of_billing(BILLING * 2), "They are due in a week.", "its text is more than once in the relevant"),
+        (of_billing(""), "They are due in a week.", "the relevant document has no text to find it in"),
+        (of_billing("an excerpt"), "They are due in a week.", "the relevant document has no text to find"),
+        (of_billing(), "", "it has no text"),
+    ],
+)
+def test_a_chunk_that_cannot_be_located_skips_its_sample(
+    sample: EvaluationSample, text: str, reason: str
+) -> None:
+    result = SpanRecall(5).compute([sample], [chunk_of_billing(text)])
+    assert result.coverage.skipped == 1
+    assert f"the chunk '8d0f' of 'billing.md' has no start, and {reason}" in result.scores[0].reason
+
+
+def test_chunks_of_other_sources_keep_their_lengths() -> None:
+    docs = [Document(f"c{n}", text, {"source": "tides.md"}) for n, text in enumerate(("1234", "12345"))]
+    hits = [RetrievedDocument(doc, 1.0, rank) for rank, doc in enumerate(docs, start=1)]
+    both = [*hits, *chunk_of_billing("x", start=DUE[0], end=DUE[0] + 1).retrieved]
+    output = SystemOutputs([RetrievedDocument(h.doc, 1.0, n) for n, h in enumerate(both, 1)], Response(""))
+    assert SpanPrecision(5).compute([of_billing()], [output]).value == pytest.approx(1 / 10)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sys
 import time
 from pathlib import Path
@@ -22,6 +21,7 @@ from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
+from tests.killing import die_at
 
 METRICS = "recall@3,mrr,token_f1,failure_rate,mean_latency"
 
@@ -66,21 +66,6 @@ def evaluator(
     )
 
 
-def _die_at(name: str, count: int, *, after: bool) -> None:
-    real, left = getattr(os, name), [count]
-
-    def call(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0 and not after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = real(*args, **options)
-        if left[0] == 0 and after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(os, name, call)
-
-
 def main() -> None:
     told = json.loads(sys.argv[1])
     folder = Path(told["out"])
@@ -98,7 +83,7 @@ def main() -> None:
     )  # whatever is imported late: the kill is to hit the run itself
     if told.get("die_at"):
         name, count, after = told["die_at"]
-        _die_at(name, count, after=after)
+        die_at(name, count, after=after)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     running.run(

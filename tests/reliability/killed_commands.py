@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from auepora_eval.cli.main import main
+from tests.killing import forked
 
 COMMANDS = {
     "rescore": "rescore a --metrics exact_match,token_f1 --id a2 --out runs --force",
@@ -40,42 +39,13 @@ def prepare() -> None:
         assert main(run.split()) == 0
 
 
-def die_at(name: str, count: int, *, after: bool) -> None:
-    real, left = getattr(os, name), [count]
-
-    def call(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0 and not after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = real(*args, **options)
-        if left[0] == 0 and after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(os, name, call)
-
-
-def forked(words: list[str], moment: tuple[str, int, bool] | float | None) -> int:
-    """Return how a command ends that is killed at a call of the system, after some seconds, or not at all."""
-    child = os.fork()
-    if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if isinstance(moment, tuple):
-            die_at(*moment[:2], after=moment[2])
-        os._exit(main(words))
-    if isinstance(moment, float):
-        time.sleep(moment)
-        os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def kill_all(results: int) -> None:
     for name, line in COMMANDS.items():
         words = line.split()
         main(words)  # in this process: the children have everything imported
         start = time.monotonic()
         quiet = forked(words, None)
-        moments = (*MOMENTS, (time.monotonic() - start) / 2)
+        moments = (*MOMENTS, "open", (time.monotonic() - start) / 2)
         ends = [forked(words, moment) for moment in moments]
         line = json.dumps({"command": name, "ends": ends, "quiet": quiet, "again": forked(words, None)})
         os.write(results, f"{line}\n".encode())

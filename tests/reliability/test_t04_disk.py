@@ -40,7 +40,7 @@ from tests.reliability.journaled_run import dataset_of, evaluator
 from auepora_eval.errors import StorageError
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 limited_to(int(sys.argv[2]))
-running = evaluator("threads", 4, 0.0)
+running = evaluator("threads", 4, 0.003)  # a pause: one write must not hold all samples
 running.on_output = lambda sample, output: print(sample.sample_id, flush=True)
 try:
     storage = EvaluationResultsStorage(sys.argv[1])

@@ -61,6 +61,47 @@ def test_t09_second_run_in_the_same_process_is_an_error(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_t09_another_folder_of_the_same_process_is_free(tmp_path: Path) -> None:
+    with RunLock(tmp_path / "a"), RunLock(tmp_path / "b"):
+        pass
+    RunLock(tmp_path / "a").release()
+
+
+COPY_CLOSED = """
+import sys
+from pathlib import Path
+from auepora_eval.errors import StorageError
+from auepora_eval.runs.journal.lock import LostLockError, RunLock
+lock = RunLock(Path(sys.argv[1]))
+(Path(sys.argv[1]) / "lock").read_bytes()  # closes a copy of the file: the process loses its lock
+if sys.argv[2] == "in time":
+    lock.check_not_lost()
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    lock.check_not_lost()
+    print("held", flush=True)
+except LostLockError as error:
+    print(error, flush=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["in time", "too late"])
+def test_t09_a_lock_that_a_closed_copy_has_lost_is_taken_again(tmp_path: Path, when: str) -> None:
+    command = [sys.executable, "-c", COPY_CLOSED, str(tmp_path), when]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    if when == "in time":
+        with pytest.raises(StorageError, match="is being written by"):
+            RunLock(tmp_path)
+        assert running.communicate("\n", timeout=20)[0] == "held\n"
+    else:
+        with RunLock(tmp_path):
+            out = running.communicate("\n", timeout=20)[0]
+        assert f"process {os.getpid()} on {platform.node()} has it now" in out
+
+
 @pytest.mark.parametrize(
     ("note", "refused"),
     [
@@ -81,7 +122,7 @@ def test_t09_file_system_without_locks(
     def no_locks(file: int, how: int) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(fcntl, "flock", no_locks)
+    monkeypatch.setattr(fcntl, "lockf", no_locks)
     parent = os.getppid()
     if note:
         whole = {"host": platform.node(), "process_started": psutil.Process(parent).create_time(), **note}

@@ -19,7 +19,7 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
 
 from auepora_eval.stats import agreement, classification, intervals
-from auepora_eval.stats.calibration import prediction_powered_mean
+from auepora_eval.stats.calibration import prediction_powered_mean, true_rate
 from auepora_eval.stats.correlation import correlation
 from auepora_eval.stats.intervals import mean_error
 from auepora_eval.stats.power import Spread, detectable_change, units_needed
@@ -216,3 +216,9 @@ def test_prediction_powered_mean(scale: float, weight: float | None) -> None:
     error = math.sqrt(used**2 * rest.var() / 300 + (y - used * f).var() / 60)
     by_hand = used * rest.mean() + (y - used * f).mean()
     assert (ours.value, ours.error) == pytest.approx((by_hand, error))
+
+
+def test_rogan_and_gladen() -> None:
+    assert true_rate(0.75, 0.9, 0.8) == pytest.approx(0.785714, abs=5e-7)
+    with pytest.raises(ValueError, match="coin"):
+        true_rate(0.75, 0.5, 0.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auepora_eval.stats import change_points
-from auepora_eval.stats.change_points import changes_of_errors, changes_of_samples, changes_of_values
+from auepora_eval.stats.change_points import changes_of_samples, changes_of_values
 
 
 def places(found: list[change_points.ChangePoint]) -> list[int]:
@@ -77,11 +77,6 @@ def test_a_sample_without_a_score_is_left_out() -> None:
 )
 def test_values_that_waver(values: list[float], expected: list[int]) -> None:
     assert places(changes_of_values(values)) == expected
-
-
-def test_values_with_errors() -> None:
-    assert places(changes_of_errors([1.0] * 4 + [2.0] * 4, [0.1] * 8)) == [4]
-    assert changes_of_errors([1.0] * 4 + [2.0] * 4, [0.5] * 8) == []
 
 
 # Of 200 rows without a change 10 are expected to have a mark, and 20 or more in one of 400 such tests.

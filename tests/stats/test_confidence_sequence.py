@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.stats.intervals import mean_interval
-from auepora_eval.stats.sequences import Evidence, sequence_interval
+from auepora_eval.stats.intervals import Evidence, mean_interval, sequence_interval
 
 scores = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=1, max_size=60)
 

@@ -11,6 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from auepora_eval.stats.arrays import Array
+from auepora_eval.stats.classification import (
+    balanced_accuracy,
+    class_counts,
+    macro_f1,
+    macro_f1_supported,
+    table_interval,
+)
 from auepora_eval.stats.intervals import (
     Interval,
     Units,
@@ -210,3 +217,22 @@ def test_the_interval_of_a_change_holds_the_change(gains: list[float]) -> None:
     assert interval is not None
     assert interval.low <= values.mean() + 1e-9
     assert values.mean() - 1e-9 <= interval.high
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=8))
+@settings(deadline=None, max_examples=200)
+def test_intervals_of_few_labels_stay_within_the_scale(labels: list[tuple[int, int]]) -> None:
+    """Slices are small, and a sample left out may take a whole class with it."""
+    cells = np.zeros((len(labels), 9))
+    cells[np.arange(len(labels)), [3 * true + predicted for true, predicted in labels]] = 1
+    for statistic in (macro_f1, macro_f1_supported, balanced_accuracy):
+        interval = table_interval(cells, lambda table, of=statistic: of(class_counts(table)))  # type: ignore[misc]
+        value = float(statistic(class_counts(cells.sum(axis=0).reshape(3, 3))))
+        if interval is not None:
+            assert 0 <= interval.low <= value <= interval.high <= 1
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.5, -0.1), (1.2, 1.9), (-0.1, 1.1)])
+def test_an_interval_beyond_the_scale_is_cut_to_it(low: float, high: float) -> None:
+    cut = Interval(low, high, "").within(0.0, 1.0)
+    assert 0 <= cut.low <= cut.high <= 1

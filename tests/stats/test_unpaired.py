@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from auepora_eval.comparison.unpaired import RunScores, unpaired_comparison, unpaired_test
+from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.stats.intervals import MeanError
-from auepora_eval.stats.significance import sample_ratio_p, welch_difference, welch_of_errors
+from auepora_eval.stats.significance import welch_difference, welch_of_errors
 
 scores = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=30)
 
@@ -64,15 +66,8 @@ def test_values_with_known_errors() -> None:
     assert math.isnan(welch_of_errors(MeanError(1.0, math.nan, 0), MeanError(2.0, 1.0, 9)).p_value)
 
 
-@given(counts=st.lists(st.integers(1, 1000), min_size=2, max_size=5))
-@settings(deadline=None)  # the first call loads scipy
-def test_the_sample_ratio_agrees_with_scipy(counts: list[int]) -> None:
-    shares = [n + 1 for n in range(len(counts))]
-    expected = [sum(counts) * share / sum(shares) for share in shares]
-    assert sample_ratio_p(counts, shares) == pytest.approx(stats.chisquare(counts, expected).pvalue)
-
-
-def test_a_sample_ratio_without_samples_is_not_known() -> None:
-    assert math.isnan(sample_ratio_p([0, 0], [0.5, 0.5]))
-    with pytest.raises(ValueError, match="above 0"):
-        sample_ratio_p([1, 1], [1.0, 0.0])
+def test_the_interval_of_a_change_between_a_few_samples_stays_within_the_scale() -> None:
+    metric = parse_metric("exact_match")
+    a, b = (RunScores(metric, np.array(scores)[:, np.newaxis], None) for scores in ([0.0, 1.0], [1.0, 0.0]))
+    change = unpaired_comparison(a, b, unpaired_test(a, b)).effect
+    assert change.interval == (-1.0, 1.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -12,9 +11,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ...core.calls.policy import CallPolicy
+from ...core.calls.policy import Limits
 from ...core.dataset import canonical_json
-from ...errors import CallError, PlanError
+from ...core.types import Response, SystemOutputs
+from ...errors import CallError, PlanError, RunStoppedError
 from ...models.chat import ChatModel, Prompt, Reply, as_material, fence_of, load_prompt, parse_strictly
 from ...models.http import BadReplyError
 from ...text.content_words import content_words, numbers, without_marks
@@ -272,45 +272,20 @@ def _check_text(what: str, text: str, *, least: int) -> None:
 
 # Calls.
 
+NO_ACCESS = (401, 403, 404)  # HTTP statuses after which every further call would fail, too
 # A reply may have thousands of tasks; this many more than wanted are checked.
 _MORE_TASKS = 20
 # Characters of a reply that are sent back and kept: it may be megabytes long.
 _LONGEST_ECHO, _LONGEST_KEPT = 8_000, 200_000
 
 
-class Budget:
-    """The number of calls that may still be made, shared by all threads."""
-
-    def __init__(self, calls: int | None) -> None:
-        self._left, self._lock = calls, threading.Lock()
-
-    def take(self) -> bool:
-        """Take one call. Return False if none is left."""
-        with self._lock:
-            if self._left is None:
-                return True
-            self._left -= 1
-            return self._left >= 0
-
-    def end(self) -> None:
-        """Allow no further call."""
-        with self._lock:
-            self._left = 0
-
-
 class Asking:
-    """Makes the calls of a generation. They share a model, a budget and the settings."""
+    """Makes the calls of a generation. They share a model, the limits of a session and the settings."""
 
     def __init__(
-        self,
-        model: ChatModel,
-        wanted: Wanted,
-        budget: Budget,
-        policy: CallPolicy,
-        documents: Sequence[CutDocument],
+        self, model: ChatModel, wanted: Wanted, limits: Limits, documents: Sequence[CutDocument]
     ) -> None:
-        self.model, self.wanted = model, wanted
-        self.budget, self.policy = budget, policy
+        self.model, self.wanted, self.limits = model, wanted, limits
         self.prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
         self.made_with = self._made_with(documents)
         self._run_id = hashlib.sha256(canonical_json(self.made_with)).hexdigest()[:16]
@@ -331,15 +306,16 @@ class Asking:
             "wanted": asdict(self.wanted),
         }
 
-    def answer(self, call: Call) -> Answer | None:
-        """Ask until enough tasks are accepted. Return None if the budget is spent before a result."""
+    def answer(self, call: Call) -> Answer:
+        """Ask until enough tasks are accepted; RunStoppedError if no call may be made before a result."""
         prompt = self.prompts[call.task_type]
         messages = _messages(prompt, call)
         schema = msgspec.json.schema(KINDS[call.task_type][0])
         talk = _Conversation(call, list(messages))
         try:
-            while len(talk.replies) <= self.wanted.parse_retries and talk.missing and self.budget.take():
-                reply, attempts = self.policy.retried(
+            while len(talk.replies) <= self.wanted.parse_retries and talk.missing:
+                self.limits.reserve()
+                reply, attempts = self.limits.policy.retried(
                     lambda: self.model.complete(talk.messages, response_schema=schema)
                 )
                 talk.attempts += attempts
@@ -347,18 +323,21 @@ class Asking:
         except CallError as error:
             talk.error = error
             talk.attempts += error.attempts
-        is_final = len(talk.replies) > self.wanted.parse_retries or talk.error
-        if not talk.accepted and not is_final:
-            return None  # the call is left for the next session
+            self.limits.failed(str(error))
+            if error.status in NO_ACCESS:
+                self.limits.halt()
+        except RunStoppedError:
+            if not talk.accepted:  # the call is left for the next session
+                raise
+        else:
+            self.limits.answered(_usage(talk.replies))
         return self._answer(call, prompt, messages, talk)
 
     def _answer(
         self, call: Call, prompt: Prompt, messages: list[dict[str, str]], talk: _Conversation
     ) -> Answer:
-        tokens = {
-            "prompt": known_sum(reply.prompt_tokens for reply in talk.replies),
-            "completion": known_sum(reply.completion_tokens for reply in talk.replies),
-        }
+        usage = _usage(talk.replies).extra
+        tokens = {"prompt": usage["input_tokens"], "completion": usage["output_tokens"]}
         error = talk.error
         # After a failure, tasks that were accepted before are kept.
         status = "error" if error else "skipped"
@@ -449,11 +428,20 @@ def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
     return prompt.filled(fence=fence_of(passages), passages=passages, count=str(call.count))
 
 
+def _usage(replies: Sequence[Reply]) -> SystemOutputs:
+    """Return the tokens of a call, in the form in which limits count them."""
+    tokens = {
+        "input_tokens": known_sum(reply.prompt_tokens for reply in replies),
+        "output_tokens": known_sum(reply.completion_tokens for reply in replies),
+    }
+    return SystemOutputs([], Response(""), extra=tokens)
+
+
 def known_sum(values: Iterable[float | None]) -> float | None:
     """Return the sum, or None if a value is unknown or there are none."""
     amounts = list(values)
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known and len(known) == len(amounts) else None
+    reported = [amount for amount in amounts if amount is not None]
+    return sum(reported) if reported and len(reported) == len(amounts) else None
 
 
 # The plan: which passages each call has, and how many tasks it asks for.
@@ -486,8 +474,8 @@ class Call:
     @cached_property
     def key(self) -> str:
         """Return the hash of what the model is asked, by which a journal finds the answer."""
-        shown = [[chunk.id, chunk.start, chunk.title, chunk.section, chunk.text] for chunk in self.chunks]
-        return hashlib.sha256(canonical_json([self.task_type, self.count, shown])).hexdigest()
+        passages = [[chunk.id, chunk.start, chunk.title, chunk.section, chunk.text] for chunk in self.chunks]
+        return hashlib.sha256(canonical_json([self.task_type, self.count, passages])).hexdigest()
 
 
 def planned_calls(documents: Sequence[CutDocument], wanted: Wanted) -> list[Call]:

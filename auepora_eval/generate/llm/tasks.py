@@ -14,16 +14,16 @@ import os
 import re
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
-from ...core.calls.policy import CallPolicy
-from ...errors import CallError, DataError, StorageError
+from ...core.calls.policy import CallPolicy, Limits
+from ...errors import CallError, DataError, RunStoppedError, StorageError
 from ...execution.local import ThreadExecutor
 from ...io.jsonl import MAX_LINE_BYTES, encode, parse_line
 from ...models.chat import ChatModel
@@ -32,10 +32,10 @@ from ..english import DATE, NUMBER
 from ..passages import CutDocument
 from ..tasks import Record, Shown, Task, TaskBuilder, raw_record
 from .asking import (
+    NO_ACCESS,
     AcceptedTask,
     Answer,
     Asking,
-    Budget,
     Call,
     Evidence,
     Failure,
@@ -62,7 +62,7 @@ class TaskJournal:
         self, path: Path, made_with: Mapping[str, object], *, resume: bool = False, force: bool = False
     ) -> None:
         self.path = path
-        self._made_with = made_with
+        self._made_with, self._lock = made_with, threading.Lock()
         self.finished: dict[str, Answer] = {}
         self.damaged: list[int] = []
         if path.exists() and not resume and not force:
@@ -89,18 +89,19 @@ class TaskJournal:
         line = encode(answer) + b"\n"
         if len(line) > MAX_LINE_BYTES:
             raise StorageError(f"{self.path}: an answer of {len(line) / 1e6:.1f} MB is too long for a line.")
-        try:
-            self._file.write(line)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            with suppress(OSError):  # earlier lines stay readable
-                os.ftruncate(self._file.fileno(), self._end)
-            raise StorageError(
-                f"{self.path} cannot be written: {error.strerror or error}. Its content is kept. "
-                "Free some space and use --resume."
-            ) from error
-        self._end += len(line)
+        with self._lock:
+            try:
+                self._file.write(line)
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                with suppress(OSError):  # earlier lines stay readable
+                    os.ftruncate(self._file.fileno(), self._end)
+                raise StorageError(
+                    f"{self.path} cannot be written: {error.strerror or error}. Its content is kept. "
+                    "Free some space and use --resume."
+                ) from error
+            self._end += len(line)
         return _without_texts(answer)
 
     def __enter__(self) -> TaskJournal:
@@ -178,12 +179,8 @@ def _opened(path: Path) -> BinaryIO:
 
 
 OnAnswer = Callable[[Answer, int, int], None]  # answer, number, total
-# HTTP statuses after which every further call would fail, too.
-_LASTING = (401, 403, 404)
 # More than a restart of a server causes, and few enough to notice an outage in minutes.
-_FAILURES_IN_A_ROW = 8
-# Seconds for calls in progress when the generation is stopped.
-_LAST_WORDS = 10.0
+MOST_FAILURES = 8
 
 
 @dataclass
@@ -231,19 +228,20 @@ def generate_tasks(
     resume: bool = False,
     force: bool = False,
     concurrency: int = 4,
-    budget_calls: int | None = None,
-    policy: CallPolicy | None = None,
+    limits: Limits | None = None,
     on_answer: OnAnswer | None = None,
 ) -> Made:
     """Ask a model for tasks about the documents; every answer is in the journal before it counts.
 
-    `budget_calls` is the most calls to make this time, including those that ask again for a rejected task.
-    A failed call is retried four times without a `policy`. CallError if the endpoint denies access, or if
-    eight calls in a row fail. What was answered is kept.
+    The `limits` are those of this session: `max_calls` of their policy also counts the calls that ask again
+    for a rejected task, and `limits.halt()` ends the session after the calls under way. Without them a failed
+    call is retried four times, and eight consecutive failures end the session. CallError if the endpoint
+    denies access. What was answered is kept.
     """
     wanted = wanted or Wanted()
+    limits = limits or Limits(CallPolicy(retries=4, breaker_after=MOST_FAILURES))
     calls = planned_calls(documents, wanted)
-    asking = Asking(model, wanted, Budget(budget_calls), policy or CallPolicy(retries=4), documents)
+    asking = Asking(model, wanted, limits, documents)
     with TaskJournal(journal, asking.made_with, resume=resume, force=force) as kept:
         made = Made(calls, [kept.finished.get(call.key) for call in calls])
         if kept.damaged:
@@ -251,70 +249,38 @@ def generate_tasks(
             made.notes.append(f"{journal.name}: cannot be read at line {numbers}; the calls are repeated")
         made.reused = len(made.answered)
         todo = [place for place, answer in enumerate(made.answers) if answer is None]
-        journaled = _JournaledCalls(asking, kept)
-        answering = ThreadExecutor(concurrency=concurrency).map(
-            journaled.answer, [calls[place] for place in todo]
+        made.left = len(todo)
+        outcomes = ThreadExecutor(concurrency=concurrency).map(
+            lambda place: kept.append(asking.answer(calls[place])), todo
         )
-        in_a_row = 0
-        outcomes = cast("Generator[tuple[int, Answer | BaseException | None]]", answering)
-        with journaled.until_finished(), closing(outcomes):
-            for done, (turn, answer) in enumerate(outcomes, start=1):
+        try:
+            for turn, answer in outcomes:
                 if isinstance(answer, BaseException):
                     raise answer
-                if answer is None:
-                    made.left += 1
-                    continue
+                made.left -= 1
                 if on_answer:
-                    on_answer(answer, done, len(todo))
-                if answer.status != "error":
-                    in_a_row = 0
+                    on_answer(answer, len(todo) - made.left, len(todo))
+                if answer.error is None or answer.parsed:
                     made.answers[todo[turn]] = answer
-                elif answer.error:
-                    in_a_row += 1
+                else:
                     made.failed[answer.error.type] += 1
-                    _stop_if_hopeless(answer.error, in_a_row, journal)
+                    _check_access(answer.error, journal)
+        except RunStoppedError as stop:
+            if not limits.halted and not limits.is_out_of_budget:
+                raise RunStoppedError(f"{stop} Answers are in {journal}: continue with --resume.") from stop
+        except BaseException:
+            limits.halt()
+            with suppress(RunStoppedError):
+                list(outcomes)  # the calls under way, which are paid for, go to the journal
+            raise
     return made
 
 
-class _JournaledCalls:
-    """Makes calls and writes each answer to disk, so that a kill loses only the calls in progress."""
-
-    def __init__(self, asking: Asking, journal: TaskJournal) -> None:
-        self._asking, self._journal = asking, journal
-        self._in_progress = 0
-        self._changed = threading.Condition()
-
-    def answer(self, call: Call) -> Answer | None:
-        with self._changed:
-            self._in_progress += 1
-        try:
-            answer = self._asking.answer(call)
-            with self._changed:  # one writer at a time
-                return self._journal.append(answer) if answer else None
-        finally:
-            with self._changed:
-                self._in_progress -= 1
-                self._changed.notify_all()
-
-    @contextmanager
-    def until_finished(self) -> Iterator[None]:
-        """When the block ends, allow no new call and wait for those in progress."""
-        try:
-            yield
-        finally:
-            self._asking.budget.end()
-            with self._changed:
-                self._changed.wait_for(lambda: not self._in_progress, _LAST_WORDS)
-
-
-def _stop_if_hopeless(error: Failure, in_a_row: int, journal: Path) -> None:
-    if error.status in _LASTING or in_a_row >= _FAILURES_IN_A_ROW:
-        often = f"{in_a_row} calls in a row failed. " if in_a_row > 1 else ""
-        raise CallError(
-            f"{often}{error.message} Answers so far are in {journal}: continue with --resume.",
-            kind=error.type,
-            status=error.status,
-        )
+def _check_access(error: Failure, journal: Path) -> None:
+    """Raise CallError after a failure that every further call would have, too."""
+    if error.status in NO_ACCESS:
+        message = f"{error.message} Answers so far are in {journal}: continue with --resume."
+        raise CallError(message, kind=error.type, status=error.status)
 
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.

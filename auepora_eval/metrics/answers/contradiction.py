@@ -186,6 +186,22 @@ class _Sentences:
         )
 
 
+class Clash(NamedTuple):
+    """How two sentences differ: one negates, or they have opposite words or directions."""
+
+    negated: bool
+    opposite: bool
+
+
+def clash(first: str, second: str) -> Clash:
+    """Return whether one of two sentences negates, and whether they use opposite words or directions."""
+    a, b = _read(first), _read(second)
+    return Clash(
+        a.negated != b.negated,
+        _differ(a.directions, b.directions) or _have_opposites(a, b),
+    )
+
+
 def _conflict(a: _Said, b: _Said) -> float:
     shorter = min(len(a.topic), len(b.topic))
     shared = len(a.topic & b.topic) / shorter if shorter else 0.0
@@ -194,7 +210,7 @@ def _conflict(a: _Said, b: _Said) -> float:
     signs = [
         _NEGATED * (a.negated != b.negated),
         _REVERSED * _differ(a.directions, b.directions),
-        _OPPOSITE * any(_opposed_words(a.words, b.words, pair) for pair in _OPPOSITES),
+        _OPPOSITE * _have_opposites(a, b),
         _OTHER_NUMBER * _other_numbers(a, b),
         _YES_AND_NO * ({a.answer, b.answer} == {"yes", "no"}),
     ]
@@ -210,6 +226,10 @@ def _other_numbers(a: _Said, b: _Said) -> bool:
     if _differ(a.years, b.years) or _differ(a.quarters, b.quarters):
         return False
     return _differ(a.percentages, b.percentages) or _differ(a.amounts, b.amounts)
+
+
+def _have_opposites(a: _Said, b: _Said) -> bool:
+    return any(_opposed_words(a.words, b.words, pair) for pair in _OPPOSITES)
 
 
 def _opposed_words(a: frozenset[str], b: frozenset[str], pair: tuple[frozenset[str], frozenset[str]]) -> bool:

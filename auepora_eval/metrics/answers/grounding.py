@@ -23,7 +23,7 @@ from typing import Any
 
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
+from ...models.entailment import checked_support, support_function, support_identity
 from ...text.content_words import content_words, names, numbers, without_marks
 from ...text.refusal import refusal
 from ...text.sentences import sentences
@@ -150,6 +150,32 @@ class BestSentenceOverlap(GroundingMetric):
         return sum(best[content] for content in claimed) / len(claimed)
 
 
+@metric("support_model")
+class SupportModel(GroundingMetric):
+    """How far the retrieved documents support the answer, by a small trained model without an LLM.
+
+    The support function `trained` (16 signed features of words, numbers, names, negation and word vectors;
+    logistic weights) for each sentence of the answer; the mean, sentences counted by their content words. The
+    score is a rank, not a chance, until it is calibrated on your labels. Without the extra `embeddings` other
+    weights are used; the signature has which.
+
+    Agreement with people: AUROC 0.75 on AttributionBench dev. Where one thing is wrong in an answer that is
+    otherwise right it is near chance in paraphrases: AUROC 0.56 for a negation, 0.61 for another number and
+    0.54 for swapped names on MTRAG. Inference is out of reach.
+    """
+
+    def ready(self) -> None:
+        support_function("trained")
+
+    def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
+        if not content_words(answer):
+            return skip("the answer has no content words")
+        return checked_support(support_function("trained"), "\n".join(documents), answer)
+
+    def signature(self) -> Mapping[str, object]:
+        return {**super().signature(), "support": support_identity("trained")}
+
+
 def _best_share(content: Sequence[str], places: dict[str, list[int]]) -> float:
     hits: Counter[int] = Counter()
     for word, times in Counter(content).items():
@@ -168,122 +194,3 @@ def _all_words(documents: Iterable[str]) -> set[str]:
 
 def _bigrams(text: str) -> list[tuple[str, str]]:
     return list(pairwise(words(text)))
-
-
-# Claim metrics, from claims that people or a model have checked already.
-#
-# | output.extra["claims"] = {
-# |     "answer_in_reference": [True, False],           # a flag for each claim of the answer
-# |     "reference_in_answer": [True, True, False],     # a flag for each claim of the reference
-# |     "answer_in_documents": [[True, False], [False, False]],  # of the answer, a flag for each document
-# | }
-#
-# or the same in `labels["claims"]`, where one answer only was checked. Each metric needs its own entries; a
-# sample without them is skipped. True means entailed: a contradiction and no opinion are both false.
-
-
-class ClaimMetric(SampleMetric):
-    """A metric of checked claims; `needs` names the entries, `score` gives them to `of_claims`."""
-
-    base: str
-    needs: tuple[str, ...]
-    target = TargetCategory.GENERATION_CORRECTNESS
-    oracle = "RAGChecker, worked example"
-
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        claims = output.extra.get("claims") or sample.labels.get("claims")
-        if claims is None:
-            return skip("neither the output nor the labels have checked claims")
-        if not isinstance(claims, dict):
-            raise ScoringError(f"the claims must be lists by name, not {claims!r:.80}")
-        for name in self.needs:
-            if claims.get(name) is None:
-                return skip(f"the claims have no {name}")
-        return self.of_claims(*(_flags(name, claims[name]) for name in self.needs))
-
-    def of_claims(self, *flags: list[bool]) -> float | SampleScore:
-        """Return the score from whether each claim is supported, a list for each entry."""
-        raise NotImplementedError
-
-
-@metric("claim_precision")
-class ClaimPrecision(ClaimMetric):
-    """Share of the answer's claims that the reference supports: low when the answer says wrong things.
-
-    Claims of the answer that the reference entails / claims of the answer. It needs checked claims
-    (`answer_in_reference`, see `auepora_eval.metrics.answers.grounding`). An answer without claims is
-    skipped.
-    """
-
-    needs = ("answer_in_reference",)
-
-    def of_claims(self, *flags: list[bool]) -> float | SampleScore:
-        return _share(flags[0], "the answer makes no claims")
-
-
-@metric("claim_recall")
-class ClaimRecall(ClaimMetric):
-    """Share of the reference's claims that the answer makes: low when the answer leaves things out.
-
-    Claims of the reference that the answer entails / claims of the reference. It needs checked claims
-    (`reference_in_answer`). RAGChecker calls this recall; its "claim recall" is about the documents.
-    """
-
-    needs = ("reference_in_answer",)
-
-    def of_claims(self, *flags: list[bool]) -> float | SampleScore:
-        return _share(flags[0], "the reference makes no claims")
-
-
-@metric("claim_f1")
-class ClaimF1(ClaimMetric):
-    """Harmonic mean of claim_precision and claim_recall, by answer.
-
-    2PR / (P + R), 0 where both are; the mean over answers, as in RAGChecker, not the F1 of the means. It
-    needs checked claims (`answer_in_reference`, `reference_in_answer`).
-    """
-
-    needs = ("answer_in_reference", "reference_in_answer")
-
-    def of_claims(self, *flags: list[bool]) -> float | SampleScore:
-        of_answer, of_reference = flags
-        if not of_reference:
-            return skip("the reference makes no claims")
-        # Precision and recall are both 0, and their harmonic mean has no value.
-        if not any(of_answer) or not any(of_reference):
-            return 0.0
-        precision, recall = sum(of_answer) / len(of_answer), sum(of_reference) / len(of_reference)
-        return 2 * precision * recall / (precision + recall)
-
-
-@metric("claim_faithfulness")
-class ClaimFaithfulness(ClaimMetric):
-    """Share of the answer's claims that at least one retrieved document supports.
-
-    Claims of the answer that some document entails / claims of the answer, whether they are right or not. It
-    needs checked claims (`answer_in_documents`) and agrees with people as far as whoever checked them does:
-    publish that agreement beside the value. Support by several documents together does not count.
-    """
-
-    needs = ("answer_in_documents",)
-    target = TargetCategory.GENERATION_FAITHFULNESS
-
-    def of_claims(self, *flags: list[bool]) -> float | SampleScore:
-        return _share(flags[0], "the answer makes no claims")
-
-
-def _flags(name: str, listed: Any) -> list[bool]:
-    """Return a flag for each claim; of several documents, one is enough."""
-    if isinstance(listed, list | tuple):
-        if name == "answer_in_documents":
-            rows = [row for row in listed if isinstance(row, list | tuple)]
-            if len(rows) == len(listed) and all(isinstance(flag, bool) for row in rows for flag in row):
-                return [any(row) for row in rows]
-        elif all(isinstance(flag, bool) for flag in listed):
-            return list(listed)
-    kind = "lists of true or false" if name == "answer_in_documents" else "true or false"
-    raise ScoringError(f"{name} must be a list of {kind}, not {listed!r:.80}")
-
-
-def _share(flags: list[bool], reason: str) -> float | SampleScore:
-    return sum(flags) / len(flags) if flags else skip(reason)

@@ -7,18 +7,14 @@ A sample may have several right answers: `reference_answer.text` and the list in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...core.scores import Batch, Note, Scores
+from ...core.scores import Batch, Note, Rows, Scores
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import ScoringError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ...core.scores import Rows
 
 _MANY_CODES = 500_000
 # Of an answer and its reference: a pair of that length has fewer different words than Unicode has characters.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,8 +22,41 @@ ORDERS = 4
 _PARTS = 2 * ORDERS + 2
 
 
+class CorpusOverlap(BatchMetric):
+    """A metric of n-grams that answers share with references, from counts summed over all answers."""
+
+    target = TargetCategory.GENERATION_CORRECTNESS
+    requires = ("reference_answer",)
+    bounds = (0.0, 100.0)
+    of_sums = True
+
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        try:
+            golds = references(sample)
+        except ScoringError as error:  # the sample failed for its references: nothing can be said
+            return SampleScore(None, str(error), parts=(0.0,) * self.part_count(high=high))
+        if high:
+            perfect = SystemOutputs([], Response(golds[0]))
+            return self.score_all(Batch([sample], [perfect]))[0]
+        return self.without_a_match(golds, ())
+
+    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
+        try:
+            return self.without_a_match(references(sample), usual)
+        except ScoringError:
+            return self.score_if_failed(sample, high=False)
+
+    @abstractmethod
+    def part_count(self, *, high: bool) -> int:
+        """Return the number of parts of a failed answer at its best, or at its worst."""
+
+    @abstractmethod
+    def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+        """Return the score of an answer as long as the longest reference, or as usual, without a match."""
+
+
 @metric("bleu")
-class Bleu(BatchMetric):
+class Bleu(CorpusOverlap):
     """Corpus BLEU, 0 to 100, as sacrebleu prints it (13a tokens, mixed case, exponential smoothing).
 
     Brevity penalty · geometric mean of the n-gram precisions, n = 1-4, over counts that are summed over all
@@ -33,11 +67,7 @@ class Bleu(BatchMetric):
     length without any match, whichever is worse for the whole.
     """
 
-    target = TargetCategory.GENERATION_CORRECTNESS
-    requires = ("reference_answer",)
-    bounds = (0.0, 100.0)
     oracle = "sacrebleu 2.6 corpus_bleu"
-    of_sums = True
 
     def score_all(self, batch: Batch) -> Scores:
         pairs = batch.once(text_pairs)
@@ -51,29 +81,12 @@ class Bleu(BatchMetric):
             values[places] = bleu(statistics, effective_order=True)
         return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        try:
-            golds = references(sample)
-        except ScoringError as error:  # the sample failed for its references: nothing can be said
-            return SampleScore(None, str(error), parts=(0.0,) * (_PARTS if high else _PARTS + ORDERS + 1))
-        if high:
-            perfect = SystemOutputs([], Response(golds[0]))
-            return self.score_all(Batch([sample], [perfect]))[0]
-        return self._without_a_match(golds, ())
+    def part_count(self, *, high: bool) -> int:
+        return _PARTS if high else _PARTS + ORDERS + 1
 
-    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
-        try:
-            return self._without_a_match(references(sample), usual)
-        except ScoringError:
-            return self.score_if_failed(sample, high=False)
-
-    @staticmethod
-    def _without_a_match(golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
-        """Return the score of an answer as long as the longest reference, or as usual, without a match.
-
-        Its words lower the precisions, but pay for the brevity of other answers, and silence does it the
-        other way round. Which is worse depends on the others: so they are parts of their own.
-        """
+    def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+        # Its words lower the precisions, but pay for the brevity of other answers, and silence does it the
+        # other way round. Which is worse depends on the others: so they are parts of their own.
         longest = max(len(tokens_13a(gold.rstrip())) for gold in golds)
         words = [float(max(longest - n, 0)) for n in (*range(ORDERS), 0)]
         if usual:
@@ -84,7 +97,7 @@ class Bleu(BatchMetric):
         if not rows.shape[-2]:
             return np.full(rows.shape[:-2], np.nan)
         sums = rows[..., 1:].sum(axis=-2)
-        # The columns after the tenth are the words of failed answers (`_without_a_match`).
+        # The columns after the tenth are the words of failed answers (`without_a_match`).
         silent, words = sums[..., :_PARTS], sums[..., _PARTS:]
         if not words.shape[-1]:
             return bleu(silent)
@@ -157,14 +170,10 @@ CHARACTER_ORDERS = 6
 RECALL_WEIGHT = 4  # beta squared, beta = 2
 
 
-class CharacterF(BatchMetric):
+class CharacterF(CorpusOverlap):
     """chrF with n-grams of words up to `word_orders`."""
 
     word_orders: int
-    target = TargetCategory.GENERATION_CORRECTNESS
-    requires = ("reference_answer",)
-    bounds = (0.0, 100.0)
-    of_sums = True
 
     def score_all(self, batch: Batch) -> Scores:
         pairs = batch.once(text_pairs)
@@ -179,24 +188,10 @@ class CharacterF(BatchMetric):
         parts[places], values[places] = statistics[best], of_pairs[best]
         return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        try:
-            golds = references(sample)
-        except ScoringError as error:  # the sample failed for its references: nothing can be said
-            return SampleScore(None, str(error), parts=(0.0,) * 3 * (CHARACTER_ORDERS + self.word_orders))
-        if high:
-            perfect = SystemOutputs([], Response(golds[0]))
-            return self.score_all(Batch([sample], [perfect]))[0]
-        return self._without_a_match(golds, ())
+    def part_count(self, *, high: bool) -> int:
+        return 3 * (CHARACTER_ORDERS + self.word_orders)
 
-    def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
-        try:
-            return self._without_a_match(references(sample), usual)
-        except ScoringError:
-            return self.score_if_failed(sample, high=False)
-
-    def _without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
-        """Return the score of an answer as long as the longest reference, or as usual, without a match."""
+    def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
         # Silence would leave the precision as it is.
         longest = max(golds, key=len)
         tokens = [token for word in longest.split() for token in _without_punctuation(word)]

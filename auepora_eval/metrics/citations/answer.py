@@ -26,12 +26,23 @@ from ...core.types import (
     TargetCategory,
 )
 from ...errors import ScoringError
-from ...models.entailment import Support, checked_support, support_function
+from ...models.entailment import Support, checked_support, support_function, support_identity
 from ...text.content_words import content_words, without_marks
 from ...text.refusal import refusal
 from ...text.sentences import sentence_spans
-from .sources import OUT_OF_RANGE, Citation, Found, Place, Sources, citations_of, marks
-from .spans import TOLERANCE, Match, assigned, overlapping
+from .sources import (
+    OUT_OF_RANGE,
+    TOLERANCE,
+    Citation,
+    Found,
+    Match,
+    Place,
+    Sources,
+    assigned,
+    citations_of,
+    marks,
+    overlapping,
+)
 
 _BEFORE_A_STOP = re.compile(r" (?=[.,;:!?…])")
 MOST_CLAIMS = 2_000  # of one answer; each is compared with each citation
@@ -326,7 +337,7 @@ class CitationShare(CitationMetric):
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)
         rows = scores.rows()
-        sums = rows[:, 1:].sum(axis=0).tolist() if rows.shape[1] > 1 else (0, 0)
+        sums = rows[:, 1:3].sum(axis=0).tolist() if rows.shape[1] > 1 else (0, 0)
         for name, total in zip(self.counted_as, sums, strict=True):
             # Counts are whole numbers in the report; sums of Jaccards are not.
             result.details[name] = int(total) if total == int(total) else total
@@ -358,7 +369,11 @@ class NeedsSupport(CitationMetric):
         support_function(self.support)
 
     def signature(self) -> Mapping[str, object]:
-        return {"support": self.support, "threshold": self.threshold, "claims": "sentences"}
+        return {
+            "support": support_identity(self.support),
+            "threshold": self.threshold,
+            "claims": "sentences",
+        }
 
     def answers(self, batch: Batch) -> list[Any]:
         return batch.once(judged_answers, self.support)

@@ -9,15 +9,15 @@ measure shared words, not truth: they see neither a negation nor two things that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import msgspec
 
 from ...core.metrics_base import metric, skip
-from ...core.scores import Batch
-from ...core.types import EvaluationSample, SampleScore
-from ...models.entailment import support_function
+from ...core.scores import Batch, Scores
+from ...core.types import EvaluationSample, MetricResult, SampleScore
+from ...models.entailment import support_function, support_identity
 from .answer import (
     CitationMetric,
     Claim,
@@ -27,10 +27,11 @@ from .answer import (
     judged_answers,
     share,
 )
-from .evaluator import CONSISTENT, WEIGHTS, Weights, assessed
+from .evaluator import CONSISTENT, WEIGHTS, Weights, assessed, consistencies
 from .sources import Found
 
 _NO_CLAIMS = "the answer makes no claims"
+_MOST_LISTED = 10_000  # of the answers of a run; the rows of a larger run have their scores
 
 
 @metric("citation_completeness@{threshold?}[{support?}]")
@@ -89,7 +90,8 @@ class CitationFactualConsistency(SupportMetric):
     """Share of the claims that agree with what they cite, or, citing nothing, with any of the documents.
 
     Claims with a support of at least 0.8 by the texts they cite, taken together / claims, over all answers.
-    Without any document, and with citations that lead nowhere, a claim is not supported.
+    Without any document, and with citations that lead nowhere, a claim is not supported. The details have the
+    mean support of all citations (mean_consistency) and that of each answer's (consistency_scores).
     """
 
     threshold: float = CONSISTENT
@@ -107,7 +109,20 @@ class CitationFactualConsistency(SupportMetric):
             # A citation that leads nowhere supports nothing; one whose text is unknown says nothing.
             cites = any(one.text or one.trouble for one in found)
             right += (answer.support_by_citations(claim) if cites else otherwise) >= self.threshold
-        return share(right, len(answer.claims), _NO_CLAIMS)
+        score, supports = share(right, len(answer.claims), _NO_CLAIMS), consistencies(answer)
+        return replace(score, parts=(*score.parts, sum(supports), len(supports)))
+
+    def summarise(self, scores: Scores) -> MetricResult:
+        result = super().summarise(scores)
+        rows = scores.rows()
+        if rows.shape[1] > 3:  # the supports of an answer's citations: their sum and their number
+            supports = rows[rows[:, 4] > 0, 3:5]
+            if len(supports):
+                sums = supports.sum(axis=0)
+                result.details["mean_consistency"] = float(sums[0] / sums[1])
+                if len(supports) <= _MOST_LISTED:
+                    result.details["consistency_scores"] = (supports[:, 0] / supports[:, 1]).tolist()
+        return result
 
 
 @metric("citation_hallucination_rate@{threshold?}[{support?}]")
@@ -160,7 +175,7 @@ class CitationAccuracy(CitationMetric):
 
     def signature(self) -> Mapping[str, object]:
         return {
-            "support": self.support,
+            "support": support_identity(self.support),
             "weights": msgspec.structs.asdict(self._weights()),
             "claims": "sentences",
         }
@@ -260,7 +275,8 @@ class SupportWeights(SentenceCitations):
         """Return the weight of each citation of a sentence."""
         passages = [_passage(answer.found[number]) for number in answer.citations_at(claim)]
         supports = [answer.support(passage, claim) for passage in passages]
-        return [1.0 if s >= self.threshold else 0.5 if s >= self.partial else 0.0 for s in supports]
+        # Half a point from `partial` on, and the other half from the threshold on.
+        return [((score >= self.partial) + (score >= self.threshold)) / 2 for score in supports]
 
 
 @metric("trec_support_precision@{threshold?}[{support?},partial={partial?}]")

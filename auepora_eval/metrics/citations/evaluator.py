@@ -29,8 +29,7 @@ from ...text.content_words import content_words, numbers, without_marks
 from ...text.sentences import sentences
 from ...text.tokens import words
 from .answer import THRESHOLD, CitedAnswer, JudgedAnswer
-from .sources import Citation, Sources
-from .spans import GOOD, TOLERANCE
+from .sources import GOOD, TOLERANCE, Citation, Sources
 
 CONSISTENT = 0.8
 _DOCUMENTS = "Give {document_id: content}, or a list of documents with document_id and content."
@@ -239,7 +238,7 @@ def _quality_section(answer: JudgedAnswer, valid: float) -> Section:
                 "problem": problem or None,
             }
         )
-    judged = _judged(answer)
+    judged = consistencies(answer)
     measured = [support for support in answer.supports if support is not None]
     return {
         "citation_validity_rate": sum(score >= valid for score in judged) / len(judged) if judged else None,
@@ -251,7 +250,7 @@ def _quality_section(answer: JudgedAnswer, valid: float) -> Section:
 
 
 def _consistency_section(answer: JudgedAnswer, consistent: float) -> Section:
-    judged = _judged(answer)
+    judged = consistencies(answer)
     return {
         "mean_consistency": fmean(judged) if judged else None,
         "consistency_variance": pvariance(judged) if judged else None,
@@ -260,8 +259,11 @@ def _consistency_section(answer: JudgedAnswer, consistent: float) -> Section:
     }
 
 
-def _judged(answer: JudgedAnswer) -> list[float]:
-    """Return the support of each citation, 0 where it leads nowhere; claims that cite nothing have one 0."""
+def consistencies(answer: JudgedAnswer) -> list[float]:
+    """Return how consistent each citation is with its claim: its support, 0 where it leads nowhere.
+
+    Claims that cite nothing have one 0.
+    """
     return [0.0] if answer.claims and not answer.answer.attached else answer.supports_or_zero
 
 

@@ -15,8 +15,18 @@ from ...core.types import EvaluationSample, SampleScore
 from ...errors import ScoringError
 from ..retrieval_basic import grade_of
 from .answer import CitationMetric, CitationShare, CitedAnswer, share
-from .sources import FABRICATED, OUT_OF_RANGE, UNRESOLVED, citations_of, source_of
-from .spans import GOOD, OVERLAP, TOLERANCE, Match, found
+from .sources import (
+    FABRICATED,
+    GOOD,
+    OUT_OF_RANGE,
+    OVERLAP,
+    TOLERANCE,
+    UNRESOLVED,
+    Match,
+    citations_of,
+    found,
+    source_of,
+)
 
 _CITES_NOTHING = "the answer cites nothing"
 

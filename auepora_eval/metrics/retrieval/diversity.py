@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from itertools import combinations
-from typing import Any
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
+from ...stats.arrays import Array
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
 from ..retrieval_basic import gold_grades, in_order
@@ -51,8 +50,8 @@ class LexicalDiversity(PairwiseMetric):
     k: int | None = None
 
     def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
-        vocabularies = [set(words(text)) for text in texts]
-        distances = [1 - jaccard(*pair) for pair in combinations(vocabularies, 2)]
+        similarities = jaccard_of_pairs([set(words(text)) for text in texts])
+        distances: list[float] = (1 - similarities).tolist()
         return sum(distances) / len(distances)
 
 
@@ -91,9 +90,8 @@ class NearDuplicateRate(PairwiseMetric):
     higher_is_better = False
 
     def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
-        shingles = [set(_shingles(words(text))) for text in texts]
-        duplicates = [jaccard(*pair) >= self.threshold for pair in combinations(shingles, 2)]
-        return sum(duplicates) / len(duplicates)
+        similarities = jaccard_of_pairs([set(_shingles(words(text))) for text in texts])
+        return int((similarities >= self.threshold).sum()) / len(similarities)
 
 
 @metric("distinct_source_share@{k?}")
@@ -217,9 +215,34 @@ def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
     return subtopics
 
 
-def jaccard(left: Set[Any], right: Set[Any]) -> float:
-    """Return |shared| / |all of both|; two empty sets are the same."""
-    return len(left & right) / len(left | right) if left or right else 1.0
+_CELLS = 4_000_000  # of a table of sets and members that is held at once
+
+
+def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> Array:
+    """Return |shared| / |all of both| of every two sets, in the order of itertools.combinations.
+
+    Two empty sets are the same.
+    """
+    codes: dict[Hashable, int] = {}
+    members = np.array([codes.setdefault(one, len(codes)) for each in sets for one in each], dtype=np.intp)
+    sizes = np.array([len(each) for each in sets])
+    owners = np.repeat(np.arange(len(sets)), sizes)
+    # What only one set has is shared by no pair: most words of texts, and nearly all runs of three.
+    is_shared = np.bincount(members, minlength=1) > 1
+    place_of = np.cumsum(is_shared) - 1
+    owners, places = owners[is_shared[members]], place_of[members[is_shared[members]]]
+    shared = np.zeros((len(sets), len(sets)))
+    count = int(is_shared.sum())
+    width = min(count, max(1, _CELLS // len(sets)))
+    for start in range(0, count, width or 1):
+        inside = (places >= start) & (places < start + width)
+        table = np.zeros((len(sets), width), dtype=np.float32)
+        table[owners[inside], places[inside] - start] = 1
+        shared += table @ table.T
+    first, second = np.triu_indices(len(sets), 1)
+    in_both = shared[first, second]
+    in_either = sizes[first] + sizes[second] - in_both
+    return np.asarray(np.where(in_either > 0, in_both / np.maximum(in_either, 1), 1.0))
 
 
 def _shingles(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -140,6 +140,7 @@ class JudgedAtK(SampleMetric):
     k: int
     target = TargetCategory.RETRIEVAL_RELEVANCE
     requires = ("relevant_docs",)
+    matches_documents = True
     oracle = "ir_measures Judged@k"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -168,6 +169,7 @@ class PairwiseAccuracy(SampleMetric):
 
     target = TargetCategory.RETRIEVAL_ACCURACY
     requires = ("candidate_docs",)
+    matches_documents = True
     oracle = "scikit-learn roc_auc_score"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -190,6 +192,7 @@ class KendallTau(SampleMetric):
 
     target = TargetCategory.RETRIEVAL_ACCURACY
     requires = ("candidate_docs",)
+    matches_documents = True
     bounds = (-1.0, 1.0)
     oracle = "scipy.stats.kendalltau"
 

@@ -2,9 +2,11 @@
 
 The gold is spans of a source document: `metadata["spans"]` of a relevant document is a list of {"start",
 "end"}, characters counted from 0, `end` not included; the source is its `metadata["source"]`, or its id. A
-retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and `["end"]`; one without start
-and end is the whole document. Characters that several chunks hold count once. Relevant documents without
-spans are left out, and so are those with a grade of 0 or less.
+retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and `["end"]`, or by the names of
+LangChain, LlamaIndex and Haystack for these; without an end, it is as long as its text. A chunk without a
+start is searched in the text of the relevant document. If it is not there, or more than once, the sample is
+skipped. A document that has neither a source nor a start is whole. Characters that several chunks hold count
+once. Relevant documents without spans are left out, and so are those with a grade of 0 or less.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.matching import source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
@@ -32,7 +35,7 @@ class SpanMetric(SampleMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = merged(
-            (_source(doc), _interval(doc, span))
+            (source_of(doc), _interval(doc, span.get("start"), span.get("end")))
             for doc in sample.relevant_docs or ()
             for span in _spans(doc)
             if grade_of(doc) > 0
@@ -40,7 +43,10 @@ class SpanMetric(SampleMetric):
         if not gold:
             return skip("no relevant document of the sample has spans")
         ranked = sorted(output.retrieved, key=lambda hit: hit.rank)[: self.k]
-        chunks = merged((_source(hit.doc), _interval(hit.doc, hit.doc.metadata)) for hit in ranked)
+        try:
+            chunks = merged(_place(hit.doc, sample, gold) for hit in ranked)
+        except _NotLocatedError as error:
+            return skip(str(error))
         return self.of_lengths(length(gold), length(chunks), shared_length(gold, chunks))
 
     def of_lengths(self, gold: int, chunks: int, both: int) -> float:
@@ -54,6 +60,11 @@ class SpanRecall(SpanMetric):
 
     |gold ∩ chunks| / |gold|, in characters of the source: however the source is cut, chunks that
     cover all of the gold score 1.
+
+    Fields: a relevant document has `metadata.spans`, a list of {"start", "end"}. A retrieved chunk has
+    `metadata.source`, and its place as `start` and `end`, `start_index` (LangChain), `start_char_idx`
+    (LlamaIndex), `split_idx_start` (Haystack) or `start_char`. A chunk without a place is searched in the
+    text of the relevant document; if it is not found once, the sample is skipped with the reason.
     """
 
     def of_lengths(self, gold: int, chunks: int, both: int) -> float:
@@ -65,7 +76,8 @@ class SpanPrecision(SpanMetric):
     """Share of the characters in the first k chunks that belong to the gold.
 
     |gold ∩ chunks| / |chunks|, where an overlap between chunks counts once; 0 if nothing was retrieved.
-    Long chunks lower it: they make the reader go through more for the same find.
+    Long chunks lower it: they make the reader go through more for the same find. It needs the fields of
+    span_recall.
     """
 
     def of_lengths(self, gold: int, chunks: int, both: int) -> float:
@@ -76,7 +88,8 @@ class SpanPrecision(SpanMetric):
 class SpanIoU(SpanMetric):
     """How nearly the first k chunks are the gold, no less and no more: 1 only if they are just that.
 
-    |gold ∩ chunks| / |gold ∪ chunks|, in characters of the source (intersection over union).
+    |gold ∩ chunks| / |gold ∪ chunks|, in characters of the source (intersection over union). It needs the
+    fields of span_recall.
     """
 
     def of_lengths(self, gold: int, chunks: int, both: int) -> float:
@@ -113,15 +126,7 @@ def shared_length(one: Marked, other: Marked) -> int:
         for source, intervals in marked.items()
         for interval in intervals
     )
-    #
-    # A ∩ B
-    #  =
-    # A
-    #  +
-    # B
-    #  -
-    # A ∪ B
-    # , without a second sweep over the intervals.
+    # A ∩ B = A + B - A ∪ B, without a second sweep over the intervals.
     return length(one) + length(other) - length(either)
 
 
@@ -129,8 +134,51 @@ def _length(intervals: list[Interval]) -> int:
     return sum(end - start for start, end in intervals)
 
 
-def _source(doc: Document) -> str:
-    return str(doc.metadata.get("source") or doc.doc_id)
+class _NotLocatedError(Exception):
+    """A chunk says nothing about where it is from, and its text does not show it."""
+
+
+# The names of the first character of a chunk, and of the character after its last.
+_STARTS = ("start", "start_index", "start_char_idx", "start_char", "split_idx_start")
+_ENDS = ("end", "end_index", "end_char_idx", "end_char")
+
+
+def _place(doc: Document, sample: EvaluationSample, gold: Marked) -> tuple[str, Interval]:
+    """Return the source of a retrieved chunk, and where in it the chunk starts and ends."""
+    source = source_of(doc)
+    start, end = (
+        next((doc.metadata[name] for name in names if doc.metadata.get(name) is not None), None)
+        for names in (_STARTS, _ENDS)
+    )
+    if isinstance(start, int) and end is None and doc.text:
+        end = start + len(doc.text)
+    if start is not None or end is not None:
+        return source, _interval(doc, start, end)
+    if source not in gold:
+        # Where it is in its source changes nothing, but two chunks must not seem to overlap.
+        is_whole = source == doc.doc_id
+        return source if is_whole else f"{source}\0{doc.text}", (0, len(doc.text))
+    # A text that is shorter than its spans reach is an excerpt.
+    texts = (other.text for other in sample.relevant_docs or () if other.doc_id == source)
+    whole = next((text for text in texts if len(text) >= gold[source][-1][1]), "")
+    return source, _located(doc, source, whole)
+
+
+def _located(doc: Document, source: str, whole: str) -> Interval:
+    """Return where a chunk's text is in the text of the document that it is from."""
+    if not whole and source == doc.doc_id:
+        return 0, len(doc.text)
+    start = whole.find(doc.text) if doc.text else -1
+    if start >= 0 and whole.find(doc.text, start + 1) < 0:
+        return start, start + len(doc.text)
+    if not doc.text:
+        reason = "it has no text"
+    elif not whole:
+        reason = "the relevant document has no text to find it in"
+    else:
+        times = "not" if start < 0 else "more than once"
+        reason = f"its text is {times} in the relevant document"
+    raise _NotLocatedError(f"the chunk {doc.doc_id!r:.60} of {source!r:.60} has no start, and {reason}")
 
 
 def _spans(doc: Document) -> list[Mapping[str, Any]]:
@@ -142,16 +190,13 @@ def _spans(doc: Document) -> list[Mapping[str, Any]]:
     return spans
 
 
-def _interval(doc: Document, place: Mapping[str, Any]) -> Interval:
-    """Return where a span or a chunk starts and ends; without either, a chunk is its whole document."""
-    start, end = place.get("start"), place.get("end")
-    if start is None and end is None and place is doc.metadata:
-        return 0, len(doc.text)
+def _interval(doc: Document, start: Any, end: Any) -> Interval:
+    """Return where a span or a chunk starts and ends; ScoringError if that is not a span."""
     for number in (start, end):
         if isinstance(number, bool) or not isinstance(number, int):
             raise ScoringError(
                 f"a span of document {doc.doc_id!r} goes from {start!r} to {end!r}, not whole numbers"
             )
-    if not 0 <= start < end:  # type: ignore[operator]  # whole numbers, as checked above
+    if not 0 <= start < end:
         raise ScoringError(f"document {doc.doc_id!r} has a span from {start} to {end}, which is not a span")
-    return start, end  # type: ignore[return-value]
+    return start, end

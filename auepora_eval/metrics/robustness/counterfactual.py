@@ -164,6 +164,7 @@ class MistakeReappearanceRate(CounterfactualMetric):
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:
+            # The longest fake answer: the bounds must hold whichever one would have come back.
             count = max(map(len, _edited_words(sample)), default=0)
         except ScoringError:
             count = 1  # the labels are unusable, and so the length is unknown
@@ -218,6 +219,8 @@ def _pattern(answer: str) -> re.Pattern[str]:
     folded = _folded(answer)
     before = after = ""
     if re.match(r"[a-z0-9]", folded):
+        # "5" is not in "3.5", nor "500" in "1,500". Only ASCII letters and digits are looked at: in scripts
+        # without spaces, a letter may touch the answer.
         before = r"(?<![a-z0-9])(?<!\d[.,])" if folded[0].isdigit() else r"(?<![a-z0-9])"
     if re.search(r"[a-z0-9]\Z", folded):
         after = r"(?![a-z0-9])(?![.,]\d)" if folded[-1].isdigit() else r"(?![a-z0-9])"
@@ -240,6 +243,7 @@ def _without_edits(batch: Batch, place: int, closed_books: dict[str, int]) -> st
         return own
     sample = batch.samples[place]
     other = closed_books.get(str(sample.labels.get("variant_of")), batch.once(base_questions).get(place))
+    # The edited sample may itself be the question that the closed-book variant belongs to.
     other = closed_books.get(sample.sample_id, other)
     if other is None or other == place:
         return skip("there is no answer to its question without the edited documents")

@@ -196,7 +196,7 @@ class BaseMetric(RejectionMetric):
     def __post_init__(self) -> None:
         self._base = parse_metric(self.base)
         # A corpus metric (bleu) has no score for one answer that could be averaged.
-        averaged = type(self._base).aggregate is SampleMetric.aggregate and not self._base.whole_batch
+        averaged = self._base.is_mean and not self._base.whole_batch
         if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:
             raise ValueError(f"the base must be a mean of scores from 0 to 1, 1 the best: {self.base} is not")
         self.base = self._base.name
@@ -207,6 +207,7 @@ class BaseMetric(RejectionMetric):
         if missing:
             return skip(f"the sample has no {missing[0]}")
         score = self._base.score(case.sample, case.output)
+        # The parts are the base's own. Here scores are averaged, and rightful refusals have no parts.
         return replace(score, parts=()) if isinstance(score, SampleScore) else score
 
 

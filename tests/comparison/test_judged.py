@@ -1,0 +1,163 @@
+"""Comparisons of judged metrics: corrected for the errors of the judge, or open where it cannot tell."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.tables import comparison_to_dict
+from auepora_eval.core.types import EvaluationRun
+from auepora_eval.errors import PlanError
+from auepora_eval.judges.trust.probes import probe
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.judges.functions import ALWAYS_YES, noisy
+from tests.judges.judged_runs import METRIC, a_calibration, judged_run, labels_of, truths
+
+FEW, MANY = [1.0] * 40 + [0.0] * 60, [1.0] * 60 + [0.0] * 40
+
+
+def test_error_rates_that_are_the_same_divide_the_change() -> None:
+    plain = compare_runs(judged_run("a", FEW), judged_run("b", MANY)).metrics[0]
+    found = compare_runs(judged_run("a", FEW, a_calibration()), judged_run("b", MANY, a_calibration()))
+    metric = found.metrics[0]
+    assert metric.effect.change == pytest.approx(0.2 / 0.7)
+    assert [metric.baseline, metric.candidate] == pytest.approx([0.2 / 0.7, 0.4 / 0.7])
+    assert metric.test.p == plain.test.p, "judged rates are equal if and only if true ones are"
+    assert metric.effect.interval is not None
+    assert plain.effect.interval is not None
+    low, high = metric.effect.interval
+    assert high - low > (plain.effect.interval[1] - plain.effect.interval[0]) / 0.7
+    assert low <= 0.2 / 0.7 <= high
+    assert any("sensitivity 45 of 50 and specificity 40 of 50" in note for note in found.notes)
+
+
+def test_different_label_files_are_pooled() -> None:
+    other = a_calibration((50, 50), (50, 50))
+    found = compare_runs(judged_run("a", FEW, a_calibration()), judged_run("b", MANY, other)).metrics[0]
+    assert found.effect.change == pytest.approx(0.2 / (95 / 100 + 90 / 100 - 1))
+
+
+def test_an_uncalibrated_judge_is_named() -> None:
+    found = compare_runs(judged_run("a", FEW), judged_run("b", MANY))
+    assert found.metrics[0].effect.change == pytest.approx(0.2)
+    assert f"{METRIC}: uncalibrated judge: the change is one of judged scores" in found.notes
+
+
+def test_a_ranking_is_corrected_too() -> None:
+    runs = [
+        judged_run(name, scores, a_calibration())
+        for name, scores in zip("abc", (FEW, MANY, FEW), strict=True)
+    ]
+    ranking = rank_runs(runs)
+    assert ranking.pairs[0].metrics[0].effect.change == pytest.approx(0.2 / 0.7)
+    assert any("sensitivity 45 of 50" in note for note in ranking.notes)
+
+
+def test_a_judge_that_cannot_tell_decides_nothing() -> None:
+    coin = a_calibration((28, 50), (30, 50))  # 0.56 + 0.60 - 1
+    found = compare_runs(judged_run("a", FEW, coin), judged_run("b", [1.0] * 100, coin))
+    metric = found.metrics[0]
+    assert metric.verdict == "inconclusive"
+    assert metric.test.p is None
+    assert "this judge cannot tell" in metric.test.not_tested
+    assert sum("this judge cannot tell" in note for note in found.notes) == 1
+
+
+def test_a_degraded_judge_decides_nothing() -> None:
+    probes = probe(ALWAYS_YES)
+    metric = compare_runs(
+        judged_run("a", FEW, a_calibration(), probes=probes), judged_run("b", MANY, a_calibration())
+    ).metrics[0]
+    assert metric.verdict == "inconclusive"
+    assert "failed the probes" in metric.test.not_tested
+
+
+def a_pair(
+    rates: tuple[float, float], labels: int, *, se: tuple[float, float] = (0.9, 0.9), seed: int = 1
+) -> tuple[EvaluationRun, EvaluationRun]:
+    rng = random.Random(seed)
+    runs = []
+    for name, rate, sensitivity in zip("ab", rates, se, strict=True):
+        people = truths(rate, 400, rng)
+        scores = noisy(people, rng, se=sensitivity)
+        runs.append(judged_run(name, scores, None, labels_of([float(each) for each in people], labels)))
+    return runs[0], runs[1]
+
+
+def test_labels_of_both_runs_correct_a_judge_that_favours_one_system() -> None:
+    """The systems are equally good, but the judge misses a third of what the second one gets right."""
+    pair = a_pair((0.8, 0.8), 200, se=(0.95, 0.6))
+    judged = [replace(run, results=[without_labels(run)]) for run in pair]
+    assert compare_runs(*judged).metrics[0].verdict == "worse"
+    found = compare_runs(*pair)
+    metric = found.metrics[0]
+    assert metric.verdict == "inconclusive"
+    assert metric.effect.interval is not None
+    assert metric.effect.interval[0] <= 0.0 <= metric.effect.interval[1]
+    assert metric.candidate - metric.baseline == pytest.approx(metric.effect.change)
+    assert "200 labels of both runs" in metric.test.method
+    assert any("the judged scores differ by -0.2" in note for note in found.notes)
+
+
+def without_labels(run: EvaluationRun):  # type: ignore[no-untyped-def]
+    result = run.results[0]
+    return replace(result, details={**result.details, "judge": {}})
+
+
+def test_a_real_difference_is_found_with_labels() -> None:
+    metric = compare_runs(*a_pair((0.5, 0.8), 150)).metrics[0]
+    assert metric.verdict == "better"
+    assert metric.effect.interval is not None
+    assert metric.effect.interval[0] < 0.3 < metric.effect.interval[1]
+
+
+def test_a_margin_is_judged_by_the_corrected_change() -> None:
+    pair = judged_run("a", MANY * 5, a_calibration()), judged_run("b", MANY * 5, a_calibration())
+    inside = compare_runs(*pair, margin=0.05).metrics[0].margin
+    plain = judged_run("a", MANY * 5), judged_run("b", MANY * 5)
+    raw = compare_runs(*plain, margin=0.05).metrics[0].margin
+    assert inside.limit is not None
+    assert raw.limit is not None
+    assert inside.limit == pytest.approx(raw.limit / 0.7)
+
+
+def test_a_judge_that_errs_differently_needs_labels_of_both() -> None:
+    a, b = a_calibration((48, 50), (40, 50), of_run=True), a_calibration((25, 50), (40, 50), of_run=True)
+    found = compare_runs(judged_run("a", FEW, a), judged_run("b", MANY, b))
+    assert "errs differently on the two systems: sensitivity 48 of 50" in found.metrics[0].test.not_tested
+    alike = a_calibration(of_run=True)
+    same = compare_runs(judged_run("a", FEW, alike), judged_run("b", MANY, alike))
+    assert any("shows no different errors on the two systems" in note for note in same.notes)
+
+
+def test_another_judge_is_refused_by_name() -> None:
+    a, b = judged_run("a", FEW), judged_run("b", MANY)
+    for run, model in ((a, "small"), (b, "large")):
+        run.results[0].details["signature"] = {"metric": METRIC, "judge": [f"support/{model}@3f9a/label"]}
+    with pytest.raises(PlanError, match="not judged by the same judge in the two runs: support/small@3f9a"):
+        compare_runs(a, b)
+    for run in (a, b):
+        run.results[0].details["signature"] = {
+            "metric": METRIC,
+            "judge": ["support/m"],
+            "models": [run.evaluation_id],
+        }
+    with pytest.raises(PlanError, match="support/m as a and support/m as b"):
+        compare_runs(a, b)
+    assert compare_runs(a, b, allow_mismatch=True).mismatches
+
+
+def test_it_survives_the_storage(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    pair = a_pair((0.5, 0.8), 150)
+    for run in pair:
+        storage.save_run(run)
+    loaded = [storage.load_run(run.evaluation_id) for run in pair]
+    before, after = (comparison_to_dict(compare_runs(*runs)) for runs in (pair, loaded))
+    assert before["metrics"] == after["metrics"]
+    assert any("150 labels of both runs" in note for note in after["notes"])

@@ -1,4 +1,4 @@
-"""Pages in a real browser: one Chromium for the session, a new context for each visit.
+"""Pages in a real browser: one Chromium per file of tests, a new context for each visit.
 
 `visit(address)` opens a page and returns a Visit. When the test ends, every visit must have been quiet: no
 message on the console, no request to another host. `scripts/set_up_browser.sh` installs what is needed.
@@ -111,9 +111,11 @@ class Visit:
         return bool(self.page.evaluate("() => document.documentElement.scrollWidth > innerWidth"))
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: Playwright's event loop runs in this thread until it is stopped, and every test
+# after it would find itself inside a running loop.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, started once."""
+    """Chromium, started once per file."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

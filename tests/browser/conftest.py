@@ -61,6 +61,12 @@ class Visit:
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
+    def press(self, *keys: str) -> None:
+        """Press keys one by one, each on a loaded page: before its script runs, a key does nothing."""
+        for key in keys:
+            self.page.wait_for_load_state()
+            self.page.keyboard.press(key)
+
     def look(self, width: int, dark: bool) -> None:
         """Change the width of the window and the colour scheme."""
         self.page.set_viewport_size({"width": width, "height": 900})

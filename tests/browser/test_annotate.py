@@ -39,26 +39,26 @@ def test_ten_answers_by_keyboard_alone(
     with served("annotate", tmp_path) as server:
         seen = opened(visit, server)
         keys, times = seen.page.keyboard, []
-        keys.press("?")
+        seen.press("?")
         assert seen.page.locator("dialog").is_visible()
-        keys.press("1")  # not a label while the help is open
-        keys.press("Escape")
+        seen.press("1")  # not a label while the help is open
+        seen.press("Escape")
         wait_for_labels(seen, 0)
-        keys.press("n")
+        seen.press("n")
         keys.type("a note with 1 and u in it")
-        keys.press("Escape")
+        seen.press("Escape")
         for count in range(1, 10):
             started = time.perf_counter()
-            keys.press("2" if count % 3 else "1")
+            seen.press("2" if count % 3 else "1")
             wait_for_labels(seen, count)
             times.append(time.perf_counter() - started)
-        keys.press("u")
+        seen.press("u")
         wait_for_labels(seen, 8)
-        keys.press("s")  # the item comes back at the end
+        seen.press("s")  # the item comes back at the end
         seen.page.get_by_text("8 of 10 labelled, 1 skipped").wait_for()
-        keys.press("0")
+        seen.press("0")
         wait_for_labels(seen, 9)
-        keys.press("1")
+        seen.press("1")
         seen.page.get_by_role("heading", name="Done").wait_for()
         assert "All 10 items are done: 9 labels, 1 not sure." in seen.page.locator("main").inner_text()
         command = seen.page.locator("code").first.inner_text()
@@ -78,7 +78,7 @@ def test_every_kind_of_item_in_every_look(visit: Visitor, tmp_path: Path, kind: 
     with served("annotate", tmp_path) as server:
         seen = opened(visit, server)
         if "sentence" not in seen.page.locator("main").inner_text():
-            seen.page.keyboard.press("1")
+            seen.press("1")
             wait_for_labels(seen, 1)
         for width, dark in LOOKS:
             seen.look(width, dark)
@@ -121,13 +121,13 @@ def test_a_server_that_is_gone_is_reported_and_the_note_stays(visit: Visitor, tm
     stored_task(tmp_path)
     with served("annotate", tmp_path) as server:
         seen = opened(visit, server)
-        seen.page.keyboard.press("n")
+        seen.press("n")
         seen.page.keyboard.type("half a thought")
         seen.page.wait_for_timeout(700)  # saved after a pause, without a label
         server.process.kill()
         server.process.wait()
-        seen.page.keyboard.press("Escape")
-        seen.page.keyboard.press("1")
+        seen.press("Escape")
+        seen.press("1")
         seen.page.get_by_role("alert").get_by_text("Not saved. The server does not answer.").wait_for()
         assert seen.page.locator("textarea").input_value() == "half a thought"
         assert all("ERR_CONNECTION_REFUSED" in line for line in seen.console)

@@ -115,10 +115,10 @@ def test_two_clicks_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> N
 
 def test_three_keys_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> None:
     seen = enter("/run/demo-bm25")
-    seen.page.keyboard.press("j")  # the first metric
-    seen.page.keyboard.press("Enter")
+    seen.press("j")  # the first metric
+    seen.press("Enter")
     seen.page.wait_for_url("**/samples?*")
-    seen.page.keyboard.press("Enter")  # the worst sample
+    seen.press("Enter")  # the worst sample
     seen.page.wait_for_url("**/sample?*")
     assert seen.page.locator("mark").first.is_visible()
 
@@ -145,26 +145,26 @@ def test_keys_walk_through_samples(enter: Enter) -> None:
     focused = "() => document.activeElement.textContent"
     names = seen.page.locator("[data-row]").all_inner_texts()
     for key, name in (("j", names[0]), ("j", names[1]), ("j", names[2]), ("k", names[1])):
-        seen.page.keyboard.press(key)
+        seen.press(key)
         assert seen.page.evaluate(focused) == name
-    seen.page.keyboard.press("Enter")
+    seen.press("Enter")
     seen.page.wait_for_url("**/sample?*")
     assert names[1] in seen.page.inner_text("h1")
-    seen.page.keyboard.press("j")  # the next worst
+    seen.press("j")  # the next worst
     seen.page.wait_for_url(f"**id={names[2]}")
-    seen.page.keyboard.press("k")
+    seen.press("k")
     seen.page.wait_for_url(f"**id={names[1]}")
-    seen.page.keyboard.press("u")
+    seen.press("u")
     seen.page.wait_for_url("**/samples?*")
 
 
 def test_typed_letters_are_not_keys(enter: Enter) -> None:
     seen = enter("/run/demo-bm25/samples?sort=ndcg@5")
-    seen.page.keyboard.press("/")
+    seen.press("/")
     seen.page.keyboard.type("junk ferry")
     assert seen.page.locator("[name=words]").input_value() == "junk ferry"
     seen.page.locator("[name=words]").fill("ferry")
-    seen.page.keyboard.press("Enter")
+    seen.press("Enter")
     seen.page.wait_for_url("**words=ferry*")
     assert "samples, worst first by ndcg@5" in seen.page.inner_text(".count")
 
@@ -186,11 +186,11 @@ def test_the_address_has_the_state_of_the_list(enter: Enter) -> None:
 
 def test_every_page_can_be_reached_by_tab(enter: Enter) -> None:
     seen = enter("/run/demo-bm25/samples?sort=ndcg@5")
-    seen.page.keyboard.press("Tab")
+    seen.press("Tab")
     assert seen.page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
     stops = set()
     for _ in range(40):
-        seen.page.keyboard.press("Tab")
+        seen.press("Tab")
         stops.add(
             seen.page.evaluate("() => document.activeElement.name || document.activeElement.textContent")
         )

@@ -59,7 +59,7 @@ bench: $(VENV)/.installed-test .venv-bench/.installed
 # The long form of the reliability tests: 200 kills per executor, 50 signals of each kind, 200,000 flipped bits, every
 # endpoint fault at 0, 25 and 100%, a million samples. About an hour; docs/explanation/reliability.md has the results.
 soak: $(VENV)/.installed-test
-	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 AUEPORA_FAULTS=all $(BIN)/python -m pytest -s tests/reliability
+	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 AUEPORA_FAULTS=all AUEPORA_SAMPLES=32000 $(BIN)/python -m pytest -s tests/reliability
 	$(BIN)/python benchmarks/scale.py
 
 .venv-bench/.installed: pyproject.toml benchmarks/requirements.txt

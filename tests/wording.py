@@ -43,7 +43,7 @@ BANNED = {
     rf"one [a-z]+( [a-z]+)? an? ({UNITS})": "one X per Y",
     r"(?-i:refuse_)\w+": "check_*",
 }
-PATTERN = re.compile("|".join(rf"(?<!\w)(?:{pattern})(?!\w)" for pattern in BANNED), re.IGNORECASE)
+PATTERN = re.compile(rf"(?<!\w)(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
 
 # Words that are data, not prose: (file, word) pairs that are skipped.
 ALLOWED = {

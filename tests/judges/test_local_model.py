@@ -5,6 +5,7 @@ It shows that the parts work together. It does not show that a model judges well
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,7 @@ needs_model = pytest.mark.skipif(
     reason=f"needs the local model: {local.INSTALL}",
 )
 MOST_CPU = 60.0  # seconds for 20 verdicts
+VERDICTS = int(os.environ.get("AUEPORA_VERDICTS", "5"))  # of the 20 questions below
 ANSWER = "The Annet carries 22 cars."
 # 20 questions of all kinds with options; short ones, since each token takes 6 ms.
 MATERIAL = {
@@ -89,7 +91,7 @@ def decisions(verdicts: list[Verdict]) -> list[tuple[object, ...]]:
 @needs_model
 def test_a_real_model_answers_every_question_the_same_way_each_time() -> None:
     start = time.process_time()
-    asked = questions()
+    asked = questions()[:: -20 // VERDICTS]  # from the end: every kind is among the last
     with model_judge("label") as judge:
         # A second run of all questions. The server has their prompts and writes the replies again: white
         # space may differ then, and no score may.
@@ -103,7 +105,7 @@ def test_a_real_model_answers_every_question_the_same_way_each_time() -> None:
         assert not verdict.failed or verdict.failed.startswith("quote_not_found")
         assert verdict.model == local.NAME
         assert verdict.usage["input_tokens"] > 100
-    assert len(verdicts) == 20
+    assert len(verdicts) >= VERDICTS
     # In the other mode this model mostly wants to say something else, and is not taken at its word.
     assert all(one.mass is not None and bool(one.failed) == (one.mass < 0.8) for one in unsure)
     with model_judge("label") as judge:  # another server, which has seen nothing yet
@@ -111,9 +113,10 @@ def test_a_real_model_answers_every_question_the_same_way_each_time() -> None:
     assert decisions(elsewhere) == decisions(verdicts[:1]), "every letter is the same"
     seconds = time.process_time() - start
     failed = sum(bool(one.failed) for one in verdicts)
-    print(f"20 of 20 replies were read, {failed} were refused, and 20 of 20 scores were the same again")
-    print(f"45 verdicts took {seconds:.1f} CPU-s")
-    assert seconds <= MOST_CPU * 45 / 20
+    count = len(verdicts) + len(again) + len(unsure) + len(elsewhere)
+    print(f"{len(verdicts)} replies were read, {failed} were refused, and all scores were the same again")
+    print(f"{count} verdicts took {seconds:.1f} CPU-s")
+    assert seconds <= MOST_CPU * count / 20
 
 
 def judge_named_like(judge: Judge) -> Judge:

@@ -24,6 +24,7 @@ from tests.builders import a_dataset, a_sample, an_output
 
 PLAN = EvaluationPlan(parse_metrics("recall@3,mrr,token_f1"))
 POLICY = CallPolicy(retries=2, breaker_after=100)
+SAMPLES = int(os.environ.get("AUEPORA_SAMPLES", "8000"))
 
 
 class Quick:
@@ -64,13 +65,13 @@ def digest(run: EvaluationRun) -> str:
 
 
 def test_32_threads_give_the_results_of_one() -> None:
-    dataset = dataset_of(32_000)
+    dataset = dataset_of(SAMPLES)
     alone = digest(AueporaEvaluator(Quick(), PLAN).run(dataset))
     start = time.perf_counter()
     many = AueporaEvaluator(Quick(), PLAN, executor=ThreadExecutor(concurrency=32), policy=POLICY)
     assert digest(many.run(dataset)) == alone
     seconds = time.perf_counter() - start
-    print(f"T-24: 32 threads, 32,000 samples, the digest of one thread; {seconds:.1f} s")
+    print(f"T-24: 32 threads, {SAMPLES:,} samples, the digest of one thread; {seconds:.1f} s")
 
 
 @pytest.mark.parametrize("name", ["serial", "threads", "async"])

@@ -89,6 +89,7 @@ def system(query):
 SCRIPT = """
 import os, sys
 from auepora_eval import evaluate
+from auepora_eval.execution.local import EXECUTORS
 
 def plain(query):
     if query == "q 1":
@@ -102,7 +103,8 @@ def awaitable(query):
     return coroutine(query)
 
 samples = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "yes"} for n in range(3)]
-run = evaluate(globals()[sys.argv[1]], samples, metrics="exact_match")
+executor = EXECUTORS.get(sys.argv[2])(concurrency=1)
+run = evaluate(globals()[sys.argv[1]], samples, metrics="exact_match", executor=executor)
 print(run["exact_match"].value, flush=True)
 """
 
@@ -158,13 +160,18 @@ def test_fork_that_returns_twice_writes_to_no_journal(here: Path) -> None:
     assert len({record["seq"] for record in map(json.loads, (line[9:] for line in lines))}) == len(lines)
 
 
-@pytest.mark.parametrize("system", ["plain", "coroutine", "awaitable"])
-def test_a_script_goes_on_once_after_a_fork_that_returns_twice(system: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("system", "executor"),
+    [("plain", "serial"), ("coroutine", "serial"), ("awaitable", "serial"), ("coroutine", "async")],
+)
+def test_a_script_goes_on_once_after_a_fork_that_returns_twice(
+    system: str, executor: str, tmp_path: Path
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, system],
+        [sys.executable, "-c", SCRIPT, system, executor],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
+        capture_output=True,  # until no process has the pipes
         text=True,
         timeout=60,
         check=False,

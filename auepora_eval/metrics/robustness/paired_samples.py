@@ -41,7 +41,6 @@ class Contrast(BatchMetric):
         vars(self)["higher_is_better"] = type(self).higher_is_better == self.base_metric.higher_is_better
         vars(self)["scores_failures"] = self.base_metric.scores_failures
         vars(self)["whole_batch"] = type(self).whole_batch or self.base_metric.whole_batch
-        vars(self)["asks_a_model"] = self.base_metric.asks_a_model
 
     @property
     def asked_metric(self) -> SampleMetric | None:

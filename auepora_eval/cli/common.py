@@ -149,7 +149,7 @@ def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
     measured = [result for result in run.results if not result.not_measured]
     _say_main_values(measured[:_MAIN_RESULTS])
     if len(measured) > _MAIN_RESULTS:
-        echo.say(f"  ... and {len(measured) - _MAIN_RESULTS} more metrics (--full)")
+        echo.say(f"  ... and {len(measured) - _MAIN_RESULTS} more (--full)")
     for note in results_table(run.results).notes:
         echo.say(echo.one_line(note, 1000))
     _say_what_went_wrong(run, tally)

@@ -74,7 +74,7 @@ def run(args: Namespace) -> int:
     predictions = _predictions(args, dataset)
     depth = min(predictions.longest or 5, 10)
     plan = named or default_plan(list(Survey.of(dataset).examples.values()), depth, settings.match)
-    if any(getattr(metric, "asks_a_model", False) for metric in plan.metrics):
+    if any(getattr(metric, "asked_metric", None) for metric in plan.metrics):
         # Before the first call, which costs money. Otherwise the one pass over the data finds it.
         survey = Survey.of(dataset, plan)
         plan.validate_counts(survey.counts, survey.size, survey.unanswerable)

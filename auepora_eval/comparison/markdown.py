@@ -111,7 +111,7 @@ def _run_parts(run: EvaluationRun, name: str, tally: Tally) -> list[str]:
 def _shortened(table: Table) -> str:
     rows = table.rows[:_MOST_ROWS]
     hidden = len(table.rows) - len(rows)
-    notes = [*table.notes, f"{hidden:,} more metrics are not shown."] if hidden else table.notes
+    notes = [*table.notes, f"Metrics that are not shown: {hidden:,}."] if hidden else table.notes
     return replace(table, rows=rows, notes=notes).to_markdown()
 
 

@@ -34,7 +34,7 @@ def matched(batch: Batch, match: str) -> Batch:
     """Return the batch with ids that are equal where documents match; for batch.once."""
     pair = _by_source if match == BY_SOURCE else _by_text
     pairs = [pair(sample, output) for sample, output in zip(batch.samples, batch.outputs, strict=True)]
-    return Batch([sample for sample, _ in pairs], [output for _, output in pairs])
+    return Batch([sample for sample, _ in pairs], [output for _, output in pairs], batch.asked)
 
 
 def _by_source(sample: EvaluationSample, output: SystemOutputs) -> tuple[EvaluationSample, SystemOutputs]:

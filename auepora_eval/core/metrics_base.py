@@ -100,6 +100,11 @@ class SampleMetric(Metric):
     ranges: ClassVar[Mapping[str, str]] = {}  # the limits of numeric fields: {"p": "(0, 1)"}
 
     @property
+    def asked_metric(self) -> SampleMetric | None:
+        """The metric whose scores a model is asked for: this one, or its base; None if no model is asked."""
+        return self if self.asks_a_model and not self.whole_batch else None
+
+    @property
     def needs_judge(self) -> bool:
         """Return whether it is scored from verdicts (`judges.metric.JudgedMetric`)."""
         return False
@@ -186,12 +191,10 @@ class SampleMetric(Metric):
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
         return self.summarise(self.score_batch(Batch(samples, outputs)))
 
-    def score_batch(self, batch: Batch, asked: Mapping[str, SampleScore] | None = None) -> Scores:
-        """Return a score for each sample, in order: a value, or the reason why there is none.
-
-        `asked` has the scores of samples that a model was asked for already.
-        """
+    def score_batch(self, batch: Batch) -> Scores:
+        """Return a score for each sample, in order: a value, or the reason why there is none."""
         batch = self.seen(batch)
+        asked = batch.asked.get(self.name)
         if self.not_measured:
             scores = Scores.of([SampleScore(None)] * len(batch))
         elif asked is not None:

@@ -26,7 +26,7 @@ from .fields import ReadingNote
 from .metrics_base import SampleMetric
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
-from .scores import Batch, Scores
+from .scores import AskedScores, Batch, Scores
 from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from .shapes import READ_AS
 from .types import (
@@ -457,7 +457,6 @@ def score_record(
 # twice: not by a run that is resumed, and not by another run with the same cache.
 
 _ASKED, _SCORE = "asked", "score"
-AskedScores = dict[str, dict[str, SampleScore]]
 Pairs = Callable[[], Iterable[tuple[EvaluationSample, SystemOutputs]]]
 
 
@@ -484,12 +483,13 @@ def asked_scores(
     score_journal: Callable[[], AbstractContextManager[ScoreJournal]],
 ) -> AskedScores:
     """Return the scores of the metrics that ask a model, by metric and sample."""
-    metrics = [
-        metric
+    asking = [
+        metric.asked_metric
         for metric in plan.metrics
-        if isinstance(metric, SampleMetric) and metric.asks_a_model
-        if not metric.whole_batch and not metric.not_measured
+        if isinstance(metric, SampleMetric) and not metric.not_measured
     ]
+    # By name: several metrics may have the same base, which is asked once.
+    metrics = list({metric.name: metric for metric in asking if metric is not None}.values())
     scores: AskedScores = {metric.name: {} for metric in metrics}
     if not metrics:
         return scores

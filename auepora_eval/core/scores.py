@@ -171,14 +171,24 @@ def equally_wide(a: Rows, b: Rows) -> tuple[Rows, Rows]:
 T = TypeVar("T")
 
 
+# Scores that a model was asked for already, by metric and sample.
+AskedScores = dict[str, dict[str, SampleScore]]
+
+
 class Batch:
     """The samples and outputs that a plan's metrics score."""
 
-    def __init__(self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> None:
+    def __init__(
+        self,
+        samples: Sequence[EvaluationSample],
+        outputs: Sequence[SystemOutputs],
+        asked: AskedScores | None = None,
+    ) -> None:
         if len(samples) != len(outputs):
             raise ValueError(f"{len(samples)} samples but {len(outputs)} outputs; pair them first")
         self.samples = samples
         self.outputs = outputs
+        self.asked = asked or {}
         self._results: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:

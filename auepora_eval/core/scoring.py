@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 
@@ -23,11 +23,10 @@ from .calls.executor import failed_attempts, is_from_cache
 from .calls.resources import ApiUsage
 from .metrics_base import Metric, SampleMetric, Watch
 from .plan import EvaluationPlan
-from .scores import Batch, Scores, as_columns
+from .scores import AskedScores, Batch, Scores, as_columns
 from .types import (
     EvaluationSample,
     MetricResult,
-    SampleScore,
     SystemOutputs,
     TargetCategory,
     as_target,
@@ -42,8 +41,8 @@ Chunk = list[Pair]
 SIZE = 500
 
 
-def _batch(chunk: Chunk) -> Batch:
-    return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
+def _batch(chunk: Chunk, asked: AskedScores | None) -> Batch:
+    return Batch([sample for sample, _ in chunk], [output for _, output in chunk], asked)
 
 
 @contextmanager
@@ -65,7 +64,7 @@ def score_outputs(
     plan: EvaluationPlan,
     samples: list[EvaluationSample],
     outputs: list[SystemOutputs],
-    asked: Mapping[str, Mapping[str, SampleScore]] | None = None,
+    asked: AskedScores | None = None,
 ) -> list[MetricResult]:
     """Compute every metric of a plan on outputs that are in memory; `asked` as `score_in_chunks` has it."""
     pairs = zip(samples, outputs, strict=True)
@@ -145,23 +144,23 @@ def score_in_chunks(
     on_chunk: OnChunk,
     *,
     size: int = SIZE,
-    asked: Mapping[str, Mapping[str, SampleScore]] | None = None,
+    asked: AskedScores | None = None,
 ) -> list[MetricResult]:
     """Compute every metric chunk by chunk: texts are freed after `on_chunk`, scores are kept.
 
     A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
-    samples: then there is one chunk. `asked` has scores by metric and sample that a model was asked for.
+    samples: then there is one chunk. `asked` has the scores that a model was asked for.
     """
     needs_all = not all(isinstance(m, SampleMetric) and not m.whole_batch for m in plan.metrics)
     pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
     foreign: dict[str, MetricResult] = {}
     watches = Watches(plan.metrics)
     with _rare_collections():
-        for batch in _batches(pairs, None if needs_all else size):
+        for batch in _batches(pairs, None if needs_all else size, asked):
             scores: dict[str, Scores] = {}
             for metric in plan.metrics:
                 if isinstance(metric, SampleMetric):
-                    scores[metric.name] = metric.score_batch(batch, (asked or {}).get(metric.name))
+                    scores[metric.name] = metric.score_batch(batch)
                     continue
                 result = metric.compute(list(batch.samples), list(batch.outputs))
                 foreign[metric.name] = _with_failures(result, batch.outputs)
@@ -186,13 +185,13 @@ def score_in_chunks(
     return watches.noted(results)
 
 
-def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
+def _batches(pairs: Iterable[Pair], size: int | None, asked: AskedScores | None) -> Iterator[Batch]:
     """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
     rest = iter(pairs)
     if size is None:
-        yield _batch(list(rest))
+        yield _batch(list(rest), asked)
     # No name is kept for a chunk: while the caller works, its texts would stay in memory.
-    yield from map(_batch, iter(lambda: list(islice(rest, size)), []))
+    yield from map(partial(_batch, asked=asked), iter(lambda: list(islice(rest, size)), []))
 
 
 @dataclass

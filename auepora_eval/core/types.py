@@ -370,7 +370,7 @@ class MetricResult:
     def interval(self) -> tuple[float, float] | None:
         """The 95% interval of the value; None if the data cannot give one."""
         low, high = self._pair("confidence_interval") or (None, None)
-        return None if low is None or high is None else (low, high)
+        return None if low is None or high is None or low > high else (low, high)
 
     @property
     def interval_method(self) -> str:

@@ -362,6 +362,9 @@ def check_fit(goal: Goal, metric: Metric) -> SampleMetric:
         why = "is not a mean of its samples' scores"
     elif metric.whole_batch:
         why = "scores samples by looking at the others"
+    elif metric.asked_metric is not None:
+        # Asked while answers arrive, its calls would not be those of the executor, nor counted in budgets.
+        why = "asks a model, which is done when all samples have an answer"
     elif not all(map(math.isfinite, metric.bounds)):
         why = "has no highest score, and one sample could turn everything"
     if why or not isinstance(metric, SampleMetric):

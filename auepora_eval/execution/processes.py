@@ -221,7 +221,7 @@ class _Pool(RemoteCalls[Item]):
             if worker.wire in ready:
                 self._read(worker)
             elif worker.process.exitcode is not None:
-                # A child that the system forked in C keeps the pipe open, so that it has no end of file.
+                # A child that the system forked keeps the pipe open, so that it has no end of file.
                 self._replace(worker)
             elif worker.item and deadline is not None and time.monotonic() >= deadline:
                 self._replace(worker, is_late=True)
@@ -251,9 +251,8 @@ class _Pool(RemoteCalls[Item]):
         if message is None:
             worker.ready, worker.since = True, time.monotonic()
             return
-        if worker.item is not None and worker.item[0] == message[0]:
-            worker.item = None
-            self._settle(*message)
+        worker.item = None
+        self._settle(*message)
 
     def _replace(self, worker: _Worker[Item], *, is_late: bool = False) -> None:
         """End a worker that is dead or late. Its item is tried again, or fails."""
@@ -326,9 +325,6 @@ def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _TERMINAL_SIGNALS)
     # What a system prints is not a result. A closed stderr is not a failure.
     sys.stdout = sys.stderr = cast(TextIO, Lasting(sys.stderr)) if sys.stderr is not None else sys.stderr
-    if hasattr(os, "register_at_fork"):
-        # A child that the system forks must neither send a second result nor keep the pipe open.
-        os.register_at_fork(after_in_child=wire.close)
     items: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(wire, items), daemon=True).start()
     if (limits := getattr(call, "limits", None)) is not None:

@@ -117,7 +117,12 @@ def test_limits_on_stored_resources(gate: Run, runs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("bounds_if_failed", True), ("bounds_if_failed", [1]), ("confidence_interval", ["a", 1])],
+    [
+        ("bounds_if_failed", True),
+        ("bounds_if_failed", [1]),
+        ("confidence_interval", ["a", 1]),
+        ("confidence_interval", [0.9, 0.1]),
+    ],
 )
 def test_edited_file_is_an_error(gate: Run, runs: Path, name: str, value: object) -> None:
     document = json.loads((runs / "same.results.json").read_text(encoding="utf-8"))

@@ -95,7 +95,8 @@ def test_a_system_that_crashes_on_its_hard_questions_is_not_better() -> None:
 
 def test_bleu_is_compared_as_the_corpus_metric_that_it_is() -> None:
     a, b = run_with(range(10)), run_with(range(30))
-    bleu = compare_runs(a, b).metrics[2]
+    bleu = compare_runs(a, b, resamples=3_000).metrics[2]
+    assert bleu.test.method == "swap, 3000 resamples, seed 0"
     assert bleu.baseline == pytest.approx(a.result("bleu").value)
     assert bleu.candidate == pytest.approx(b.result("bleu").value)
     assert bleu.candidate != pytest.approx(np.mean([s.value for s in b.result("bleu").scores]))

@@ -223,6 +223,39 @@ def test_intervals_and_tests_agree() -> None:
             assert (low >= 0 or high <= 0) if one.test.p < 0.05 else low <= 0 <= high
 
 
+@pytest.mark.parametrize(
+    ("gains", "p", "is_cut"),
+    [
+        # The flips are exact: two of 64 patterns. The interval by t would begin at -0.15.
+        pytest.param([0.1] * 5 + [0.9], 2 / 64, True, id="cut at 0"),
+        # McNemar's test of 11 wins and 3 losses. The interval by t would begin at 0.011.
+        pytest.param([1.0] * 11 + [-1.0] * 3 + [0.0] * 6, 0.0574, False, id="extended to 0"),
+    ],
+)
+def test_the_test_decides_whether_an_interval_leaves_out_0(
+    gains: list[float], p: float, is_cut: bool
+) -> None:
+    before = [float(gain < 0) for gain in gains]
+    after = [old + gain for old, gain in zip(before, gains, strict=True)]
+    one = only(scored(before, metric="mrr"), scored(after, metric="mrr"))
+    assert one.test.p == pytest.approx(p, abs=5e-5)
+    assert one.effect.interval is not None
+    assert one.effect.interval[0] == 0.0
+    assert one.verdict == (Verdict.BETTER if is_cut else Verdict.INCONCLUSIVE)
+
+
+def test_more_are_drawn_where_the_correction_could_change_the_verdict() -> None:
+    """The smaller of two p-values is compared with 0.025: near 0.025 the usual resamples do not decide."""
+    gains = np.random.default_rng(5).normal(0, 0.1, 60)
+    gains += 2.325 * gains.std() / math.sqrt(60) - gains.mean()
+    runs = [scored(values.tolist(), metric="mrr") for values in (np.full(60, 0.5), 0.5 + gains)]
+    for run in runs:
+        run.results += scored([1.0] * 60).results
+    near = compare_runs(*runs).metrics[0].test
+    assert near.p == pytest.approx(0.025, abs=0.001)
+    assert near.method == "sign flip, 40000 resamples, seed 0"
+
+
 def test_resamples_are_those_asked_for() -> None:
     rng = np.random.default_rng(3)
     a, b = (scored(rng.random(60).tolist(), metric="mrr") for _ in range(2))

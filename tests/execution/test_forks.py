@@ -85,6 +85,28 @@ def system(query):
         os.fork()
     return "yes"
 """
+# Without a journal, which would refuse what a second process writes.
+SCRIPT = """
+import os, sys
+from auepora_eval import evaluate
+from auepora_eval.execution.local import EXECUTORS
+
+def plain(query):
+    if query == "q 1":
+        os.fork()
+    return "yes"
+
+async def coroutine(query):
+    return plain(query)
+
+def awaitable(query):
+    return coroutine(query)
+
+samples = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "yes"} for n in range(3)]
+executor = EXECUTORS.get(sys.argv[2])(concurrency=1)
+run = evaluate(globals()[sys.argv[1]], samples, metrics="exact_match", executor=executor)
+print(run["exact_match"].value, flush=True)
+"""
 
 
 @pytest.fixture
@@ -136,6 +158,25 @@ def test_fork_that_returns_twice_writes_to_no_journal(here: Path) -> None:
     outputs = [record for line in lines if (record := json.loads(line[9:]))["type"] == "output"]
     assert sorted(record["output"]["sample_id"] for record in outputs) == [f"s{n}" for n in range(5)]
     assert len({record["seq"] for record in map(json.loads, (line[9:] for line in lines))}) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("system", "executor"),
+    [("plain", "serial"), ("coroutine", "serial"), ("awaitable", "serial"), ("coroutine", "async")],
+)
+def test_a_script_goes_on_once_after_a_fork_that_returns_twice(
+    system: str, executor: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, system, executor],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,  # until no process has the pipes
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("1.0\n", "")
 
 
 def test_a_fork_neither_writes_to_the_journal_nor_takes_the_note_from_the_lock(tmp_path: Path) -> None:

@@ -24,18 +24,18 @@ class OddError(Exception):
 
 
 def squared(number: int) -> int:
-    """Later numbers are ready first; 7 raises."""
+    """Later numbers are ready first; 7 raises, and 8 raises what is not an Exception."""
     time.sleep(0.001 * (number % 3))
     if number == 7:
         raise LookupError("seven")
+    if number == 8:
+        raise asyncio.CancelledError("eight")
     return number * number
 
 
 async def squared_async(number: int) -> int:
-    await asyncio.sleep(0.001 * (number % 3))
-    if number == 7:
-        raise LookupError("seven")
-    return number * number
+    await asyncio.sleep(0)
+    return squared(number)
 
 
 def own_process(number: int) -> int:

@@ -262,11 +262,15 @@ def test_documents_graded_0_are_not_shown_as_gold(here: Path, capsys: pytest.Cap
     assert "bad" not in out
     (here / "t.py").write_text("def system(query):\n    return {'answer': 'x', 'retrieved': ['good']}\n")
     command(capsys, "run", *flags, "--system", "t.py:system", "--id", "before")
+    out, _ = command(capsys, "show", "before", "--worst", "recall@5")
+    assert "missed" not in out
     out, _ = command(capsys, "compare", "before", "r")
     assert "Largest regressions on recall@5" in out
     assert "bad*" not in out  # a star marks gold
     command(capsys, "report", "r", "--html", "r.html")
-    assert "class=gold" not in (here / "r.html").read_text(encoding="utf-8")
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert '<li class="gold missed"><span>good</span>' in page
+    assert '<li class="gold">' not in page
 
 
 def test_baselines_under_the_names_of_the_seed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

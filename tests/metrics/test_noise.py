@@ -269,6 +269,8 @@ def test_names_hold_names(written: str, name: str) -> None:
         "flip_rate[mean_latency]",
         "flip_rate[scenario=a b]",
         "noise_drop[noise_slope[recall@5]]",
+        "noise_drop[judged_faithfulness]",
+        "answered_accuracy[judged_correctness]",
     ],
 )
 def test_wrong_names_are_refused(name: str) -> None:

@@ -17,6 +17,7 @@ from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import (
+    Document,
     EvaluationRun,
     EvaluationSample,
     MetricResult,
@@ -46,6 +47,8 @@ class Own(Metric):
 
 def a_run(name: str = "run", *, worse: bool = False) -> EvaluationRun:
     samples, outputs = small_world()
+    gold = samples[0].relevant_docs or []
+    samples[0] = replace(samples[0], relevant_docs=[*gold, Document("judged", "", {"relevance": 0})])
     outputs[2] = a_failure()
     outputs[1].response.metadata["citations"] = [{"file_name": "a.pdf", "start_char": 0, "end_char": 5}]
     if worse:

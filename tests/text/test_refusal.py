@@ -84,6 +84,7 @@ def test_a_refusal_is_known_by_its_phrase(text: str, language: str) -> None:
         "The staff cannot give legal advice.",
         "I'm sorry to hear that. Press the red button.",
         "Yes, answer is present in [1]. No answer is present in the other contexts.",
+        "Yes, the report does not mention it.",
         "No information is in the second passage. The first names the north pier.",
         "While the documents do not say when, they name the north pier.",
         "You can order the report online, though it does not include your score.",

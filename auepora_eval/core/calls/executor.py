@@ -7,6 +7,7 @@ import os
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -146,7 +147,8 @@ def awaited(awaitable: Awaitable[Any]) -> Any:
     import asyncio
 
     async def wait() -> Any:
-        return await awaitable
+        with _one_process():
+            return await awaitable
 
     return asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
 
@@ -355,28 +357,31 @@ class SystemCall:
             self.limits.pause(seconds)
 
     def _called(self, sample: EvaluationSample) -> Any:
-        process = os.getpid()
-
         def run() -> Any:
-            try:
+            with _one_process():
                 raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
-            finally:
-                _end_in_fork(process)
-            return awaited(raw) if inspect.isawaitable(raw) else raw
+                return awaited(raw) if inspect.isawaitable(raw) else raw
 
         return run() if self._timeout is None else within(self._timeout, run)
 
     async def _called_async(self, sample: EvaluationSample) -> Any:
-        run: Any = self.system.run
-        if self._timeout is None:
-            return await run(as_shown(sample), top_k=self.top_k)
-        return await within_async(self._timeout, lambda: run(as_shown(sample), top_k=self.top_k))
+        async def run() -> Any:
+            with _one_process():
+                answer: Any = self.system.run(as_shown(sample), top_k=self.top_k)
+                return await answer
+
+        return await run() if self._timeout is None else await within_async(self._timeout, run)
 
 
-def _end_in_fork(process: int) -> None:
-    """End this process if it was forked during a call and has left it as well: its parent makes the run."""
-    if os.getpid() != process:
-        os._exit(0)  # at once: cleaning up would close connections of the parent
+@contextmanager
+def _one_process() -> Iterator[None]:
+    """End a process that is forked within the block and leaves it as well: its parent makes the run."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)  # at once: cleaning up would close connections of the parent
 
 
 def _finished(call: Coroutine[Any, Any, SystemOutputs]) -> SystemOutputs:

@@ -30,7 +30,8 @@ class Contrast(BatchMetric):
     def __post_init__(self) -> None:
         """Find the base, and take its needs, its bounds and its direction."""
         self.base_metric = parse_metric(self.base)
-        if isinstance(self.base_metric, Contrast):
+        # A judge is given to the metrics of a plan, not to their bases.
+        if isinstance(self.base_metric, Contrast) or self.base_metric.needs_judge:
             raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
         self.base = self.base_metric.name
         # What the class says holds for bases from 0 to 1 where more is better; others know better.
@@ -40,7 +41,10 @@ class Contrast(BatchMetric):
         vars(self)["higher_is_better"] = type(self).higher_is_better == self.base_metric.higher_is_better
         vars(self)["scores_failures"] = self.base_metric.scores_failures
         vars(self)["whole_batch"] = type(self).whole_batch or self.base_metric.whole_batch
-        vars(self)["asks_a_model"] = self.base_metric.asks_a_model
+
+    @property
+    def asked_metric(self) -> SampleMetric | None:
+        return self.base_metric.asked_metric
 
     def bounds_with(self, low: float, high: float) -> tuple[float, float]:
         """Return the bounds of this metric where the base lies between low and high."""

@@ -195,6 +195,8 @@ class BaseMetric(RejectionMetric):
 
     def __post_init__(self) -> None:
         self._base = parse_metric(self.base)
+        if self._base.needs_judge:  # a judge is given to the metrics of a plan, not to their bases
+            raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
         # A corpus metric (bleu) has no score for one answer that could be averaged.
         averaged = self._base.is_mean and not self._base.whole_batch
         if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.dataset import records_of
-from ...core.fields import has_foreign_documents, read_foreign
+from ...core.fields import are_predictions, as_id, read_foreign
 from ...core.shapes import as_outputs
 from ...core.types import Response, RetrievedDocument, SystemOutputs, retrieved_ids
 from ...errors import DataError, wrong_type
@@ -96,11 +96,9 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
     rows = records_of(source)
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
         raise wrong_type("outputs", OUTPUT_FORMS, source)
-    is_native = not columns and all(
-        row.get("sample_id") is not None and not has_foreign_documents(row) for row in rows
-    )
-    if is_native:
-        pairs = (read_prediction(dict(row), f"outputs[{n}]") for n, row in enumerate(rows))
+    if not columns and are_predictions(rows):
+        named = ({**row, "sample_id": as_id(row["sample_id"])} for row in rows)
+        pairs = (read_prediction(row, f"outputs[{n}]") for n, row in enumerate(named))
         return ForeignPredictions("outputs", _unique(pairs, "outputs"))
     readings = read_foreign(rows, "outputs", columns, for_outputs=True)
     answered = ((sample.sample_id, output) for sample, output in readings if output is not None)

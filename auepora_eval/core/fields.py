@@ -131,6 +131,7 @@ class FieldReader:
     def _listed_names(self) -> str:
         """Return the first columns, without those that a reader of ours has named."""
         names = [name for name in self._names if name not in (*NAMES, "response")] or self._names
+        names = [self._originals.get(name, name) for name in names]
         return ", ".join(" ".join(name.split())[:60] for name in names[:12])
 
     def _one_of(self, field: str, present: Sequence[str]) -> str:
@@ -304,6 +305,11 @@ def has_only(own: Set[str], names: Iterable[str]) -> bool:
 def query_id(query: str) -> str:
     """Return the id of a sample that came without one; equal questions have equal ids."""
     return f"q-{blake2b(query.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def is_query_id(name: str) -> bool:
+    """Return whether an id is one that was made from a query."""
+    return re.match(r"q-[0-9a-f]{16}(?:~|$)", name) is not None
 
 
 def read_foreign(
@@ -512,9 +518,13 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 def _last_question(messages: Sequence[Any]) -> str | None:
     """Return the last question of a person in a conversation of messages."""
     people = ("human", "user")
-    texts = [
+    asked = [
         message.get("content")
         for message in messages
         if isinstance(message, Mapping) and (message.get("type") or message.get("role")) in people
     ]
-    return texts[-1] if texts and isinstance(texts[-1], str) else None
+    content = asked[-1] if asked else None
+    if isinstance(content, list):  # parts: texts, images
+        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        content = "\n".join(text for text in texts if isinstance(text, str)) or None
+    return content if isinstance(content, str) else None

@@ -16,7 +16,7 @@ from ..errors import DataError
 from .builds.tasks import is_raw_record, is_split_record
 from .foreign.beir import is_beir
 from .foreign.tools import tool_of
-from .foreign.trec import trec_kind
+from .foreign.trec import json_rankings_kind, trec_kind
 from .json.documents import is_yaml, read_content
 from .json.yaml import parse_yaml
 from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
@@ -47,6 +47,7 @@ IN_WORDS = {
     "benchmark": "benchmark data",
     "config": "a configuration",
     "predictions": "a file of predictions",
+    "answers": "a file of answers by sample id",
     "manifest": "the manifest of a dataset",
     "trec-run": "a TREC run",
     "beir-file": "a part of a BEIR dataset",
@@ -72,14 +73,15 @@ def kind_of_file(path: Path) -> str:
     if start[:4] == b"\xd0\xcf\x11\xe0":
         return "records"  # Excel before 2007, or with a password: its reader says what to do
     if by_name is not None:
-        return by_name
+        return "beir-file" if start.startswith(b"query-id\tcorpus-id") else by_name
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
         document = parse_yaml(read_content(path), path.name)
         kind = _kind_of_record(document) if isinstance(document, dict) else None
         return kind or tool_of(start, is_yaml=True) or "config"
-    return trec_kind(start) or _kind_of_json(start)
+    by_id = _kind_by_id(start) if path.suffix.lower() == ".json" else None
+    return by_id or trec_kind(start) or _kind_of_json(start)
 
 
 def kind_of_name(path: Path) -> str | None:
@@ -119,6 +121,15 @@ def _kind_of_json(start: bytes) -> str:
         if b'"%s"' % key.encode() in start:
             return kind
     return "jsonl" if first.strip() != b"{" else "eval_json"
+
+
+def _kind_by_id(start: bytes) -> str | None:
+    """Return the kind of one object by ids: answers of samples, or numbers of documents of queries."""
+    document = _record(start)
+    if not document or _kind_of_record(document) is not None or has_query(document):
+        return None
+    are_texts = all(isinstance(value, str) for value in document.values())
+    return "answers" if are_texts else json_rankings_kind(document)
 
 
 def _foreign_kind(start: bytes) -> str | None:
@@ -200,6 +211,8 @@ def not_a_dataset(path: Path, kind: str) -> DataError:
         fix = f"Convert it: auepora import-traces {path.name} --samples samples.jsonl --outputs outputs.jsonl"
     if kind == "beir-file":
         fix = "Name its folder, which has queries.jsonl and qrels."
+    if kind == "answers":
+        fix = "Name the questions; the answers go to --outputs."
     if kind == "trec-run":
         fix = "Name the qrels; the run goes to --outputs."
     if kind == "manifest":

@@ -14,6 +14,7 @@ from ...core.types import Response, RetrievedDocument, SystemOutputs, retrieved_
 from ...errors import DataError, wrong_type
 from ..datasets.predictions import check_known_samples, load_predictions, missing_output
 from ..detect import kind_of_file
+from ..json.documents import read_document
 from ..json.records import read_prediction
 from .tables import Columns, load_tool, outputs_in
 from .tools import TOOLS
@@ -21,7 +22,7 @@ from .trec import read_run
 
 OUTPUT_FORMS = "a path, a list of dicts, a DataFrame, or a dict of outputs by sample id"
 # Kinds of files with answers that are read as a whole; others have a prediction per line.
-FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec-run", *TOOLS})
+FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec", "trec-run", "answers", *TOOLS})
 
 
 class ForeignPredictions:
@@ -109,8 +110,11 @@ def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
     kind = kind_of_file(path)
     if kind not in FOREIGN_KINDS and not columns:
         return ForeignPredictions(path.name, load_predictions(path))
-    if kind == "trec-run":
+    if kind in ("trec", "trec-run"):  # whole numbers in JSON may be scores too
         return ForeignPredictions(path.name, read_run(path), is_run=True)
+    if kind == "answers" and not columns:
+        answers = {name: as_outputs(text) for name, text in read_document(path).items()}
+        return ForeignPredictions(path.name, answers)
     if kind in TOOLS:
         outputs = dict(load_tool(kind)(path, columns).outputs)
     else:

@@ -115,3 +115,51 @@ def test_our_csv_with_a_column_of_another_tool(tmp_path: Path) -> None:
     (sample,) = ae.load_dataset(path)
     assert sample.reference_answer is not None
     assert sample.reference_answer.text == "22"
+
+
+def test_answers_by_id_in_json(tmp_path: Path) -> None:
+    """The form of SQuAD's predictions."""
+    answers = written(tmp_path / "a.json", {"1": "22"}, indent=2)
+    assert ae.score([OWN], str(answers), metrics="exact_match")["exact_match"].value == 1.0
+    with pytest.raises(DataError, match="answers by sample id, not a dataset"):
+        ae.load_dataset(answers)
+
+
+@pytest.mark.parametrize("scores", [{"a": 0.5, "d": 0.25}, {"a": 2, "d": 1}])
+def test_rankings_in_json(tmp_path: Path, scores: dict[str, float]) -> None:
+    """The form of pytrec_eval, of BEIR's results and of ranx."""
+    run = written(tmp_path / "run.json", {"1": scores})
+    qrels = written(tmp_path / "qrels.json", {"1": {"d": 1, "e": 0}, "2": {"d": 2}}, indent=2)
+    assert ae.score(str(qrels), str(run), metrics="mrr")["mrr"].value == 0.25
+    assert ae.score_rankings(qrels, run, metrics="mrr")["mrr"].value == 0.25
+
+
+def test_rankings_in_json_with_a_text_for_a_number(tmp_path: Path) -> None:
+    run = written(tmp_path / "run.json", {"1": {"a": 0.5}} | {str(n): {"a": "high"} for n in range(2, 40)})
+    with pytest.raises(DataError, match="'2': 'a': 'high' is not a number"):
+        ae.score_rankings({"1": {"a": 1}}, run, metrics="mrr")
+
+
+def test_answers_by_question_for_samples_with_ids(tmp_path: Path) -> None:
+    answers = written(tmp_path / "a.csv", "question,answer\nHow many?,22\n")
+    with pytest.raises(DataError, match="The file has no ids: add a column sample_id"):
+        ae.score([OWN], str(answers), metrics="exact_match")
+
+
+def test_a_part_of_a_beir_dataset(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a part of a BEIR dataset, not a dataset. Name its folder"):
+        ae.load_dataset(written(tmp_path / "test.tsv", "query-id\tcorpus-id\tscore\n1\td\t1\n"))
+
+
+def test_promptfoo_results_with_long_prompts(tmp_path: Path) -> None:
+    result = {"promptIdx": 0, "testIdx": 0, "vars": {"question": "How many?"}, "response": {"output": "22"}}
+    head = {"version": 3, "prompts": [{"raw": "Answer. " * 10_000}]}
+    path = written(tmp_path / "output.json", {"evalId": "e", "results": {**head, "results": [result]}})
+    assert [sample.query for sample in ae.load_dataset(path)] == ["How many?"]
+
+
+def test_a_question_with_an_image(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "How many?"}, {"type": "image", "image": "data:"}]
+    sample = {"id": 1, "epoch": 1, "input": [{"role": "user", "content": parts}], "target": "22"}
+    log = {"status": "success", "eval": {}, "plan": {}, "samples": [sample]}
+    assert [one.query for one in ae.load_dataset(written(tmp_path / "log.json", log))] == ["How many?"]

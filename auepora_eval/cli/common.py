@@ -101,7 +101,7 @@ def evaluated_dataset(settings: RunSettings) -> EvaluationDataset:
 
 def check_has_samples(name: str, count: int) -> None:
     if not count:
-        raise DataError(name, "there are no samples in it.", fix="Write one JSON object per line.")
+        raise DataError(name, "there are no samples in it.", fix="Write one line or row per sample.")
 
 
 def named_plan(names: str | Sequence[str] | None, match: str | None = None) -> EvaluationPlan | None:

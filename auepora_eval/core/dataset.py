@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
-from .fields import Reading, has_query, read_foreign
+from .fields import Reading, are_samples, has_query, read_foreign
 from .types import Document, EvaluationSample, SystemOutputs
 
 
@@ -183,8 +183,24 @@ def records_of(thing: object) -> list[Any] | None:
     thing = ready_frame(thing)
     if hasattr(thing, "columns") or hasattr(thing, "to_pylist"):
         thing = _frame_records(thing)
+    if isinstance(thing, Mapping) and has_query(thing):
+        thing = rows_of_columns(thing)
     is_rows = isinstance(thing, Iterable) and not isinstance(thing, str | bytes | Mapping)
     return list(thing) if is_rows else None  # type: ignore[call-overload]
+
+
+def rows_of_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of columns that are lists, or dicts by row; None if the values are neither."""
+    lists = [list(cells.values()) if isinstance(cells, Mapping) else cells for cells in columns.values()]
+    if not all(isinstance(cells, list | tuple) for cells in lists):
+        return None
+    for name, cells in zip(columns, lists, strict=True):
+        if len(cells) != len(lists[0]):
+            what = (
+                f"the columns differ in length: {name!r:.60} has {len(cells)}, others have {len(lists[0])}."
+            )
+            raise DataError("dataset", what, fix="Write None for a value that is missing.")
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True)]
 
 
 def ready_frame(thing: Any) -> Any:
@@ -212,11 +228,8 @@ def _check_not_splits(thing: object) -> None:
 
 
 def _are_foreign(rows: Sequence[Any]) -> bool:
-    """Return whether rows lack a name that a sample needs, and have one that another tool has for it."""
-    if not rows or not all(isinstance(row, Mapping) for row in rows):
-        return False
-    is_complete = all(row.get("sample_id") is not None and row.get("query") is not None for row in rows)
-    return not is_complete and any(map(has_query, rows))
+    """Return whether rows are records that do not have the names of a sample."""
+    return bool(rows) and all(isinstance(row, Mapping) for row in rows) and not are_samples(rows)
 
 
 def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:

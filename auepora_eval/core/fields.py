@@ -11,13 +11,22 @@ import ast
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from hashlib import blake2b
 from typing import Any
 
 from ..errors import DataError, did_you_mean, warn_user
 from .shapes import as_answer, as_hits, text_id
-from .types import DOCUMENTS_MISSING, Document, EvaluationSample, Failure, Response, SystemOutputs, unscored
+from .types import (
+    DOCUMENTS_MISSING,
+    Document,
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    unscored,
+)
 
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
@@ -54,7 +63,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "metadata": ("metadata",),
 }
 _KNOWN = {"answer", "context", *(name for names in NAMES.values() for name in names)}
-_FOREIGN_DOCUMENTS = {*NAMES["retrieved"], *NAMES["retrieved_ids"]} - {"retrieved"}
+# The names of our own files, in which each has one meaning.
+_SAMPLE_NAMES = {
+    *("sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+}
+_PREDICTION_NAMES = {"sample_id", "query", "retrieved", "response", "answer", "error", "metadata", "labels"}
 OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error")
 # Fields that `columns` may name.
 COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
@@ -62,7 +75,13 @@ COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
 _ID_NAMES = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
 _ID_OR_TEXT = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
 _DEEPEVAL_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
-_MOST_TEXT = 100_000  # characters of a cell that may be a list in Python's notation
+_MOST_TEXT = 100_000  # characters of a cell that may be a list of objects in Python's notation
+# An item of a list of texts or numbers as Python writes it, or numpy, without commas: ['a' 'b'].
+_ITEM = re.compile(
+    r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]*)?)(?=[\s,\]])\s*,?""", re.DOTALL
+)
+# A text may start with [1] or [[link]], but hardly with a quotation mark, an object or a call in brackets.
+_LIST_START = re.compile(r"""\[\s*(?:['"{]|\w+\()""")
 
 
 class ReadingNote(UserWarning):
@@ -112,6 +131,7 @@ class FieldReader:
     def _listed_names(self) -> str:
         """Return the first columns, without those that a reader of ours has named."""
         names = [name for name in self._names if name not in (*NAMES, "response")] or self._names
+        names = [self._originals.get(name, name) for name in names]
         return ", ".join(" ".join(name.split())[:60] for name in names[:12])
 
     def _one_of(self, field: str, present: Sequence[str]) -> str:
@@ -189,6 +209,8 @@ class FieldReader:
         """Return the sample of a record, and the output if the record has one."""
         parts = {field: _value(record.get(name)) for field, name in self.fields.items()}
         parts = {field: value for field, value in parts.items() if value is not None}
+        if record.get(self.fields.get("answer", "")) == "":
+            parts["answer"] = ""  # an empty answer is an answer; tables leave empty cells out
         query = parts.get("query")
         if isinstance(query, list):
             query = _last_question(query)
@@ -198,7 +220,7 @@ class FieldReader:
             query = ""
         if query is None:
             what = f"there is no text under {self.fields.get('query', 'query')!r}."
-            raise DataError(where, what, fix="Name the column with the question: --columns query=NAME.")
+            raise DataError(where, what, fix="Write the question there, or remove the record.")
         known = set(self.fields.values())
         others = {
             str(name): value
@@ -220,8 +242,7 @@ class FieldReader:
 
     def _id(self, value: Any, query: str) -> str:
         if value is not None and not isinstance(value, list | dict | bool):
-            # A spreadsheet turns whole numbers into fractions where a cell of the column is empty.
-            return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+            return as_id(value)
         self.has_own_ids = False
         made = query_id(query)
         self._ids[made] = count = self._ids.get(made, 0) + 1
@@ -229,7 +250,7 @@ class FieldReader:
 
     def _documents(self, parts: Record, field: str, ids_field: str, where: str) -> list[Document] | None:
         """Return the documents of a field; ids and texts in two fields of one length belong together."""
-        ids = _listed(parts.get(ids_field), separator=";")
+        ids = _listed(parts.get(ids_field), f"{where}: {self.fields.get(ids_field)}", separators=";,")
         texts = _documents(parts.get(field), self.fields.get(field, ""), where)
         if not ids:
             return texts or None
@@ -248,20 +269,47 @@ class FieldReader:
         is_named = "retrieved" in parts or "retrieved_ids" in parts
         extra: dict[str, Any] = {} if is_named else {DOCUMENTS_MISSING: True}
         extra |= {name: parts[name] for name in ("tool_calls", "claims") if parts.get(name)}
-        hits = [unscored(doc, rank) for rank, doc in enumerate(documents or [], start=1)]
+        hits = _ranked(documents or [], parts.get("retrieved"))
         answer = parts.get("answer", "")
         response = Response(str(answer)) if isinstance(answer, int | float) else as_answer(answer)
         return SystemOutputs(hits, response, extra=extra)
 
 
-def has_foreign_documents(record: Mapping[str, object]) -> bool:
-    """Return whether retrieved documents have the name of another tool in a record."""
-    return "retrieved" not in record and not _FOREIGN_DOCUMENTS.isdisjoint(record)
+def as_id(value: Any) -> str:
+    """Return the text of an id: a spreadsheet turns 1 into 1.0 where a cell of the column is empty."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def are_samples(rows: Sequence[Record]) -> bool:
+    """Return whether records are samples under our own names: no known name of another tool is in them."""
+    are_complete = all(row.get("sample_id") is not None and row.get("query") is not None for row in rows)
+    return are_complete and has_only(_SAMPLE_NAMES, {name for row in rows for name in row})
+
+
+def are_predictions(rows: Sequence[Record]) -> bool:
+    """Return whether records are answers under our own names: no known name of another tool is in them."""
+    names = {name for row in rows for name in row}
+    return all(row.get("sample_id") is not None for row in rows) and has_only(_PREDICTION_NAMES, names)
+
+
+def has_own_names(record: Record) -> bool:
+    """Return whether a record is a sample or a prediction of ours, by its names."""
+    return "sample_id" in record and has_only(_SAMPLE_NAMES | _PREDICTION_NAMES, record)
+
+
+def has_only(own: Set[str], names: Iterable[str]) -> bool:
+    """Return whether all names that are known, in any spelling, are among our own."""
+    return {plain_name(name) for name in names} & _KNOWN <= own
 
 
 def query_id(query: str) -> str:
     """Return the id of a sample that came without one; equal questions have equal ids."""
     return f"q-{blake2b(query.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def is_query_id(name: str) -> bool:
+    """Return whether an id is one that was made from a query."""
+    return re.match(r"q-[0-9a-f]{16}(?:~|$)", name) is not None
 
 
 def read_foreign(
@@ -304,6 +352,13 @@ def has_query(names: Iterable[object]) -> bool:
     return any(plain_name(name) in NAMES["query"] for name in names)
 
 
+def has_answer(names: Iterable[object]) -> bool:
+    """Return whether there is an id beside the answer or the documents of a system, in any spelling."""
+    known = {plain_name(name) for name in names}
+    outputs = {"answer", *(name for field in OUTPUT_FIELDS[:3] for name in NAMES[field])}
+    return not known.isdisjoint(NAMES["sample_id"]) and not known.isdisjoint(outputs)
+
+
 def _spellings(names: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
     """Return the known name of each column that is another spelling of it, unless both are there."""
     taken = {*names, *columns.values()}
@@ -325,25 +380,42 @@ def _value(raw: Any) -> Any:
     return raw
 
 
-def _listed(value: Any, *, separator: str) -> list[Any]:
+def _listed(value: Any, where: str, *, separators: str = "") -> list[Any]:
     """Return a list from one, from JSON or Python notation in a cell, or from texts with separators."""
     if value is None:
         return []
     if isinstance(value, str):
-        value = written_list(value, separator)
+        written = written_list(value, where)
+        value = _split(value, separators) if written is None else written
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def written_list(cell: str, separator: str = "") -> Any:
-    """Return the list that a cell holds as JSON or as Python writes it; else the parts of the text."""
+def written_list(cell: str, where: str) -> Any:
+    """Return the list that a cell holds as JSON or as Python writes it; None if the cell is a text."""
     text = cell.strip()
-    if text.startswith("["):
-        for parse in (json.loads, _python_list):
-            try:
-                return parse(text)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-    return [part.strip() for part in cell.split(separator) if part.strip()] if separator else [cell]
+    if not text.startswith("["):
+        return None
+    for parse in (json.loads, _plain_list, _python_list):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    if _LIST_START.match(text):
+        # Read as one text, it would change every value that counts documents.
+        what = f"{text[:60]!r} is not a list that can be read."
+        raise DataError(where, what, fix="Is it cut off? Write the list as JSON.")
+    return None
+
+
+def _plain_list(text: str) -> list[str | float]:
+    """Return the texts or numbers of a list; ValueError if there is anything else in it."""
+    items, place = [], 1
+    while item := _ITEM.match(text, place):
+        items.append(ast.literal_eval(item[1]))
+        place = item.end()
+    if text[place:].strip() != "]":
+        raise ValueError("not a list of texts or numbers")
+    return items
 
 
 def _python_list(text: str) -> Any:
@@ -352,17 +424,49 @@ def _python_list(text: str) -> Any:
     return ast.literal_eval(text)
 
 
+def _split(cell: str, separators: str) -> list[str]:
+    """Return the parts of a cell, by the first of the separators that is in it."""
+    for separator in separators:
+        parts = [part.strip() for part in cell.split(separator) if part.strip()]
+        # A title may have a comma: only single words are ids with commas between them.
+        if len(parts) > 1 and (separator != "," or _are_words(parts)):
+            return parts
+    return [cell]
+
+
+def _are_words(parts: Iterable[str]) -> bool:
+    return all(len(part.split()) == 1 for part in parts)
+
+
 def _documents(value: Any, name: str, where: str) -> list[Document]:
     if name in _ID_NAMES:
-        ids = [str(one) for one in _listed(value, separator=";")]
+        ids = [str(one) for one in _listed(value, f"{where}: {name}", separators=";,")]
         return [Document(one, "", {"text_missing": True}) for one in ids]
-    items = _listed(value, separator="|" if name in ("context", "retrieval_context") else "")
+    separators = "|" if name in ("context", "retrieval_context") else ""
+    if name in _ID_OR_TEXT and isinstance(value, str) and _are_words(value.split(";")):
+        separators = ";"
+    items = _listed(value, f"{where}: {name}", separators=separators)
     if name in _ID_OR_TEXT:
         try:
             return [hit.doc for hit in as_hits(items)]
         except (TypeError, ValueError) as error:
             raise DataError(f"{where}: {name}", f"{error}.") from error
     return [_text_document(item, f"{where}: {name}") for item in items]
+
+
+def _ranked(documents: Sequence[Document], items: Any) -> list[RetrievedDocument]:
+    """Return hits with the scores and ranks that the items have, as far as they have them."""
+    facts = items if isinstance(items, list) and len(items) == len(documents) else [None] * len(documents)
+    hits = []
+    for place, (doc, item) in enumerate(zip(documents, facts, strict=True), start=1):
+        numbers: Record = item if isinstance(item, Mapping) else {}
+        score, rank = numbers.get("score"), numbers.get("rank")
+        rank = rank if type(rank) is int and rank > 0 else place
+        if isinstance(score, int | float) and not isinstance(score, bool):
+            hits.append(RetrievedDocument(doc, float(score), rank))
+        else:
+            hits.append(unscored(doc, rank))
+    return hits
 
 
 def _text_document(item: Any, where: str) -> Document:
@@ -380,7 +484,8 @@ def _reference(value: Any, where: str) -> Response | None:
     if isinstance(value, Mapping) and isinstance(value.get("text"), list):
         value = value["text"]
     if isinstance(value, str) and value.strip().startswith("["):
-        value = written_list(value)
+        written = written_list(value, f"{where}: the reference answer")
+        value = value if written is None else written
     if isinstance(value, list):
         texts = [str(text) for text in value if text not in (None, "")]
         if not texts:
@@ -413,9 +518,13 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 def _last_question(messages: Sequence[Any]) -> str | None:
     """Return the last question of a person in a conversation of messages."""
     people = ("human", "user")
-    texts = [
+    asked = [
         message.get("content")
         for message in messages
         if isinstance(message, Mapping) and (message.get("type") or message.get("role")) in people
     ]
-    return texts[-1] if texts and isinstance(texts[-1], str) else None
+    content = asked[-1] if asked else None
+    if isinstance(content, list):  # parts: texts, images
+        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        content = "\n".join(text for text in texts if isinstance(text, str)) or None
+    return content if isinstance(content, str) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from ..errors import ArgumentError, wrong_type
@@ -75,7 +75,7 @@ def _read(raw: Any, readings: list[str]) -> SystemOutputs:
         return SystemOutputs([], as_response(raw), extra={DOCUMENTS_MISSING: True})
     if isinstance(raw, tuple) and len(raw) == 2:
         documents, answer = raw
-        if isinstance(documents, str | Response) and isinstance(answer, list):
+        if isinstance(documents, str | Response) and isinstance(answer, list | tuple):
             documents, answer = answer, documents
             readings.append("a pair as (answer, documents)")
         return SystemOutputs(as_hits(documents, readings), as_answer(answer))
@@ -267,6 +267,8 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
         text = raw["text"] if "text" in raw else _part(raw, *_TEXT_NAMES)
         doc = as_document({**raw, "text": text})
         return RetrievedDocument(doc, 1 / rank if score is None else float(score), own_rank)
+    if isinstance(raw, Integral) and not isinstance(raw, bool):
+        raw = str(raw)  # the number of a row in an index
     if isinstance(raw, Document | str):
         return RetrievedDocument(as_document(raw), 1 / rank, rank)
     doc, score = _foreign_document(raw), _part(raw, "score")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from collections.abc import Mapping
@@ -10,19 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.fields import has_foreign_documents, has_query
+from ..core.fields import has_answer, has_own_names, has_query
 from ..errors import DataError
 from .builds.tasks import is_raw_record, is_split_record
 from .foreign.beir import is_beir
 from .foreign.tools import tool_of
-from .foreign.trec import trec_kind
+from .foreign.trec import json_rankings_kind, trec_kind
 from .json.documents import is_yaml, read_content
 from .json.yaml import parse_yaml
 from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
 
 _START = 65_536  # bytes of a file that are looked at, and the first line as a whole
-_TRACES = re.compile(rb'"(?:resourceSpans|trace_id)"\s*:')
-_LIST_OF_OBJECTS = re.compile(rb"\s*\[\s*\{")
+# The id of a trace may also be a column of a table, which has no spans.
+_TRACES = re.compile(rb'"(?:span_id|spans)"\s*:')
+_LIST_OF_OBJECTS = re.compile(rb"\[\s*[{\]]")
 _LINES = 20  # records that are looked at: the first may be the one that is wrong
 # In this order: .results.csv is not a dataset in CSV.
 _ENDINGS = {
@@ -45,6 +47,7 @@ IN_WORDS = {
     "benchmark": "benchmark data",
     "config": "a configuration",
     "predictions": "a file of predictions",
+    "answers": "a file of answers by sample id",
     "manifest": "the manifest of a dataset",
     "trec-run": "a TREC run",
     "beir-file": "a part of a BEIR dataset",
@@ -63,19 +66,22 @@ def kind_of_file(path: Path) -> str:
         return "benchmark" if by_name == "benchmark" else "parquet"
     if start[:4] == b"\x89HDF":
         return "benchmark"
+    if path.suffix.lower() == ".xlsx":
+        return "records"
     if start[:2] == b"PK":
-        return "records" if path.suffix.lower() == ".xlsx" else "inspect"
+        return "inspect"
     if start[:4] == b"\xd0\xcf\x11\xe0":
         return "records"  # Excel before 2007, or with a password: its reader says what to do
     if by_name is not None:
-        return by_name
+        return "beir-file" if start.startswith(b"query-id\tcorpus-id") else by_name
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
         document = parse_yaml(read_content(path), path.name)
         kind = _kind_of_record(document) if isinstance(document, dict) else None
         return kind or tool_of(start, is_yaml=True) or "config"
-    return trec_kind(start) or _kind_of_json(start)
+    by_id = _kind_by_id(start) if path.suffix.lower() == ".json" else None
+    return by_id or trec_kind(start) or _kind_of_json(start)
 
 
 def kind_of_name(path: Path) -> str | None:
@@ -95,26 +101,52 @@ def _start(path: Path) -> bytes:
 
 def _kind_of_json(start: bytes) -> str:
     """Return the kind of the first record that shows it; without one, that of a document with such keys."""
-    lines = start.lstrip().split(b"\n")[:_LINES]
+    start = start.lstrip()
+    if _LIST_OF_OBJECTS.match(start):
+        return _kind_of_list(start)
+    lines = start.split(b"\n")[:_LINES]
     records = [record for line in lines if (record := _record(line)) is not None]
     is_ours = any("sample_id" in record for record in records) or b'"annotation_id"' in start
-    if not is_ours and (tool := tool_of(start)) is not None:
-        return tool
-    if not is_ours and _TRACES.search(start):
-        return "traces"
+    foreign = None if is_ours else _foreign_kind(start)
+    if foreign is not None:
+        return foreign
     kinds = (_kind_of_record(record) for record in records)
     kind = next((kind for kind in kinds if kind is not None), None)
     if kind is not None:
         return kind
     first = lines[0]
     if _record(first) is not None:  # an object of its own on a line: not one document
-        return "records" if any(map(has_query, records)) else "jsonl"
+        return "records" if any(has_query(record) or has_answer(record) for record in records) else "jsonl"
     for key, kind in _KEYS_OF_DOCUMENTS:
         if b'"%s"' % key.encode() in start:
             return kind
-    if _LIST_OF_OBJECTS.match(start):
-        return "records"
     return "jsonl" if first.strip() != b"{" else "eval_json"
+
+
+def _kind_by_id(start: bytes) -> str | None:
+    """Return the kind of one object by ids: answers of samples, or numbers of documents of queries."""
+    document = _record(start)
+    if not document or _kind_of_record(document) is not None or has_query(document):
+        return None
+    are_texts = all(isinstance(value, str) for value in document.values())
+    return "answers" if are_texts else json_rankings_kind(document)
+
+
+def _foreign_kind(start: bytes) -> str | None:
+    are_spans = b'"trace_id"' in start and _TRACES.search(start)
+    return tool_of(start) or ("traces" if are_spans or b'"resourceSpans"' in start else None)
+
+
+def _kind_of_list(start: bytes) -> str:
+    """Return the kind of a JSON array by its first record: samples of ours in an array are records too."""
+    try:
+        first, _ = json.JSONDecoder().raw_decode(start.decode("utf-8", "replace")[1:].lstrip())
+    except (ValueError, RecursionError):
+        first = None  # it is longer than what is looked at, or damaged
+    kind = _kind_of_record(first) if isinstance(first, dict) else None
+    if kind in ("jsonl", "predictions"):
+        return "records"
+    return _foreign_kind(start) or kind or "records"
 
 
 def _record(line: bytes) -> Mapping[str, object] | None:
@@ -142,17 +174,29 @@ _KEYS_OF_DOCUMENTS = (
 )
 
 
+# Keys that no other tool has; words such as "annotations" may be columns of a table with questions.
+_OWN_KEYS = {
+    "annotation_id",
+    "evaluation_id",
+    "source_offline_dataset",
+    "ground_truth_label",
+    "mean_duration",
+}
+
+
 def _kind_of_record(record: Mapping[str, object]) -> str | None:
     if "sample_id" in record:
-        answered = {"retrieved", "response", "answer", "error"} & record.keys()
-        if not answered or "query" in record:
-            return "jsonl"
-        return "records" if has_foreign_documents(record) else "predictions"
+        if not has_own_names(record):
+            return "records"
+        is_answered = not {"retrieved", "response", "answer", "error"}.isdisjoint(record)
+        return "predictions" if is_answered and "query" not in record else "jsonl"
     if is_split_record(record) or is_raw_record(record):
         return "splits"
+    if has_query(record) and _OWN_KEYS.isdisjoint(record):
+        return None
     if isinstance(record.get("samples"), list):
         return "labels"
-    if {"_id", "text"} <= record.keys() and not has_query(record):
+    if {"_id", "text"} <= record.keys():
         return "beir-file"
     if any(isinstance(value, dict) and "mean_duration" in value for value in record.values()):
         return "benchmark"  # baselines, by operation
@@ -167,6 +211,8 @@ def not_a_dataset(path: Path, kind: str) -> DataError:
         fix = f"Convert it: auepora import-traces {path.name} --samples samples.jsonl --outputs outputs.jsonl"
     if kind == "beir-file":
         fix = "Name its folder, which has queries.jsonl and qrels."
+    if kind == "answers":
+        fix = "Name the questions; the answers go to --outputs."
     if kind == "trec-run":
         fix = "Name the qrels; the run goes to --outputs."
     if kind == "manifest":

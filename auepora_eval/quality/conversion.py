@@ -14,7 +14,7 @@ from ..core.dataset import EvaluationDataset
 from ..errors import DataError, UnknownNameError
 from ..io.datasets.eval_csv import DroppedWarning
 from ..io.datasets.ground_truth import annotations_in, check_annotations, save_ground_truth
-from ..io.detect import IN_WORDS, kind_of_file, kind_of_name
+from ..io.detect import IN_WORDS, kind_of_file, kind_of_name, not_a_dataset
 from ..io.files.atomic import file_name
 from ..io.foreign.label_studio import annotators_in
 from ..io.foreign.trec import read_run, with_topics
@@ -97,6 +97,8 @@ def write_dataset(dataset: EvaluationDataset, target: Path, wanted: Wanted) -> C
     _check_same_kind(DATASET, target, wanted.to_format)
     form = wanted.to_format or format_of_name(target)
     counts = {"samples": len(dataset)}
+    if form not in WRITERS and wanted.outputs is not None and not dataset.outputs:
+        raise DataError(dataset.name, "there are no answers in it.", fix="Leave out --outputs.")
     if form in WRITERS:
         save_with_answers(form, dataset, target, wanted.outputs, force=wanted.force)
     else:
@@ -116,8 +118,6 @@ def _save_answers(dataset: EvaluationDataset, wanted: Wanted) -> Counts:
             what = f"{dataset.name}: the file holds {count} too; --outputs FILE writes them."
             warnings.warn(what, DroppedWarning, stacklevel=3)
         return {}
-    if not answers:
-        raise DataError(dataset.name, "there are no answers in it.", fix="Leave out --outputs.")
     records = (prediction_record(sample_id, output) for sample_id, output in answers.items())
     save_records(records, wanted.outputs, force=wanted.force)
     return {"answers": len(answers)}
@@ -191,8 +191,9 @@ def _kind(name: str, source: Path) -> str:
     if name in _OTHERS:
         return name
     if name in IN_WORDS:
-        fix = "Make a dataset of them: auepora import-traces." if name == "traces" else ""
-        raise DataError(source.name, f"this is {IN_WORDS[name]}, which has no other format.", fix=fix)
+        if name in ("traces", "beir-file"):
+            raise not_a_dataset(source, name)
+        raise DataError(source.name, f"this is {IN_WORDS[name]}, which has no other format.")
     raise _unknown(name)
 
 

@@ -182,3 +182,10 @@ def test_nothing_is_replaced_without_force(work: Path, capsys: pytest.CaptureFix
     assert (work / "a.jsonl").read_text() == "mine"
     converted("personal_rag.eval.json", "a.jsonl", "--force")
     assert len(load_dataset(work / "a.jsonl")) == 1
+
+
+def test_nothing_is_written_if_there_are_no_answers(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "q.csv").write_text("question,ground_truth\nHow many?,22\n", encoding="utf-8")
+    assert main(["dataset", "convert", "q.csv", "q.jsonl", "--outputs", "a.jsonl"]) == 2
+    assert "there are no answers in it. Leave out --outputs." in capsys.readouterr().err
+    assert not (work / "q.jsonl").exists()

@@ -129,8 +129,8 @@ def test_lists_in_cells(cell: str) -> None:
 
 
 def test_cells_are_never_executed() -> None:
-    sample, _ = read({"question": "q", "reference_contexts": "[__import__('os').getpid()]"})
-    assert [doc.text for doc in sample.relevant_docs or ()] == ["[__import__('os').getpid()]"]
+    with pytest.raises(DataError, match="is not a list that can be read"):
+        as_dataset([{"question": "q", "reference_contexts": "[__import__('os').getpid()]"}])
 
 
 def test_equal_questions_have_different_ids() -> None:
@@ -139,10 +139,43 @@ def test_equal_questions_have_different_ids() -> None:
     assert [sample.sample_id for sample in dataset] == [query_id("q"), f"{query_id('q')}~2"]
 
 
-def test_our_own_records_are_read_as_before() -> None:
-    with pytest.warns(UserWarning, match="the field 'ground_truth' is not read"):
-        (sample,) = as_dataset([{"sample_id": "1", "query": "q", "ground_truth": "x"}])
-    assert sample.reference_answer is None
+def test_our_own_names_beside_those_of_others() -> None:
+    sample, output = read({"sample_id": 1, "query": "q", "ground_truth": "x", "response": "y"})
+    assert sample.sample_id == "1"
+    assert sample.reference_answer is not None
+    assert sample.reference_answer.text == "x"
+    assert output is not None
+    assert output.response.text == "y"
+
+
+def test_a_misspelt_name_of_our_own_is_reported() -> None:
+    with pytest.warns(UserWarning, match="the field 'reference_anwser' is not read"):
+        as_dataset([{"sample_id": "1", "query": "q", "reference_anwser": "x"}])
+
+
+def test_an_empty_answer_is_an_answer_and_a_missing_one_is_not() -> None:
+    """An empty text scores 0. Without an answer the call has failed."""
+    _, empty = read({"question": "q", "response": ""})
+    _, missing = read({"question": "q", "response": None})
+    assert (empty is not None, missing) == (True, None)
+
+
+def test_columns_of_a_dict() -> None:
+    """The form of ragas 0.1 and of Dataset.from_dict; and of pandas' to_json and to_dict."""
+    lists = {"question": ["q", "r"], "answer": ["a", "b"], "ground_truth": ["22", "23"]}
+    by_row = {name: dict(enumerate(cells)) for name, cells in lists.items()}
+    for columns in (lists, by_row):
+        with pytest.warns(ReadingNote):
+            dataset = as_dataset(columns)
+        assert [sample.query for sample in dataset] == ["q", "r"]
+        assert [output.response.text for output in dataset.outputs.values()] == ["a", "b"]
+    with pytest.raises(DataError, match="'answer' has 1, others have 2"):
+        as_dataset({"question": ["q", "r"], "answer": ["a"]})
+
+
+def test_a_frame_without_a_known_question_lists_its_columns() -> None:
+    with pytest.raises(DataError, match=r"no column is known to hold the question, among foo, bar.*columns="):
+        as_dataset([{"foo": 1, "bar": 2}])
 
 
 def test_conversation_has_its_last_question() -> None:
@@ -267,3 +300,65 @@ def test_columns_that_may_be_the_reference_answer_are_named(
     said = f"no reference answer; if it is among {note}, name it: --columns reference_answer=NAME"
     assert (said in str(notes[0].message)) is bool(note)
     assert ("no reference answer" in str(notes[0].message)) is bool(note)
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    [
+        pytest.param(
+            "['It carries 22 cars.', \"It's white.\"]", ["It carries 22 cars.", "It's white."], id="list"
+        ),
+        pytest.param(
+            "['It carries 22 cars.' \"It's white.\"]", ["It carries 22 cars.", "It's white."], id="array"
+        ),
+        pytest.param(
+            "['It carries 22 cars.'\n 'a \\'b\\' c']", ["It carries 22 cars.", "a 'b' c"], id="array in lines"
+        ),
+        pytest.param('["It carries 22 cars."]', ["It carries 22 cars."], id="JSON"),
+        pytest.param("[1] See the manual.", ["[1] See the manual."], id="text"),
+        pytest.param("[[Ferry]] is a ship.", ["[[Ferry]] is a ship."], id="markup"),
+        pytest.param("[]", [], id="nothing"),
+    ],
+)
+def test_lists_of_retrieved_texts_in_cells(cell: str, texts: list[str]) -> None:
+    """Lists as Python, numpy (Hugging Face's to_csv) and JSON write them."""
+    _, output = read({"question": "q", "response": "a", "contexts": cell})
+    assert output is not None
+    assert [hit.doc.text for hit in output.retrieved] == texts
+
+
+def test_a_long_list_in_a_cell() -> None:
+    texts = ["It carries 22 cars. " * 8_000, "The light flashes."]
+    _, output = read({"question": "q", "response": "a", "contexts": repr(texts)})
+    assert output is not None
+    assert [hit.doc.text for hit in output.retrieved] == texts
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pytest.param("['It carries 22 cars.', 'The light", id="cut off, as Excel cuts long cells"),
+        pytest.param("['a b' ... 'y z']", id="shortened by numpy"),
+        pytest.param("[Document(page_content='It carries 22 cars.')]", id="objects"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_not_one_text(cell: str) -> None:
+    with pytest.raises(DataError, match=r"dataset\[0\]: contexts: .* is not a list that can be read"):
+        as_dataset([{"question": "q", "response": "a", "contexts": cell}])
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "ids"),
+    [
+        ("relevant_doc_ids", "d1;d2", ["d1", "d2"]),
+        ("relevant_doc_ids", "d1, d2", ["d1", "d2"]),
+        ("relevant_doc_ids", "[1 2]", ["1", "2"]),
+        ("relevant_doc_ids", "7", ["7"]),
+        ("relevant_docs", "d1;d2", ["d1", "d2"]),
+        ("relevant_docs", "d1", ["d1"]),
+        ("relevant_docs", "Smith, John", ["Smith, John"]),
+    ],
+)
+def test_ids_in_a_cell(name: str, cell: str, ids: list[str]) -> None:
+    sample, _ = read({"question": "q", name: cell})
+    assert [doc.doc_id for doc in sample.relevant_docs or ()] == ids

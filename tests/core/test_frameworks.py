@@ -337,3 +337,22 @@ def test_what_was_read_is_reported_once() -> None:
         run = evaluate(lambda query: {"result": "x", "context": ["d"]}, samples, metrics="exact_match")
     assert len(notes) == 1
     assert run["exact_match"].value == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "ids"),
+    [
+        pytest.param(([7, 8], "22"), ["7", "8"], id="numbers of rows"),
+        pytest.param(("22", ("a", "b")), ["a", "b"], id="answer and a tuple of ids"),
+        pytest.param({"answer": "22", "retrieved": [7]}, ["7"], id="numbers in a dict"),
+    ],
+)
+def test_ids_that_are_numbers_or_in_a_tuple(raw: Any, ids: list[str]) -> None:
+    output = as_outputs(raw)
+    assert output.response.text == "22"
+    assert [hit.doc.doc_id for hit in output.retrieved] == ids
+
+
+def test_true_is_not_an_id() -> None:
+    with pytest.raises(ArgumentError, match="a retrieved document must be an id"):
+        as_outputs(([True], "22"))

@@ -20,7 +20,7 @@ from auepora_eval.core.types import (
     Response,
     TargetCategory,
 )
-from auepora_eval.errors import ArgumentError, MissingDependencyError, StorageError
+from auepora_eval.errors import ArgumentError, DataError, MissingDependencyError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
@@ -133,18 +133,20 @@ def test_datasets_are_coerced() -> None:
             [a_sample("1"), 5],
             r"dataset\[1\] must be a sample or a dict with 'sample_id' and 'query', not int: 5",
         ),
-        ([{"sample_id": "1"}], r"dataset\[0\] has no 'query'"),
-        ([{"sample_id": "", "topic": "q"}], r"dataset\[0\] has no 'query'"),
+        ([{"sample_id": "1"}], "dataset: no column is known to hold the question, among sample_id"),
+        ([{"sample_id": "", "topic": "q"}], "dataset: no column is known to hold the question, among topic"),
     ],
 )
 def test_other_objects_are_not_datasets(thing: object, message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises((ArgumentError, DataError), match=message):
         as_dataset(thing)
 
 
 def test_an_unknown_field_is_a_warning() -> None:
-    with pytest.warns(UnknownFieldWarning, match="'reference' is not read. Did you mean reference_answer?"):
-        as_dataset([{"sample_id": "1", "query": "q", "reference": "x"}])
+    with pytest.warns(
+        UnknownFieldWarning, match="'reference_anser' is not read. Did you mean reference_answer?"
+    ):
+        as_dataset([{"sample_id": "1", "query": "q", "reference_anser": "x"}])
 
 
 DETAILS = {

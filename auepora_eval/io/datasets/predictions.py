@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from ...core.fields import is_query_id
 from ...core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ...errors import DataError
 from ..json.records import RawPrediction, decoded, read_prediction
@@ -165,11 +166,11 @@ def missing_output() -> SystemOutputs:
 
 
 def _strangers(where: str, strangers: Sequence[str]) -> DataError:
-    return DataError(
-        where,
-        f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}.",
-        fix="Is this the right dataset?",
-    )
+    what = f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}."
+    fix = "Is this the right dataset?"
+    if is_query_id(strangers[0]):
+        fix = "The file has no ids: add a column sample_id with the ids of the dataset."
+    return DataError(where, what, fix=fix)
 
 
 def _used_already(where: str, sample_id: str) -> DataError:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ...core.dataset import records_of
-from ...core.fields import has_foreign_documents, read_foreign
+from ...core.fields import are_predictions, as_id, read_foreign
 from ...core.shapes import as_outputs
 from ...core.types import Response, RetrievedDocument, SystemOutputs, retrieved_ids
 from ...errors import DataError, wrong_type
 from ..datasets.predictions import check_known_samples, load_predictions, missing_output
 from ..detect import kind_of_file
+from ..json.documents import read_document
 from ..json.records import read_prediction
 from .tables import Columns, load_tool, outputs_in
 from .tools import TOOLS
@@ -21,7 +22,7 @@ from .trec import read_run
 
 OUTPUT_FORMS = "a path, a list of dicts, a DataFrame, or a dict of outputs by sample id"
 # Kinds of files with answers that are read as a whole; others have a prediction per line.
-FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec-run", *TOOLS})
+FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec", "trec-run", "answers", *TOOLS})
 
 
 class ForeignPredictions:
@@ -96,11 +97,9 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
     rows = records_of(source)
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
         raise wrong_type("outputs", OUTPUT_FORMS, source)
-    is_native = not columns and all(
-        row.get("sample_id") is not None and not has_foreign_documents(row) for row in rows
-    )
-    if is_native:
-        pairs = (read_prediction(dict(row), f"outputs[{n}]") for n, row in enumerate(rows))
+    if not columns and are_predictions(rows):
+        named = ({**row, "sample_id": as_id(row["sample_id"])} for row in rows)
+        pairs = (read_prediction(row, f"outputs[{n}]") for n, row in enumerate(named))
         return ForeignPredictions("outputs", _unique(pairs, "outputs"))
     readings = read_foreign(rows, "outputs", columns, for_outputs=True)
     answered = ((sample.sample_id, output) for sample, output in readings if output is not None)
@@ -111,8 +110,11 @@ def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
     kind = kind_of_file(path)
     if kind not in FOREIGN_KINDS and not columns:
         return ForeignPredictions(path.name, load_predictions(path))
-    if kind == "trec-run":
+    if kind in ("trec", "trec-run"):  # whole numbers in JSON may be scores too
         return ForeignPredictions(path.name, read_run(path), is_run=True)
+    if kind == "answers" and not columns:
+        answers = {name: as_outputs(text) for name, text in read_document(path).items()}
+        return ForeignPredictions(path.name, answers)
     if kind in TOOLS:
         outputs = dict(load_tool(kind)(path, columns).outputs)
     else:

@@ -9,13 +9,23 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...core.dataset import InMemoryDataset
-from ...core.fields import Reading, ReadingNote, has_query, read_foreign
+from ...core.dataset import InMemoryDataset, rows_of_columns
+from ...core.fields import (
+    Reading,
+    ReadingNote,
+    are_predictions,
+    are_samples,
+    has_only,
+    has_query,
+    read_foreign,
+)
 from ...core.types import SystemOutputs
 from ...errors import DataError, MissingDependencyError, warn_user
+from ..datasets.eval_csv import COLUMNS as OUR_COLUMNS
 from ..datasets.eval_csv import check_columns, load_eval_csv, read_rows
 from ..files.atomic import stem
 from ..json.documents import is_yaml, read_document
+from ..json.records import read_prediction, read_sample
 from ..jsonl import BYTE_ORDER_MARK, opened, read_records
 from ..parquet import import_pyarrow, load_parquet_dataset, parquet_rows
 from .inspect import check_unpacked_size, read_eval_log
@@ -76,9 +86,15 @@ def load_csv(path: Path, columns: Columns = None) -> InMemoryDataset:
     names = csv_heading(path)
     if {"scenario", "turns"} <= set(names):
         return load_tool("deepeval-conversations")(path, columns)
-    if columns is None and "query_id" in names and "query_text" in names and delimiter_of(path) == ",":
+    if columns is None and _is_eval_csv(names) and delimiter_of(path) == ",":
         return load_eval_csv(path)
     return load_records(path, columns)
+
+
+def _is_eval_csv(names: list[str]) -> bool:
+    """Return whether a table is one of ours: with all of our columns, or with no known name besides them."""
+    is_written_by_us = set(names) >= {*OUR_COLUMNS}
+    return {"query_id", "query_text"} <= set(names) and (is_written_by_us or has_only({*OUR_COLUMNS}, names))
 
 
 def load_parquet(path: Path, columns: Columns = None) -> InMemoryDataset:
@@ -94,19 +110,40 @@ def _is_native(names: list[str]) -> bool:
 
 def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
     """Return the samples and outputs of a table or a list of records."""
-    placed = list(_rows(path))
-    rows = (row for _, row in placed)
+    placed = _placed_rows(path)
+    rows = [row for _, row in placed]
+    if columns is None and are_samples(rows) and _have_text_ids(rows):
+        return [(read_sample(row, where), None) for where, row in placed]
     return read_foreign(rows, path.name, columns, place=lambda number: placed[number][0])
 
 
 def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, SystemOutputs]]:
     """Yield the sample id and the output of each record of a table of answers."""
-    placed = list(_rows(path))
-    rows = (row for _, row in placed)
+    placed = _placed_rows(path)
+    rows = [row for _, row in placed]
+    if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
+        return (read_prediction(row, where) for where, row in placed)
     readings = read_foreign(
         rows, path.name, columns, place=lambda number: placed[number][0], for_outputs=True
     )
     return ((sample.sample_id, output) for sample, output in readings if output is not None)
+
+
+def _have_text_ids(rows: Sequence[Row]) -> bool:
+    return all(isinstance(row.get("sample_id"), str) for row in rows)
+
+
+def _placed_rows(path: Path) -> list[tuple[str, Row]]:
+    """Return the rows with their places; one object of columns, as pandas writes JSON, is rows too."""
+    placed = list(_rows(path))
+    is_one_object = len(placed) == 1 and not _is_table(path) and has_query(placed[0][1])
+    columns = rows_of_columns(placed[0][1]) if is_one_object else None
+    return placed if columns is None else [(f"{path.name}: row {n}", row) for n, row in enumerate(columns, 1)]
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a file has cells, in which a list is a text."""
+    return path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".xlsx", ".xls"))
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Row]]:
@@ -131,8 +168,8 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
     if table and any(name.startswith("__expected") for name in table[0][1]):
         rows = promptfoo_table(rows)
     for (place, _), row in zip(table, rows, strict=True):
-        # A column without a heading is the trailing comma of a spreadsheet.
-        yield place, {name: value for name, value in row.items() if name}
+        # A column without a heading is the trailing comma of a spreadsheet. An empty cell has no value.
+        yield place, {name: value for name, value in row.items() if name and value != ""}
 
 
 def _listed_rows(path: Path) -> Iterator[tuple[str, Row]]:

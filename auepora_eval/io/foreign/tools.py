@@ -327,14 +327,18 @@ def _mlflow(document: Any, where: str) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool whose files are one document: keys that all are in the start of its files, and its rows."""
+    """A tool whose files are one document: its rows, and keys that all are in the start of its files."""
 
     rows: Callable[[Any, str], Iterator[Row]]
     keys: tuple[str, ...]
+    or_keys: tuple[str, ...] = ()  # other keys that show it too
 
     def looks_like(self, start: bytes, *, is_yaml: bool = False) -> bool:
         form = rb"(?m)^[\s-]*%s\s*:" if is_yaml else rb'"%s"\s*:'
-        return all(re.search(form % key.encode(), start) for key in self.keys)
+        return any(
+            keys and all(re.search(form % key.encode(), start) for key in keys)
+            for keys in (self.keys, self.or_keys)
+        )
 
 
 def tool_of(start: bytes, *, is_yaml: bool = False) -> str | None:
@@ -348,10 +352,10 @@ TOOLS: Mapping[str, Tool] = {
     "ragchecker": Tool(_ragchecker, ("results", "query_id", "gt_answer")),
     "deepeval-run": Tool(_deepeval_run, ("testCases", "input")),
     "deepeval-conversations": Tool(_deepeval_conversations, ("scenario", "turns")),
-    "promptfoo-results": Tool(_promptfoo_results, ("results", "prompt", "vars")),
+    "promptfoo-results": Tool(_promptfoo_results, ("results", "prompt", "vars"), ("evalId", "results")),
     "promptfoo": Tool(_promptfoo, ("prompts", "providers", "tests")),
     "inspect": Tool(_inspect, ("status", "eval", "plan")),
-    "label-studio": Tool(_label_studio, ("annotations", "result")),
+    "label-studio": Tool(_label_studio, ("annotations", "result"), ("data", "similar_docs")),
     "ragas-annotations": Tool(_ragas_annotations, ("metric_input", "metric_output")),
     "squad": Tool(_squad, ("paragraphs", "qas")),
     "llama-index": Tool(_llama_index, ("queries", "corpus", "relevant_docs")),

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.dataset import EvaluationDataset
 from ...core.types import EvaluationSample, SystemOutputs, gold_documents
-from ...errors import DataError
+from ...errors import DataError, warn_user
 from ..json.documents import write_document
 from ..jsonl import save_records
 from .beir import save_beir
@@ -26,8 +26,14 @@ def save_with_answers(
     answers: Mapping[str, SystemOutputs] = dataset.outputs
     if outputs is not None:
         ids = [sample.sample_id for sample in dataset]
-        answers = dict(zip(ids, predictions_of(outputs).outputs(ids), strict=True))
+        predictions = predictions_of(outputs)
+        predictions.check_known_samples(set(ids))
+        answers = dict(zip(ids, predictions.outputs(ids), strict=True))
     WRITERS[form](dataset, answers, target, force)
+    failed = sum(output.error is not None for output in answers.values())
+    if failed and form != "beir":
+        have = "has" if failed == 1 else "have"
+        warn_user(f"{target.name}: {failed} of {len(answers)} answers failed, and {have} no text in it.")
 
 
 def _trec(
@@ -54,17 +60,20 @@ def _ragas(
 
 def _ragas_record(pair: Pair) -> Record:
     sample, output = pair
-    gold, hits = gold_documents(sample), [] if output is None else output.retrieved
+    gold, hits = gold_documents(sample), None if output is None else output.retrieved
     record: Record = {
         "user_input": sample.query,
         "reference": None if sample.reference_answer is None else sample.reference_answer.text,
-        "reference_contexts": [doc.text for doc in gold] if all(doc.text for doc in gold) else None,
-        "reference_context_ids": [doc.doc_id for doc in gold],
+        "reference_contexts": [doc.text for doc in gold] if gold and all(doc.text for doc in gold) else None,
+        "reference_context_ids": [doc.doc_id for doc in gold] or None,
         "response": None if output is None else output.response.text,
-        "retrieved_contexts": [hit.doc.text for hit in hits] if all(hit.doc.text for hit in hits) else None,
-        "retrieved_context_ids": [hit.doc.doc_id for hit in hits],
     }
-    return {name: value for name, value in record.items() if value}
+    if hits is not None:
+        if all(hit.doc.text for hit in hits):
+            record["retrieved_contexts"] = [hit.doc.text for hit in hits]
+        record["retrieved_context_ids"] = [hit.doc.doc_id for hit in hits]
+    # An empty answer is written, as it is an answer; ragas leaves out what is not there.
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def _deepeval(
@@ -98,18 +107,18 @@ def _label_studio(
     if not answers:
         what = "annotators judge answers, and there are none."
         raise DataError(dataset.name, what, fix="Name their file: --outputs FILE.")
-    write_document([{"data": _task(pair)} for pair in _pairs(dataset, answers)], target, force=force)
+    pairs = _pairs(dataset, answers)
+    tasks = [{"data": _task(sample, output)} for sample, output in pairs if output is not None]
+    write_document(tasks, target, force=force)
 
 
-def _task(pair: Pair) -> Record:
+def _task(sample: EvaluationSample, output: SystemOutputs) -> Record:
     """Return the data of a task, for the template "Evaluate RAG with Human Feedback"."""
-    sample, output = pair
-    hits = [] if output is None else output.retrieved
     return {
         "sample_id": sample.sample_id,
         "question": sample.query,
-        "answer": "" if output is None else output.response.text,
-        "similar_docs": [{"id": hit.doc.doc_id, "body": hit.doc.text} for hit in hits],
+        "answer": output.response.text,
+        "similar_docs": [{"id": hit.doc.doc_id, "body": hit.doc.text} for hit in output.retrieved],
     }
 
 

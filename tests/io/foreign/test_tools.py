@@ -18,6 +18,7 @@ from auepora_eval.errors import AueporaError, DataError, MissingDependencyError
 from auepora_eval.io.datasets.ground_truth import load_ground_truth
 from auepora_eval.io.detect import kind_of_file
 from auepora_eval.io.foreign.outputs import predictions_of
+from auepora_eval.io.foreign.writers import save_with_answers
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "interop"
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
@@ -319,10 +320,10 @@ def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> N
         assert [hit.doc.doc_id for hit in output.retrieved] == ["d1", "d2"]
         return
     if form == "label-studio":  # tasks have no annotations yet
-        assert json.loads(target.read_text())[0]["data"]["similar_docs"][0] == {
-            "id": "d1",
-            "body": hits[0]["text"],
-        }
+        task = json.loads(target.read_text())[0]["data"]
+        assert task["similar_docs"][0] == {"id": "d1", "body": hits[0]["text"]}
+        sample, output = one(ae.load_dataset(target))
+        assert (sample.sample_id, output.response.text) == ("7", "23")
         return
     sample, output = one(ae.load_dataset(target))
     assert sample.query == "How many?"
@@ -330,6 +331,30 @@ def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> N
     if form != "beir":
         assert sample.reference_answer.text == "22"
         assert (output.response.text, [hit.doc.doc_id for hit in output.retrieved]) == ("23", ["d1", "d2"])
+
+
+@pytest.mark.parametrize(
+    ("form", "answers"), [("ragas", ["", None]), ("deepeval", ["", None]), ("label-studio", [""])]
+)
+def test_empty_and_failed_answers_that_are_written(tmp_path: Path, form: str, answers: list[Any]) -> None:
+    """An empty answer is an answer. A failed one has no text, is counted, and is not for annotators."""
+    lines = [json.dumps({"sample_id": name, "query": f"q{name}"}) for name in "12"]
+    source = written(tmp_path / "q.jsonl", "\n".join(lines))
+    outputs = [{"sample_id": "1", "answer": "", "retrieved": []}, {"sample_id": "2", "error": "timeout"}]
+    predictions = written(tmp_path / "a.jsonl", "\n".join(map(json.dumps, outputs)))
+    target = tmp_path / ("r.jsonl" if form == "ragas" else "r.json")
+    with pytest.warns(UserWarning, match="1 of 2 answers failed, and has no text in it"):
+        save_with_answers(form, ae.load_dataset(source), target, predictions)
+    dataset = ae.load_dataset(target)
+    found = [dataset.outputs.get(sample.sample_id) for sample in dataset]
+    assert [None if output is None else output.response.text for output in found] == answers
+
+
+def test_answers_of_another_dataset_are_not_written(tmp_path: Path) -> None:
+    source = written(tmp_path / "q.jsonl", {"sample_id": "1", "query": "q"})
+    predictions = written(tmp_path / "a.jsonl", {"sample_id": "other", "answer": "a"})
+    with pytest.raises(DataError, match="samples that the data lack, first 'other'"):
+        save_with_answers("ragas", ae.load_dataset(source), tmp_path / "r.jsonl", predictions)
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,22 @@ def test_a_stored_run_is_the_run(tmp_path: Path) -> None:
         assert main([*command, "--out", str(tmp_path / "runs")]) == 0
     assert main([*scored, "--out", str(tmp_path / "runs"), "--id", "c"]) == 0
     assert main(["compare", "a", "c", "--out", str(tmp_path / "runs")]) == 0
+
+
+@pytest.mark.parametrize(
+    "score",
+    ["12.5", "0.1", "-3", "1e-3", "1.", ".5", "+1", "007", "-0", "-0.0", "0.30000000000000004", "9" * 40],
+)
+def test_scores_are_those_of_python_to_the_last_bit(tmp_path: Path, score: str) -> None:
+    path = tmp_path / "a.run"
+    path.write_text(f"q Q0 a 1 {score} t\nq Q0 b 2 2.25 t\n", encoding="utf-8")
+    (output,) = read_run(path).values()
+    scores = {hit.doc.doc_id: hit.score.hex() for hit in output.retrieved}
+    assert scores == {"a": float(score).hex(), "b": (2.25).hex()}
+
+
+def test_a_comma_does_not_separate_scores(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_text("q Q0 a 1 1.5 t\nq Q0 b 2 2,5 t\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.run:2: '2,5' is not a number"):
+        read_run(path)

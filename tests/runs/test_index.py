@@ -18,7 +18,7 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import DataError, UnknownNameError
 from auepora_eval.runs.index import build as building
-from auepora_eval.runs.index.build import INDEX, build_index
+from auepora_eval.runs.index.build import INDEX, build_index, index_paths
 from auepora_eval.runs.index.index import Filter, RunIndex, find_index, open_index
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.runs.store.verify import verify_run
@@ -248,9 +248,12 @@ def test_built_in_a_process_of_its_own(path: Path) -> None:
     import subprocess
     import sys
 
-    words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(path)]
-    subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})  # noqa: PTH109
+    words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(path), str(open_index(path).size)]
+    index_paths(path)[0].unlink()
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}  # noqa: PTH109
+    done = subprocess.run(words, check=True, env=environment, capture_output=True, text=True)
     assert find_index(path) is not None
+    assert done.stdout.split()[-1] == "95", "the percentage after the last sample"
 
 
 def test_documents_that_are_only_ids(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ The header has the size, the time and the hash of every file that the index was 
 one of them has changed. It is written to a temporary name and renamed, so a reader never sees half of it.
 Where the folder of the run cannot be written, the index goes to the user's cache folder.
 
-`python -m auepora_eval.runs.index.build RESULTS_FILE` builds it in a process of its own, which keeps the
-memory that a large run needs out of the program that asks for the index.
+`python -m auepora_eval.runs.index.build RESULTS_FILE SAMPLES` builds it in a process of its own, which keeps
+the memory that a large run needs out of the program that asks for the index.
 """
 
 from __future__ import annotations
@@ -459,5 +459,16 @@ def _add(database: sqlite3.Connection, name: str, column: NDArray[Any]) -> None:
     database.execute("INSERT INTO data VALUES (?, ?)", (f"{name}\0{column.dtype.str}", content))
 
 
+def _main(results: str, samples: str) -> None:
+    """Build an index, and print the percentage that is done: `auepora view` shows it."""
+    total = max(int(samples), 1)
+
+    def say(done: int) -> None:
+        # The columns of scores come after the samples, so the last sample is not yet the end.
+        print(min(done * 95 // total, 95), flush=True)  # noqa: T201 - a program of its own
+
+    build_index(Path(results), say)
+
+
 if __name__ == "__main__":
-    build_index(Path(sys.argv[1]))
+    _main(*sys.argv[1:])

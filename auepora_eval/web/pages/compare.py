@@ -9,7 +9,6 @@ import numpy as np
 
 from ...comparison.compare import MetricComparison, lost_most
 from ...comparison.html import change_of
-from ...comparison.ranking import rank_runs
 from ...comparison.tables import pair_table, ranking_in_words, ranking_legend, ranking_table
 from ...comparison.words import comparison_in_plain_words, interval_notes, names_apart
 from ...core.display import value_text
@@ -28,10 +27,11 @@ from ...reporting.html.tables import (
     slices_table,
 )
 from ...reporting.plots import is_share
+from ..comparisons import ranking_of
 from ..layout import address, link, select_box, with_id
 from ..pairs import OUTCOMES, Pair, pair_of
 from ..requests import Ask, Page, Reply
-from ..workspace import SMALL, Workspace
+from ..workspace import Workspace
 from .samples import answered, meanings_of, selection_of
 
 ROWS = 20  # samples on a page
@@ -329,14 +329,7 @@ def _walk(ask: Ask, pair: Pair, run_ids: Sequence[str], place: int) -> Markup:
 def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
     """Rank runs; each pair with the first leads to its own comparison."""
     command = workspace.command("compare", *map(workspace.name, run_ids))
-    if any((workspace.document(run_id).count("total_queries") or 0) > SMALL for run_id in run_ids):
-        text = f"More than two runs of over {SMALL:,} samples are compared in a terminal."
-        return Page("Ranking", tag("p", text, class_="lead"), command)
-    digests = tuple(workspace.index(run_id).digest for run_id in run_ids)
-    paths = [workspace.path(run_id) for run_id in run_ids]
-    ranking = workspace.kept.get(
-        ("ranking", digests), lambda: rank_runs([workspace.storage.load_scores(path) for path in paths])
-    )
+    ranking = ranking_of(workspace, run_ids)
     pairs = (
         tag(
             "li",

@@ -244,6 +244,30 @@ def test_no_words_are_an_error(words: str, tmp_path_factory: pytest.TempPathFact
     index.close()
 
 
+def test_variants_of_a_question_are_found_from_each_other(tmp_path: Path) -> None:
+    samples = [
+        a_sample("base"),
+        a_sample("alone"),
+        a_sample("typo", labels={"variant_of": "base", "scenario": "typo"}),
+        a_sample("noise", labels={"variant_of": "base", "scenario": "noise"}),
+        a_sample("one", cluster="7"),
+        a_sample("two", cluster="7"),
+    ]
+    evaluator = AueporaEvaluator(lambda query: {"answer": "x"}, EvaluationPlan("mean_latency"))
+    storage = EvaluationResultsStorage(tmp_path)
+    evaluator.run(a_dataset(*samples), evaluation_id="r", storage=storage)
+    index = open_index(storage.find("r"))
+    variants = {name: [index.ids[n] for n in index.variants(index.place_of(name))] for name in index.ids}
+    assert variants == {
+        "base": ["typo", "noise"],
+        "alone": [],
+        "typo": ["base", "noise"],
+        "noise": ["base", "typo"],
+        "one": ["two"],
+        "two": ["one"],
+    }
+
+
 def test_built_in_a_process_of_its_own(path: Path) -> None:
     import subprocess
     import sys

@@ -199,6 +199,39 @@ def test_sample_page_marks_the_gold_span_and_names_what_was_missed(client: Clien
     assert "Tobin Verrill" in text_of(page)
 
 
+def test_variants_of_the_question_are_beside_the_sample(client: Client) -> None:
+    for path in ("/run/demo-bm25/sample?id=q009&sort=recall@5", f"/compare/sample?{PAIR}&id=q009"):
+        page = client.get(path).text
+        variants = page.partition("Variants of the same question")[2]
+        assert re.findall(r">(q\d+)</a>", variants) == ["q127", "q153"]
+        assert "typo" in variants
+        assert "counterfactual" in variants
+    assert "0.5000 0.5000" in text_of(variants), "of both runs, by recall@5"
+    assert "Variants of" not in client.get("/run/demo-bm25/sample?id=q003").text
+
+
+def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = "The pier opens at 9 [1]. Whales sing at night."
+    documents = [{"doc_id": "pier", "text": "The pier opens at 9. Dogs are welcome."}]
+    evaluator = AueporaEvaluator(
+        lambda query: {"retrieved": documents, "answer": answer}, EvaluationPlan("mean_latency")
+    )
+    samples = [a_sample("1", "When?"), a_sample("2", "Who?")]
+    evaluator.run(a_dataset(*samples), evaluation_id="r", storage=EvaluationResultsStorage(tmp_path))
+    assert main(["judge", "r", "--judge", "support:lexical", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    with serving(tmp_path) as client:
+        page = client.enter().get("/run/r/sample?id=1").text
+    assert '<span class="claim supported">The pier opens at 9 </span>' in page
+    assert '<sup class="supported">✓</sup>' in page
+    assert (
+        '<span class="claim unsupported">Whales sing at night.</span><sup class="unsupported">✗</sup>' in page
+    )
+    assert '<a href="#s-1-d0">[1]</a>' in page
+    assert '<li id="s-1-d0">' in page
+    assert "✗ unsupported Whales sing at night. — judged_faithfulness 0.00" in text_of(page)
+
+
 def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:
     for path in ("/run/none", "/run/demo-bm25/sample?id=none", "/nowhere", f"/compare/sample?{PAIR}&id=none"):
         answer = client.get(path)

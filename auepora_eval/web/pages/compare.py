@@ -9,7 +9,7 @@ import numpy as np
 
 from ...comparison.compare import MetricComparison, lost_most
 from ...comparison.html import change_of
-from ...comparison.tables import pair_table, ranking_in_words, ranking_legend, ranking_table
+from ...comparison.tables import pair_table, ranking_in_words, ranking_legend, ranking_table, slice_notes
 from ...comparison.words import comparison_in_plain_words, interval_notes, names_apart
 from ...core.display import value_text
 from ...errors import DataError
@@ -32,7 +32,7 @@ from ..layout import address, link, select_box, with_id
 from ..pairs import OUTCOMES, Pair, pair_of
 from ..requests import Ask, Page, Reply
 from ..workspace import Workspace
-from .samples import answered, meanings_of, selection_of
+from .samples import Column, answered, meanings_of, selection_of, variants_section
 
 ROWS = 20  # samples on a page
 
@@ -83,6 +83,7 @@ def _links(run_ids: Sequence[str]) -> Markup:
     links = [
         *(link(f"Run {run_id}", "run", run_id) for run_id in run_ids),
         link("Swap the runs", "compare", query=swap),
+        link("Gate", "gate", query={"run": run_ids[1], "baseline": run_ids[0]}),
         *(tag("a", name, href=f"#{name.lower()}") for name in ("Changes", "Samples", "Slices")),
     ]
     return tag("p", ((each, " ") for each in links), class_="turns")
@@ -152,8 +153,9 @@ def _slices(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str], 
         )
         for one in sorted(chosen, key=lambda one: order.get(one.field, len(order)))
     ]
-    unit = chosen[0].unit
-    return join(tag("h2", "Slices", id="slices"), slices_table(rows, names, metric=metric, unit=unit))
+    table = slices_table(rows, names, metric=metric, unit=chosen[0].unit)
+    why = notes(slice_notes(chosen, len(pair.comparison.slices)))
+    return join(tag("h2", "Slices", id="slices"), table, why)
 
 
 # The samples that were won and lost.
@@ -294,10 +296,21 @@ def compared_sample_page(ask: Ask) -> Reply:
         for index, place, (sample, output), name in zip((pair.a, pair.b), places, samples, names, strict=True)
     ]
     sample = samples[1][0]
+    metric, outcome = _metric(ask, pair), ask.values.get("outcome", "lost")
+    columns = [
+        Column(name, index, metric) for name, index in zip(names, (pair.a, pair.b), strict=True) if metric
+    ]
+    page = _href(ask, run_ids, metric or "", outcome, "sample")
     main = join(
         _walk(ask, pair, run_ids, places[1]),
         tag("p", sample.query, class_="query", dir="auto"),
         sample_body(sample, answers, about=meanings_of(pair.b.metrics)),
+        variants_section(pair.b, places[1], page, columns),
+        notes(
+            [f"The scores of the variants are of {metric}; the answers are those of {names[1]}."]
+            if pair.b.variants(places[1])
+            else []
+        ),
     )
     command = ask.workspace.command("show", ask.workspace.name(run_ids[1]), "--sample", sample_id)
     return Page(f"Sample {short(sample_id, 60)}: {names[1]} against {names[0]}", main, command)

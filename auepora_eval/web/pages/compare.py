@@ -361,6 +361,6 @@ def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
         else tag("p", "No pair differs on any metric."),
         notes(f"{text}." for text in (*ranking.mismatches, *ranking.notes)),
         tag("h2", "In detail"),
-        tag("ul", pairs),
+        tag("ul", pairs, class_="links"),
     )
     return Page(f"{len(run_ids)} runs", main, command)

@@ -104,7 +104,7 @@ def trend_page(ask: Ask) -> Reply:
     parts: list[Node] = [form]
     for line, table in zip(trend.lines, trend_tables(trend), strict=False):
         values = [point.value for point in line.points]
-        label = f"{metric} in {len(values)} runs"
+        label = f"{metric} of {line.system} in {len(values)} run{'s' * (len(values) > 1)}"
         # The bars at the end of the title are for a terminal: here, they are drawn.
         parts.append(tag("h2", table.title.rpartition("  ")[0]))
         parts.append(sparkline(values, label=label, width=480, height=60) if len(values) > 1 else None)
@@ -125,7 +125,7 @@ def experiment_page(ask: Ask) -> Reply:
     main = join(
         tag("p", experiment_in_words(results), class_="lead"),
         _comparisons(results, runs),
-        (data_table(table, links=links) for table in experiment_tables(results)),
+        (data_table(each, ", ".join(each.headings[:2]), links=links) for each in experiment_tables(results)),
     )
     return Page(f"Experiment {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
 

@@ -313,8 +313,8 @@ def measured_builds(folder: Path) -> Iterator[tuple[str, float]]:
     storage = EvaluationResultsStorage(folder)
     for name in ("new", "base"):
         before = children_cpu()
-        words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(storage.find(name))]
-        subprocess.run(words, check=True)
+        words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(storage.find(name)), "1"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         seconds = children_cpu() - before
     yield "index, CPU s", seconds
     index = find_index(storage.find("base"))

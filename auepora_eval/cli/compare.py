@@ -336,7 +336,8 @@ def say_slices(slices: Sequence[SliceComparison]) -> None:
     echo.say()
     echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(slices))} of {len(slices)} rows shown)")
     echo.show(tables.slice_table(slices[:_SLICES_SHOWN]))
-    echo.say_words(tables.slices_in_words(slices))
+    for text in (tables.slices_in_words(slices), *tables.slice_notes(slices, len(slices))):
+        echo.say_words(text)
 
 
 def say_lost(lost: Sequence[LostSample]) -> None:

@@ -127,7 +127,7 @@ def _say_next(ids: list[str], flag: str) -> None:
         f"auepora compare {' '.join(ids)}{flag}": "the same verdict with its tables",
         f"auepora show {ids[0]} --worst ndcg@5{flag}": "the questions it answered worst",
         f"auepora annotate {ids[-1]}{flag}": "label its answers by keyboard",
-        "auepora run --dataset demo --system my_rag.py:my_rag": "your own system",
+        "auepora run --dataset demo --system FILE.py:FUNCTION": "your own system",
     }
     width = max(map(len, commands))
     echo.say("Next:")

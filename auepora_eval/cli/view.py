@@ -1,4 +1,4 @@
-"""Open stored runs in a browser: metrics, samples, comparisons.
+"""Open stored runs in a browser: metrics, samples, comparisons, gates.
 
 Without RUN, every run of the folder is shown. The pages are served on this machine only. The printed address
 works once, in one browser. Stop with Ctrl-C.
@@ -13,9 +13,10 @@ Examples:
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import add_out
+from .common import add_flag, add_out
 from .pages import add_page_flags, check_can_serve, serve_pages
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="*", help="id or path of a stored run (default: all)")
+    add_flag(parser, "--rules", "file of rules (YAML or JSON) for the page of the gate", "FILE")
     add_page_flags(parser)
     add_out(parser)
 
@@ -46,13 +48,17 @@ def run(args: Namespace) -> int:
 
 
 def _workspace(args: Namespace) -> Workspace:
+    from ..gate.rules import read_rules
     from ..runs.store.state import SUFFIX
     from ..runs.store.storage import EvaluationResultsStorage
     from ..web.workspace import Workspace
 
+    if args.rules is not None:
+        read_rules(args.rules)  # a mistake in the file is reported now, not on a page
     storage = EvaluationResultsStorage(args.out)
     paths = [storage.find(name) for name in args.runs]
-    return Workspace(args.out, {path.name.removesuffix(SUFFIX): path for path in paths})
+    only = {path.name.removesuffix(SUFFIX): path for path in paths}
+    return Workspace(args.out, only, None if args.rules is None else Path(args.rules))
 
 
 def _home(run_ids: list[str]) -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 from ..core.display import NOT_MEASURED, listed, p_cell, value_text
 from ..core.types import EvaluationRun, MetricResult
 from ..early_stop.rule import stopping_in_words
+from ..errors import ScoringError
+from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 from ..metrics.parse import meaning
 from ..reporting.html.charts import histogram, legend, scatter
 from ..reporting.html.markup import Markup, Node, join, tag
@@ -43,7 +45,7 @@ from ..runs.verdicts import claim_metrics, claims_of
 from .compare import Comparison, MetricComparison
 from .ranking import Ranking
 from .slices import FEW, field_values
-from .tables import pair_table, ranking_in_words, ranking_legend, ranking_table
+from .tables import pair_table, ranking_in_words, ranking_legend, ranking_table, slice_notes
 from .words import compared_names, comparison_in_plain_words, interval_notes, names_of_runs, verdict_text
 
 
@@ -107,9 +109,22 @@ def claims_of_run(folder: Path, run: EvaluationRun) -> Claims:
                 quote, source = (
                     ("", "") if check.evidence is None else (check.evidence.quote, check.evidence.passage_id)
                 )
-                claim = Claim(check.claim, f"{title} {score}", quote or "", source)
+                verdict = f"{title} {score}"
+                supported = _is_supported(metric, check)
+                claim = Claim(check.claim, verdict, quote or "", source, check.at, supported)
                 claims.setdefault(sample.sample_id, []).append(claim)
     return claims
+
+
+def _is_supported(metric: CheckedClaims, check: ClaimCheck) -> bool | None:
+    """Return whether a claim is supported; None if its verdict failed, or if it is only not contradicted."""
+    try:
+        reaches = metric.reaches(check)
+    except ScoringError:
+        return None
+    if metric.higher_is_better:
+        return reaches
+    return False if reaches else None
 
 
 def _about(runs: Sequence[EvaluationRun]) -> str:
@@ -286,14 +301,16 @@ def _slices(
             if one.metric == metric.name
         ]
         rows.sort(key=lambda one: one.field)
-        about = "Verdicts of slices are corrected by Benjamini and Hochberg over all metrics and slices."
+        about = ["Verdicts of slices are corrected by Benjamini and Hochberg over all metrics and slices."]
+        chosen = [one for one in comparison.slices if one.metric == metric.name]
+        about += slice_notes(chosen, len(comparison.slices))
     else:
         rows = list(_slice_means(runs, metric.name))
-        about = ""
+        about = []
     if not rows:
         return None
     made = slices_table(rows, names, metric=metric.name, unit=metric.unit)
-    return join(made, notes([about] if about else []))
+    return join(made, notes(about))
 
 
 def _slice_means(runs: Sequence[EvaluationRun], metric: str) -> Iterable[Slice]:

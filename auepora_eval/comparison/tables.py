@@ -91,6 +91,24 @@ def slices_in_words(slices: Sequence[SliceComparison]) -> str:
     return f"{words} {few} marked * have fewer than 20 questions." if few else words
 
 
+def slice_notes(slices: Sequence[SliceComparison], tests: int) -> list[str]:
+    """Return why slices are inconclusive though their interval excludes 0: so many were tested."""
+    alone = [
+        f"{one.metric} where {one.field} is {_text(one.value, 60)}"
+        for one in slices
+        if one.verdict is Verdict.INCONCLUSIVE
+        and one.interval
+        and (one.interval[0] > 0 or one.interval[1] < 0)
+    ]
+    if not alone:
+        return []
+    names = [*alone[:3], *([f"{len(alone) - 3} more"] if len(alone) > 3 else [])]
+    return [
+        f"{listed(names)}: the interval excludes 0, but {tests} slices were tested, and some of that many do "
+        "so by chance. Verdicts and p are corrected for that (Benjamini-Hochberg)."
+    ]
+
+
 def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
     return {(one.field, one.value) for one in slices}
 
@@ -163,6 +181,7 @@ def slices_and_regressions(slices: Sequence[SliceComparison], lost: Sequence[Los
     if slices:
         parts.append("### Slices, the worst first\n\n" + markdown_text(slices_in_words(slices)))
         parts.append(slice_table(slices).to_markdown())
+        parts += map(markdown_text, slice_notes(slices, len(slices)))
     if lost:
         parts.append(replace(regression_table(lost), title=lost_title(lost)).to_markdown())
     return parts

@@ -7,7 +7,6 @@ another line. The reviewed dataset is computed from the original and the steps. 
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -22,7 +21,7 @@ from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
 from ..io.files.atomic import write_bytes
-from ..runs.journal.journal import Damage, DamagedJournalWarning, Lines, good_records, opened_journal
+from ..runs.journal.journal import KeptLines, Lines
 from ..runs.journal.lock import RunLock, writer_of
 from .checks import DataQualityChecker
 from .view import QualityIssue
@@ -51,27 +50,18 @@ class Reviewed:
         return self.sample != self.original
 
 
-class _Steps:
+class _Steps(KeptLines):
     """The steps in a file, without those that were undone."""
 
     def __init__(self, path: Path) -> None:
         self.steps: list[Step] = []
-        self.damage, self.last_number = Damage(), 0
-        if not path.exists():
-            return
-        with opened_journal(path) as file:
-            for _, record in good_records(file, _KEY, self.damage):
-                self.last_number = max(self.last_number, record.get("seq", 0))
-                self.take(record)
-        if self.damage.lines:
-            what = f"{path.name}: {len(self.damage.lines)} lines are damaged and are left out."
-            warnings.warn(what, DamagedJournalWarning, stacklevel=2)
+        super().__init__(path, _KEY)
 
-    def take(self, step: Step) -> None:
-        if step.get("type") == "undo":
+    def take(self, record: Step) -> None:
+        if record.get("type") == "undo":
             del self.steps[-1:]
         else:
-            self.steps.append(step)
+            self.steps.append(record)
 
 
 class Review:

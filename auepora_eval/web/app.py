@@ -29,6 +29,7 @@ ROUTES: list[Route] = [
     *samples.ROUTES,
     Route("/compare", later("compare", "compare_page")),
     Route("/compare/sample", later("compare", "compared_sample_page")),
+    Route("/gate", later("gate", "gate_page")),
     Route("/metrics", later("reference", "metrics_page")),
     Route("/trend", later("reference", "trend_page")),
     Route("/experiment/{name}", later("reference", "experiment_page")),

@@ -1,33 +1,20 @@
-"""Two runs side by side: the comparison, made once and kept, and the scores of the samples that both have.
-
-The comparison of large runs is made by `python -m auepora_eval.web.pairs BASELINE CANDIDATE FILE` and kept in
-the user's cache folder, by the content of both runs. The file can be deleted at any time.
-"""
+"""Two runs side by side: the comparison, and the scores of the samples that both have."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..comparison.compare import Comparison, compare_runs
-from ..core.types import EvaluationSample
-from ..io.files.atomic import write_bytes
-from ..runs.index.build import cache_folder
-from ..runs.index.index import Filter, Places, RunIndex, open_index
-from ..runs.store.storage import EvaluationResultsStorage, stored_samples
-from .workspace import SMALL, Workspace
+from ..comparison.compare import Comparison
+from ..runs.index.index import Filter, Places, RunIndex
+from .comparisons import comparison_of
+from .workspace import Workspace
 
-SCHEMA = 2  # grows whenever an older file must not be read
 OUTCOMES = ("lost", "won", "tied")
 
 
@@ -125,40 +112,4 @@ def pair_of(workspace: Workspace, a: str, b: str) -> Pair:
     """Return two runs and their comparison; NotReadyError while that of large runs is being made."""
     first, second = workspace.index(a), workspace.index(b)
     key = ("pair", first.digest, second.digest)
-    return workspace.kept.get(key, lambda: Pair(first, second, _comparison(workspace, a, b, first, second)))
-
-
-def _comparison(workspace: Workspace, a: str, b: str, first: RunIndex, second: RunIndex) -> Comparison:
-    if max(first.size, second.size) <= SMALL:
-        return compared(first.results, second.results)
-    name = hashlib.sha256(f"{SCHEMA} {first.digest} {second.digest}".encode()).hexdigest()[:32]
-    path = cache_folder() / f"{name}.pair.json"
-    if not path.is_file():
-        words = ["auepora_eval.web.pairs", str(first.results), str(second.results), str(path)]
-        workspace.background.start(f"pair {path.name}", words, f"Comparing {a} with {b}")
-    return msgspec.convert(json.loads(path.read_bytes()), Comparison)
-
-
-def compared(a: Path, b: Path) -> Comparison:
-    """Return the comparison of two stored runs, with the slices of every field that the second run has."""
-    storage = EvaluationResultsStorage(b.parent)
-    runs = storage.load_scores(a), storage.load_scores(b)
-    index = open_index(b)
-    whole = compare_runs(*runs, by=list(index.fields), samples=_labels(b) if index.fields else None)
-    # Lost samples are found by the scores of the indexes. One says that there are some (`lost_most`).
-    metrics = [replace(metric, regressions=metric.regressions[:1]) for metric in whole.metrics]
-    return replace(whole, metrics=metrics)
-
-
-def _labels(path: Path) -> list[EvaluationSample]:
-    """Return the samples of a run without their documents: only labels are needed, and memory is scarce."""
-    return [
-        EvaluationSample(sample.sample_id, "", labels=sample.labels, metadata=sample.metadata)
-        for sample in stored_samples(path)
-    ]
-
-
-if __name__ == "__main__":
-    made = compared(Path(sys.argv[1]), Path(sys.argv[2]))
-    # Not by msgspec: a comparison may have NaN, which its JSON does not keep.
-    write_bytes(Path(sys.argv[3]), json.dumps(msgspec.to_builtins(made)).encode(), force=True, private=True)
+    return workspace.kept.get(key, lambda: Pair(first, second, comparison_of(workspace, a, b)))

@@ -33,11 +33,14 @@ T = TypeVar("T")
 
 
 class NotReadyError(Exception):
-    """Something is being made in the background: the page says so and loads itself again."""
+    """Something is being made in the background: the page says so and loads itself again.
 
-    def __init__(self, what: str) -> None:
+    `percent` is how much of it is done, None if the program does not say.
+    """
+
+    def __init__(self, what: str, percent: int | None = None) -> None:
         super().__init__(what)
-        self.what = what
+        self.what, self.percent = what, percent
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,45 @@ class Cache:
             return made
 
 
+class _Program:
+    """A program in the background, and the last line that it printed: how far it is, or why it failed."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.process = subprocess.Popen(  # noqa: S603 - our own module, and a path as one argument
+            [sys.executable, "-m", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.said = ""
+        # Read while it runs: a program that fills the pipe (64 KB) would wait for ever.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self.said = line.decode("utf-8", "replace").strip() or self.said
+
+    @property
+    def percent(self) -> int | None:
+        """Return how much is done, if the program says so."""
+        said = self.said
+        return min(int(said), 100) if said.isascii() and said.isdecimal() and len(said) < 4 else None
+
+    def close(self) -> None:
+        """End the program, if it has not ended, and wait for what it printed."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
 class Background:
     """Programs that make something for a page, one for each name."""
 
     def __init__(self) -> None:
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, _Program] = {}
         self._lock = threading.Lock()
 
     def start(self, name: str, words: Sequence[str], what: str) -> None:
@@ -108,33 +145,35 @@ class Background:
         with self._lock:
             program = self._running.get(name)
             if program is None:
-                program = subprocess.Popen(  # noqa: S603 - our own module, and a path as one argument
-                    [sys.executable, "-m", *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
-                )
-                self._running[name] = program
-            if program.poll() is None:
-                raise NotReadyError(what)
+                program = self._running[name] = _Program(words)
+            if program.process.poll() is None:
+                raise NotReadyError(what, program.percent)
             # Also after a failure, so that loading the page again starts the program again.
             del self._running[name]
-            _, said = program.communicate()
-        if program.returncode:
-            last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise StorageError(f"{what} failed: {''.join(last) or program.returncode}")
+            program.close()
+        if program.process.returncode:
+            raise StorageError(f"{what} failed: {program.said or program.process.returncode}")
 
     def stop(self) -> None:
         """End all programs."""
         with self._lock:
             for program in self._running.values():
-                program.kill()
-                program.communicate()
+                program.close()
             self._running.clear()
 
 
-class Workspace:
-    """The stored runs of a folder, or only those that were named."""
+def out_flag(folder: Path) -> str:
+    """Return the flag that names the folder of runs in a command to type; "" for the usual folder."""
+    return "" if folder == Path(DEFAULT_OUT) else f" --out {shlex.quote(str(folder))}"
 
-    def __init__(self, folder: str | Path, only: Mapping[str, Path] | None = None) -> None:
-        self.folder, self.only = Path(folder), dict(only or {})
+
+class Workspace:
+    """The stored runs of a folder, or only those that were named. `rules` is a file of rules for the gate."""
+
+    def __init__(
+        self, folder: str | Path, only: Mapping[str, Path] | None = None, rules: Path | None = None
+    ) -> None:
+        self.folder, self.only, self.rules = Path(folder), dict(only or {}), rules
         self.storage = EvaluationResultsStorage(folder)
         self.background = Background()
         self.kept = Cache()
@@ -145,8 +184,7 @@ class Workspace:
 
     def command(self, *words: str) -> str:
         """Return a command to type, with the folder of runs if it is not the usual one."""
-        out = [] if self.folder == Path(DEFAULT_OUT) else ["--out", str(self.folder)]
-        return shlex.join(["auepora", *words, *out])
+        return shlex.join(["auepora", *words]) + out_flag(self.folder)
 
     def name(self, run_id: str) -> str:
         """Return how a command names a run: by its id, or by its path if it is elsewhere."""
@@ -211,7 +249,7 @@ class Workspace:
     def _opened(self, run_id: str, path: Path) -> RunIndex:
         samples = self._stored(path).count("total_queries") or 0
         if samples > SMALL and find_index(path) is None:
-            words = ["auepora_eval.runs.index.build", str(path)]
+            words = ["auepora_eval.runs.index.build", str(path), str(samples)]
             self.background.start(f"index {run_id}", words, f"Indexing {samples:,} samples of {run_id}")
         # Builds the index of a small run. That of a large run exists by now.
         return open_index(path)

@@ -72,6 +72,15 @@ class Visit:
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.emulate_media(color_scheme="dark" if dark else "light")
 
+    def every_look(self) -> Iterator[tuple[int, bool]]:
+        """Show the page in every look: in none, axe objects to anything or the page scrolls sideways."""
+        for width, dark in LOOKS:
+            self.look(width, dark)
+            # The dark look has the same elements in other colours: only contrast is checked again.
+            assert self.violations(contrast_only=dark) == [], (width, dark)
+            assert not self.scrolls_sideways(), (width, dark)
+            yield width, dark
+
     def violations(self, *, contrast_only: bool = False) -> list[str]:
         """Return what axe-core objects to: rule, help and the first elements.
 

@@ -14,7 +14,7 @@ from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.core.types import EvaluationRun, Failure, Response
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
-from .conftest import LOOKS, PHONE, Visitor
+from .conftest import PHONE, Visitor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -64,10 +64,7 @@ def test_every_look(visit: Visitor, report: str) -> None:
     for place in (0, 1):
         seen.page.locator(".sample > summary").nth(place).click()
     assert seen.page.locator(".sample[open] mark").count() > 0
-    for width, dark in LOOKS:
-        seen.look(width, dark)
-        assert seen.violations(contrast_only=dark) == [], (width, dark)
-        assert not seen.scrolls_sideways(), (width, dark)
+    for width, dark in seen.every_look():
         for rows in (
             ".sample > summary",
             ".sample[open] .docs > li",

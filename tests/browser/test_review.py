@@ -9,7 +9,7 @@ from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.io.jsonl import load_jsonl_dataset, save_jsonl_dataset
 from tests.web.serving import served
 
-from .conftest import LOOKS, Visitor
+from .conftest import Visitor
 from .test_annotate import opened
 
 TEXT = "The 🙂 Annet moors at the north pier. " + "She carries 22 cars on every trip to the islands. " * 40
@@ -28,10 +28,7 @@ def test_decide_edit_and_mark_by_keyboard(visit: Visitor, tmp_path: Path) -> Non
     with served("dataset", "review", tmp_path / "q.jsonl", "--out", new) as server:
         seen = opened(visit, server, "/question/1")
         page, keys = seen.page, seen.page.keyboard
-        for width, dark in LOOKS:
-            seen.look(width, dark)
-            assert seen.violations() == []
-            assert not seen.scrolls_sideways()
+        for _ in seen.every_look():
             box = seen.boxes("form.bar")[0][1]
             assert 0 <= box["top"] < box["bottom"] <= 901
         seen.press("a")

@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,11 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.web.app import ROUTES
+from auepora_eval.web.layout import waiting_page
+from auepora_eval.web.requests import Route
 from auepora_eval.web.security import Guard
-from tests.browser.conftest import LOOKS, PHONE, Visit, Visitor
+from tests.browser.conftest import PHONE, Visit, Visitor
 from tests.builders import a_dataset, a_sample
 from tests.web.serving import Client, serving
 
@@ -36,9 +40,21 @@ PAGES = {
     "sample": "/run/demo-bm25/sample?id=q001&sort=ndcg@5",
     "compare": f"/compare?{PAIR}",
     "compared sample": f"/compare/sample?{PAIR}&id=q036",
+    "gate": "/gate",
+    "gate without a baseline": "/gate?run=demo-bm25&baseline=",
     "metrics": "/metrics",
     "trend": "/trend",
     "not found": "/run/none",
+}
+# Of other runs: three to rank, judged answers with citations, an experiment, a benchmark.
+MORE_PAGES = {
+    "runs and others": "/",
+    "ranking": "/compare?run=one&run=two&run=three",
+    "claims": "/run/cited/sample?id=1",
+    "claims of two": "/compare/sample?run=cited&run=cited-again&id=1",
+    "experiment": "/experiment/ab_test_demo",
+    "benchmark": "/benchmark/benchmark_one",
+    "indexing": "/waiting",
 }
 
 Enter = Callable[..., Visit]
@@ -82,15 +98,71 @@ def test_every_page_in_every_look(enter: Enter, name: str) -> None:
     seen = enter(PAGES[name])
     if name == "not found":
         seen.console.clear()  # Chromium reports the status
-    for width, dark in LOOKS:
-        seen.look(width, dark)
-        assert seen.violations() == [], (width, dark)
-        assert not seen.scrolls_sideways(), (width, dark)
+    check_every_look(seen)
+
+
+def check_every_look(seen: Visit) -> None:
+    for _ in seen.every_look():
         assert seen.overlaps("main h2, main form, main table.list tbody tr, main .card, .turns") == []
         assert seen.is_in_window("h1")
 
 
-@pytest.mark.parametrize("name", ["run", "samples", "sample", "compare"])
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp("more")
+    storage = EvaluationResultsStorage(folder)
+    ranked = [a_sample(str(n), f"question {n}", relevant="a") for n in range(12)]
+    for name, documents in (("one", "a"), ("two", "ba"), ("three", "a")):
+        evaluator = AueporaEvaluator(Constant(list(documents), "x"), EvaluationPlan("mrr"))
+        evaluator.run(a_dataset(*ranked), evaluation_id=name, storage=storage)
+    pier = {"doc_id": "pier", "text": "The pier opens at 9. Dogs are welcome."}
+    asked = [a_sample("1", "When does the pier open?"), a_sample("2", "When?", labels={"variant_of": "1"})]
+    for name, more in (("cited", ""), ("cited-again", " Tickets are free.")):
+        system = Constant([pier], f"The pier opens at 9 [1]. Whales sing at night.{more}")
+        evaluator = AueporaEvaluator(system, EvaluationPlan("mean_latency"))
+        evaluator.run(a_dataset(*asked), evaluation_id=name, storage=storage)
+    baselines, report = folder / "baselines.benchmark.json", folder / "benchmark_one.results.json"
+    commands = [
+        "judge cited --judge support:lexical",
+        "judge cited-again --judge support:lexical",
+        "experiment demo",
+        f"bench-record one --baselines {baselines} --report {report}",
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        for command in commands:
+            assert main([*command.split(), "--out", str(folder)]) == 0
+    # Without loading itself again: axe would lose the page while it looks at it.
+    waiting = Route("/waiting", lambda ask: replace(waiting_page("Indexing samples", 42), refresh=None))
+    with serving(folder, routes=[*ROUTES, waiting]) as client:
+        yield client.enter()
+
+
+@pytest.mark.parametrize("name", MORE_PAGES)
+def test_more_pages_in_every_look(more: Client, visit: Visitor, name: str) -> None:
+    check_every_look(entering(more, visit)(MORE_PAGES[name]))
+
+
+def test_a_citation_leads_to_its_document(more: Client, visit: Visitor) -> None:
+    seen = entering(more, visit)(MORE_PAGES["claims"], height=300)
+    assert seen.page.locator(".claim.unsupported + sup").inner_text() == "✗"
+    seen.page.get_by_role("link", name="[1]").click()
+    assert "The pier opens at 9" in seen.page.locator("li:target").inner_text()
+    assert seen.is_in_window("li:target")
+
+
+@dataclass
+class Constant:
+    """A system that always answers the same."""
+
+    documents: list[object]
+    answer: str
+    __name__ = "constant"
+
+    def __call__(self, query: str) -> dict[str, object]:
+        return {"retrieved": self.documents, "answer": self.answer}
+
+
+@pytest.mark.parametrize("name", ["run", "samples", "sample", "compare", "gate"])
 def test_at_200_percent_nothing_is_lost(enter: Enter, name: str) -> None:
     seen = enter(PAGES[name], zoom=2)
     assert not seen.scrolls_sideways()
@@ -331,6 +403,8 @@ def hostile_pages(elsewhere: Elsewhere) -> list[str]:
         f"/run/first/samples?words={quote(attack)}&sort={quote(attack)}",
         "/compare?run=first&run=second",
         f"/metrics?words={quote(attack)}",
+        "/gate?run=second&baseline=first",
+        f"/gate?run={quote(attack)}",
         "/run/%3Cimg%20src=x%20onerror=ran()%3E",
     ]
 

@@ -11,7 +11,7 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.slices import MOST_VALUES, field_values
-from auepora_eval.comparison.tables import slice_table, slices_in_words
+from auepora_eval.comparison.tables import slice_notes, slice_table, slices_in_words
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.core.verdict import Verdict
@@ -72,6 +72,28 @@ def test_losses_come_before_gains_by_their_size_and_slices_are_counted_once() ->
     several = [replace(one, verdict=Verdict.WORSE) for one in slices[:2]]
     assert slices_in_words([*several, *slices[2:]]).startswith(
         "Worse in 1 of 4 slices: mrr where kind is c, ndcg@5 where kind is c."
+    )
+
+
+def test_why_a_slice_is_inconclusive_though_its_interval_excludes_0() -> None:
+    """Ten slices: one gains, with p = 0.03 alone, which is 0.3 of ten tests."""
+    rng = np.random.default_rng(1)
+    kinds = [f"kind {n}" for n in range(10) for _ in range(30)]
+    change = rng.normal(0, 1, 300)
+    for n in range(10):
+        part = slice(30 * n, 30 * n + 30)
+        change[part] -= change[part].mean()
+        change[part] += 0.41 * change[part].std() if n == 4 else 0.01
+    slices = compare_runs(labelled(np.zeros(300), kinds), labelled(change, kinds), by=["kind"]).slices
+    (one,) = (one for one in slices if one.value == "kind 4")
+    assert one.interval is not None
+    assert one.interval[0] > 0
+    assert (one.p_value < 0.05, one.p_adjusted > 0.05, one.verdict) == (True, True, "inconclusive")
+    (note,) = slice_notes(slices, len(slices))
+    assert note.startswith("mrr where kind is kind 4: the interval excludes 0, but 10 slices were tested")
+    assert slice_notes([each for each in slices if each is not one], 10) == []
+    assert slice_notes([replace(one, value=str(n)) for n in range(5)], 5)[0].startswith(
+        "mrr where kind is 0, mrr where kind is 1, mrr where kind is 2 and 2 more: the interval"
     )
 
 

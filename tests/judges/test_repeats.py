@@ -40,7 +40,7 @@ def test_samples_without_all_scores_are_left_out() -> None:
     assert (parts.samples, parts.judge, parts.sample) == (2, 0.0, 0.5)
     few = variance_parts(np.array([[0.0, 1.0]]))
     assert math.isnan(few.judge)
-    assert str(few) == "1 samples with all 2 scores are too few to split the variance"
+    assert str(few) == "1 sample with all 2 scores is too few to split the variance"
     with pytest.raises(DataError, match="not a table"):
         variance_parts(np.zeros(3))
     assert str(variance_parts(np.ones((4, 2)))) == "all scores are equal"

@@ -18,7 +18,7 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import DataError, UnknownNameError
 from auepora_eval.runs.index import build as building
-from auepora_eval.runs.index.build import INDEX, build_index
+from auepora_eval.runs.index.build import INDEX, build_index, index_paths
 from auepora_eval.runs.index.index import Filter, RunIndex, find_index, open_index
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.runs.store.verify import verify_run
@@ -244,13 +244,40 @@ def test_no_words_are_an_error(words: str, tmp_path_factory: pytest.TempPathFact
     index.close()
 
 
+def test_variants_of_a_question_are_found_from_each_other(tmp_path: Path) -> None:
+    samples = [
+        a_sample("base"),
+        a_sample("alone"),
+        a_sample("typo", labels={"variant_of": "base", "scenario": "typo"}),
+        a_sample("noise", labels={"variant_of": "base", "scenario": "noise"}),
+        a_sample("one", cluster="7"),
+        a_sample("two", cluster="7"),
+    ]
+    evaluator = AueporaEvaluator(lambda query: {"answer": "x"}, EvaluationPlan("mean_latency"))
+    storage = EvaluationResultsStorage(tmp_path)
+    evaluator.run(a_dataset(*samples), evaluation_id="r", storage=storage)
+    index = open_index(storage.find("r"))
+    variants = {name: [index.ids[n] for n in index.variants(index.place_of(name))] for name in index.ids}
+    assert variants == {
+        "base": ["typo", "noise"],
+        "alone": [],
+        "typo": ["base", "noise"],
+        "noise": ["base", "typo"],
+        "one": ["two"],
+        "two": ["one"],
+    }
+
+
 def test_built_in_a_process_of_its_own(path: Path) -> None:
     import subprocess
     import sys
 
-    words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(path)]
-    subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})  # noqa: PTH109
+    words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(path), str(open_index(path).size)]
+    index_paths(path)[0].unlink()
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}  # noqa: PTH109
+    done = subprocess.run(words, check=True, env=environment, capture_output=True, text=True)
     assert find_index(path) is not None
+    assert done.stdout.split()[-1] == "95", "the percentage after the last sample"
 
 
 def test_documents_that_are_only_ids(tmp_path: Path) -> None:

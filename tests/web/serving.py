@@ -97,9 +97,10 @@ def serving(
     routes: list[Route] | None = None,
     guard: Callable[..., ASGIApp] = Guard,
     only: Mapping[str, Path] | None = None,
+    rules: Path | None = None,
 ) -> Iterator[Client]:
     """Serve the runs of a folder until the block ends."""
-    workspace = Workspace(folder, only)
+    workspace = Workspace(folder, only, rules)
     with listening_socket() as listening:
         access = Access(listening.getsockname()[1])
         server = server_of(application(workspace, access, ROUTES if routes is None else routes, guard=guard))

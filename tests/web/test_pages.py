@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,12 @@ from auepora_eval.cli.main import main
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import StorageError
 from auepora_eval.runs.index.index import open_index
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.web import workspace as workspaces
+from auepora_eval.web.comparisons import comparison_of, gate_of, ranking_of
+from auepora_eval.web.layout import html_of, waiting_page
 from tests.builders import a_dataset, a_sample
 from tests.web.serving import Client, serving
 
@@ -33,9 +37,11 @@ PAGES = [
     "/run/demo-bm25/sample?id=q001&sort=ndcg@5",
     f"/compare?{PAIR}",
     f"/compare/sample?{PAIR}&id=q036",
+    "/gate",
     "/metrics",
     "/trend",
 ]
+EXIT_CODES = {"/gate": 1}  # the demo's gate fails
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,17 @@ class Constant:
 
     def __call__(self, query: str) -> dict[str, object]:
         return {"answer": self.answer}
+
+
+@dataclass
+class Retrieving:
+    """A system with one ranking."""
+
+    documents: list[str]
+    __name__ = "retrieving"
+
+    def __call__(self, query: str) -> dict[str, object]:
+        return {"retrieved": self.documents}
 
 
 def text_of(page: str) -> str:
@@ -75,7 +92,7 @@ def test_every_page_shows_a_command_that_works(
     assert shown is not None
     words = shlex.split(html.unescape(shown[1]))
     assert words[0] == "auepora"
-    assert main(words[1:]) == 0
+    assert main(words[1:]) == EXIT_CODES.get(path, 0)
     assert capsys.readouterr().out
 
 
@@ -182,6 +199,39 @@ def test_sample_page_marks_the_gold_span_and_names_what_was_missed(client: Clien
     assert "Tobin Verrill" in text_of(page)
 
 
+def test_variants_of_the_question_are_beside_the_sample(client: Client) -> None:
+    for path in ("/run/demo-bm25/sample?id=q009&sort=recall@5", f"/compare/sample?{PAIR}&id=q009"):
+        page = client.get(path).text
+        variants = page.partition("Variants of the same question")[2]
+        assert re.findall(r">(q\d+)</a>", variants) == ["q127", "q153"]
+        assert "typo" in variants
+        assert "counterfactual" in variants
+    assert "0.5000 0.5000" in text_of(variants), "of both runs, by recall@5"
+    assert "Variants of" not in client.get("/run/demo-bm25/sample?id=q003").text
+
+
+def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = "The pier opens at 9 [1]. Whales sing at night."
+    documents = [{"doc_id": "pier", "text": "The pier opens at 9. Dogs are welcome."}]
+    evaluator = AueporaEvaluator(
+        lambda query: {"retrieved": documents, "answer": answer}, EvaluationPlan("mean_latency")
+    )
+    samples = [a_sample("1", "When?"), a_sample("2", "Who?")]
+    evaluator.run(a_dataset(*samples), evaluation_id="r", storage=EvaluationResultsStorage(tmp_path))
+    assert main(["judge", "r", "--judge", "support:lexical", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    with serving(tmp_path) as client:
+        page = client.enter().get("/run/r/sample?id=1").text
+    assert '<span class="claim supported">The pier opens at 9 </span>' in page
+    assert '<sup class="supported">✓</sup>' in page
+    assert (
+        '<span class="claim unsupported">Whales sing at night.</span><sup class="unsupported">✗</sup>' in page
+    )
+    assert '<a href="#s-1-d0">[1]</a>' in page
+    assert '<li id="s-1-d0">' in page
+    assert "✗ unsupported Whales sing at night. — judged_faithfulness 0.00" in text_of(page)
+
+
 def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:
     for path in ("/run/none", "/run/demo-bm25/sample?id=none", "/nowhere", f"/compare/sample?{PAIR}&id=none"):
         answer = client.get(path)
@@ -280,60 +330,164 @@ def test_runs_with_other_samples_share_only_some(tmp_path: Path) -> None:
         assert "not of the same samples" in answer.text or "differ" in answer.text
 
 
-def test_three_runs_are_ranked(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
+def ranked_runs(folder: Path) -> None:
+    """Store three runs of twelve samples, of which "two" has the right document second."""
+    storage = EvaluationResultsStorage(folder)
     samples = [a_sample(str(n), str(n), relevant="a") for n in range(12)]
-    for name in ("one", "two", "three"):
-        system = (
-            (lambda query: {"retrieved": ["b", "a"]})
-            if name == "two"
-            else (lambda query: {"retrieved": ["a"]})
-        )
-        evaluator = AueporaEvaluator(system, EvaluationPlan("mrr"))
+    for name, documents in (("one", "a"), ("two", "ba"), ("three", "a")):
+        evaluator = AueporaEvaluator(Retrieving(list(documents)), EvaluationPlan("mrr"))
         evaluator.run(a_dataset(*samples), evaluation_id=name, storage=storage)
+
+
+def test_three_runs_are_ranked(tmp_path: Path) -> None:
+    ranked_runs(tmp_path)
     with serving(tmp_path) as client:
         page = client.enter().get("/compare?run=one&run=two&run=three").text
     assert "two against one" in page
     assert "Ranking" in page
 
 
+# The gate, experiments and trends.
+
+
+def test_the_gate_is_that_of_the_command(
+    client: Client, demo_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = client.get("/gate").text  # the newest run against the one before it
+    command = ["gate", "demo-hybrid", "--baseline", "demo-bm25", "--out", str(demo_runs)]
+    assert main([*command, "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    seen = text_of(page)
+    assert "Gate failed: demo-hybrid against demo-bm25" in seen
+    assert "Exit code 1" in seen
+    for one in report["verdicts"]:
+        assert f"{one['rule']} {one['name'] or ''}".strip() in seen
+    failed = next(one for one in report["verdicts"] if one["outcome"] == "fail")
+    assert failed["why"] in seen
+    leads = next(address for address in links(page, "/compare") if quote(failed["name"]) in address)
+    assert f"Samples by {failed['name']}" in text_of(client.get(leads.partition("#")[0]).text)
+
+
+def test_a_gate_without_a_baseline_needs_rules(client: Client) -> None:
+    page = client.get("/gate?run=demo-bm25&baseline=")
+    assert (page.status, "Choose a baseline" in page.text) == (200, True)
+    assert client.get("/gate?run=none").status == 404
+    assert client.get("/gate?run=demo-bm25&baseline=demo-bm25").status == 400
+
+
+def test_a_gate_by_the_rules_of_a_file(demo_runs: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("min: {recall@5: 0.7}\nmax_failed: 0.01\n")
+    with serving(demo_runs, rules=rules) as client:
+        page = client.enter().get("/gate?run=demo-hybrid&baseline=").text
+        assert "Gate passed: demo-hybrid (2 pass)" in text_of(page)
+        assert "--rules" in page
+        assert "/run/demo-hybrid/samples?sort=recall%405" in page
+        rules.write_text("min: {recall@5: 0.9}\n")  # the next request reads it again
+        assert "Gate failed" in client.get("/gate?run=demo-hybrid&baseline=").text
+
+
+def test_an_experiment_leads_to_its_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "demo", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    (document,) = tmp_path.glob("ab_test_*.results.json")
+    results = json.loads(document.read_text())
+    with serving(tmp_path) as client:
+        page = client.enter().get(f"/experiment/{results['evaluation_id']}").text
+        assert f"Winner: {results['winner']}" in text_of(page)
+        for one in results["variants"].values():
+            assert f"/run/{one['run']}" in links(page)
+        (compare,) = links(page, "/compare")
+        assert client.get(compare).status == 200
+
+
+def test_a_trend_leads_to_the_samples_of_each_run(client: Client) -> None:
+    page = client.get("/trend?metric=mrr").text
+    assert "/run/demo-bm25/samples?sort=mrr" in links(page)
+
+
 # Large runs, runs that change, runs that are going.
 
 
-def test_a_large_run_is_indexed_and_compared_in_the_background(
-    demo_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_large_runs_are_indexed_and_compared_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-    import time
-
-    monkeypatch.setattr(workspaces, "SMALL", 100)
-    monkeypatch.setattr("auepora_eval.web.pairs.SMALL", 100)
+    monkeypatch.setattr(workspaces, "SMALL", 5)
+    monkeypatch.setattr("auepora_eval.web.comparisons.SMALL", 5)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = shutil.copytree(demo_runs, tmp_path / "runs", ignore=shutil.ignore_patterns("index.sqlite"))
-    with serving(folder) as client:
+    ranked_runs(tmp_path)
+    with serving(tmp_path) as client:
         client.enter()
-        first = client.get("/run/demo-bm25")
-        assert "Indexing 160 samples of demo-bm25" in first.text
+        first, *_ = [client.get(f"/run/{name}") for name in ("one", "two", "three")]
+        assert "Indexing 12 samples of one" in first.text
         assert 'http-equiv="refresh"' in first.text
-        for path, words in ((f"/compare?{PAIR}", "hybrid is better"), ("/run/demo-bm25", "recall@5")):
+        pages = {
+            "/compare?run=one&run=two": "two against one",
+            "/compare?run=one&run=two&run=three": "3 runs",
+            "/gate?run=two&baseline=one": "Gate failed",
+            "/run/one": "mrr",
+        }
+        for path, words in pages.items():
             until = time.monotonic() + 60
             while "One moment" in (text := client.get(path).text):
                 assert time.monotonic() < until
-                time.sleep(0.1)
+                time.sleep(0.05)
             assert words in text
-        (kept,) = (tmp_path / "cache" / "auepora").glob("*.pair.json")
-        in_process = client.workspace
-        from auepora_eval.web.pairs import compared, pair_of
+        kept = list((tmp_path / "cache" / "auepora").glob("*.json"))
+        assert sorted(path.name.split(".")[1] for path in kept) == ["comparison", "gatereport", "ranking"]
+        assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
+        from_files = comparisons_of(client.workspace)
+    monkeypatch.setattr("auepora_eval.web.comparisons.SMALL", 100)
+    with serving(tmp_path) as client:
+        assert comparisons_of(client.workspace) == from_files
 
-        ours = pair_of(in_process, "demo-bm25", "demo-hybrid").comparison
-        again = compared(in_process.path("demo-bm25"), in_process.path("demo-hybrid"))
-        assert repr(ours) == repr(again)  # as texts: NaN is not equal to itself
-        assert kept.stat().st_mode & 0o077 == 0
+
+def comparisons_of(workspace: workspaces.Workspace) -> list[str]:
+    """Return a comparison, a ranking and a gate as texts: NaN is not equal to itself."""
+    return [
+        repr(comparison_of(workspace, "one", "two")),
+        repr(ranking_of(workspace, ["one", "two", "three"])),
+        repr(gate_of(workspace, "two", "one")),
+    ]
+
+
+def percents_of(background: workspaces.Background, module: str) -> Iterator[int | None]:
+    """Start a program, and yield how far it is until it has ended."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            background.start("one", [module], "Counting")
+            return
+        except workspaces.NotReadyError as waiting:
+            yield waiting.percent
+        time.sleep(0.02)
+    background.stop()
+    pytest.fail("the program did not end")
+
+
+def test_a_program_in_the_background_may_print_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys\nsys.stderr.write(('x' * 40 + chr(10)) * 5000)\nsys.exit('no space left')\n"
+    (tmp_path / "talkative.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(StorageError, match="Counting failed: no space left"):
+        list(percents_of(workspaces.Background(), "talkative"))
+
+
+def test_how_far_a_program_is_comes_from_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import time\nprint('starting')\nprint(42, flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "slow.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    background = workspaces.Background()
+    assert next(percent for percent in percents_of(background, "slow") if percent is not None) == 42
+    background.stop()
+    page = html_of(waiting_page("Counting", 42))
+    assert "Counting … 42%" in text_of(page)
+    assert '<progress value="42" max="100"' in page
 
 
 def test_a_failed_index_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
     monkeypatch.setattr(workspaces, "SMALL", 0)
     evaluator = AueporaEvaluator(lambda query: {"retrieved": ["a"]}, EvaluationPlan("recall@1"))
     storage = EvaluationResultsStorage(tmp_path)

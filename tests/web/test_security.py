@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.runs.index.index import Filter, open_index
+from auepora_eval.errors import UnknownNameError
+from auepora_eval.runs.index.index import Filter, RunIndex, open_index
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.web import security
 from auepora_eval.web.app import ROUTES
 from auepora_eval.web.requests import Ask, Page, Redirect, Route
-from auepora_eval.web.security import BODY_BYTES, HEADERS, RULES, Guard, listening_socket
+from auepora_eval.web.security import BODY_BYTES, HEADERS, RULES, Access, Guard, listening_socket
 from tests.builders import a_dataset, a_sample
-from tests.web.serving import serving
+from tests.web.serving import served, serving
 
 SECRET = "the secret of the run"  # noqa: S105
 
@@ -105,6 +109,18 @@ def test_rule_2_the_token_works_once_and_leaves_the_address(runs: Path) -> None:
         assert client.get(f"/?token={token}").status == 401
 
 
+def test_rule_2_a_token_that_worked_twice_would_let_a_second_one_in(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads the address later, in the history of a shell or a log, must not get in."""
+    monkeypatch.setattr(Access, "exchange", lambda access, token: token == access.token)
+    with serving(runs) as client:
+        seen_later = f"/?token={client.access.token}"
+        client.enter().cookies.clear()
+        assert client.get(seen_later).status == 303
+        assert SECRET in client.get(SAMPLE).text
+
+
 @pytest.mark.parametrize("token", ["", "x", "é", "None", "%00"])
 def test_rule_2_other_tokens_and_cookies_are_refused(runs: Path, token: str) -> None:
     with serving(runs) as client:
@@ -176,6 +192,16 @@ def test_rule_4_other_methods_change_nothing(runs: Path, method: str) -> None:
     assert changes == []
 
 
+def test_rule_4_a_change_by_get_would_work_from_any_link(runs: Path) -> None:
+    """A link on another site is a GET with our cookie: without `changes`, it would set a label."""
+    routes, changes = changing()
+    as_get = [Route(route.path, route.handler) for route in routes if route.path == "/change"]
+    with serving(runs, routes=as_get) as client:
+        link = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
+        assert client.enter().get("/change?label=forged", **link).status == 303
+    assert changes == ["forged"]
+
+
 def test_rule_4_parts_are_not_loaded_by_other_sites(runs: Path) -> None:
     with serving(runs) as client:
         client.enter()
@@ -243,21 +269,51 @@ def test_rule_7_without_the_check_of_ids_a_run_elsewhere_is_read(
         assert outside.path("../hidden").name == "hidden.results.json"
 
 
-@pytest.mark.parametrize(
-    "text", ["n; DROP TABLE sample", "1 UNION SELECT value FROM header", "' OR 1=1 --", "header"]
-)
-def test_rule_7_sort_and_filters_are_not_sql(runs: Path, text: str) -> None:
-    from urllib.parse import quote
+SQL = [
+    pytest.param("none' OR n = 3 --", id="another sample"),
+    pytest.param("none' UNION SELECT length(value) - length(value) FROM header --", id="another table"),
+]
 
+
+@pytest.mark.parametrize("text", SQL)
+def test_rule_7_what_is_asked_for_is_not_sql(runs: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = f"/run/inside/sample?id={quote(text)}"
     with serving(runs) as client:
-        client.enter()
+        answer = client.enter().get(attack)
+        assert (answer.status, SECRET in answer.text) == (404, False)
         for name in ("sort", "words", "slice", "range", "error", "after", "low"):
             answer = client.get(f"/run/inside/samples?{name}={quote(text)}")
             assert (answer.status, "sqlite" in answer.text.lower()) == (200, False)
-        assert client.get(f"/run/inside/sample?id={quote(text)}").status == 404
+
+    def joined(index: RunIndex, sample_id: str) -> int:
+        ((place,), *_) = index._select(f"SELECT n FROM sample WHERE id = '{sample_id}'", [])  # noqa: S608
+        return int(place)
+
+    monkeypatch.setattr(RunIndex, "place_of", joined)  # the rule switched off: text becomes a part of the SQL
+    with serving(runs) as client:
+        answer = client.enter().get(attack)
+        assert (answer.status, SECRET in answer.text) == (200, True)
+
+
+def test_rule_7_the_database_is_opened_read_only(runs: Path, tmp_path: Path) -> None:
+    for file in ("inside.results.json", "inside.run"):
+        copy = shutil.copytree if (runs / file).is_dir() else shutil.copy
+        copy(runs / file, tmp_path / file)
+    index = open_index(tmp_path / "inside.results.json")
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        index._select("DELETE FROM sample", [])
+    index._database = sqlite3.connect(index.path, check_same_thread=False)  # the rule switched off
+    index._select("DELETE FROM sample", [])
+    assert index.ids == []
+
+
+def test_rule_7_a_metric_is_one_of_the_list(runs: Path) -> None:
     index = open_index(runs / "inside.results.json")
-    with pytest.raises(sqlite3.Error):  # the same text as SQL is an error, so the test can fail
-        index._select(f"SELECT n FROM sample ORDER BY {text}x", [])  # noqa: S608
+    with pytest.raises(UnknownNameError):
+        index.column("mrr\0<f8")
+    with serving(runs) as client:
+        page = client.enter().get("/run/inside/samples?sort=mrr%00%3Cf8").text
+    assert "worst first" not in page
 
 
 def test_rule_7_words_are_quoted(runs: Path) -> None:
@@ -295,21 +351,64 @@ def test_rule_8_bodies_are_limited(runs: Path, kind: str) -> None:
         assert len(changes) == 1
 
 
-def test_rule_8_only_the_cache_is_written(tmp_path: Path) -> None:
-    evaluator = AueporaEvaluator(lambda query: {"retrieved": ["a"]}, EvaluationPlan("recall@1"))
-    evaluator.run(
-        a_dataset(a_sample("1", relevant="a")),
-        evaluation_id="one",
-        storage=EvaluationResultsStorage(tmp_path),
-    )
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with serving(tmp_path) as client:
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def changed_by(folder: Path, paths: Iterable[str], routes: list[Route] | None = None) -> set[str]:
+    """Return the files that are other ones after some pages were shown: new, changed or removed."""
+    before = contents(folder)
+    with serving(folder, routes=routes) as client:
         client.enter()
-        for path in ("/", "/run/one", "/run/one/samples", "/run/one/sample?id=1", "/ticked?run=one"):
-            assert client.get(path).status in (200, 303)
-    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert set(after) - set(before) == {tmp_path / "one.run" / "index.sqlite"}
-    assert all(after[path] == content for path, content in before.items())
+        for path in paths:
+            assert client.get(path).status in (200, 303), path
+    after = contents(folder)
+    return {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+
+PAIR = "run=inside&run=other"
+EVERY_PAGE = [
+    "/",
+    "/run/inside",
+    "/run/inside/samples?sort=mrr",
+    SAMPLE,
+    "/ticked?run=inside",
+    f"/compare?{PAIR}",
+    f"/compare/sample?{PAIR}&id=0",
+    "/gate",
+    "/trend",
+    "/metrics",
+]
+
+
+def test_rule_8_only_the_cache_is_written(runs: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(runs, tmp_path / "runs", ignore=shutil.ignore_patterns("index.sqlite"))
+    cache = {"inside.run/index.sqlite", "other.run/index.sqlite"}
+    assert changed_by(folder, EVERY_PAGE) == cache
+
+    def careless(ask: Ask) -> Page:
+        path = ask.workspace.path("inside")
+        path.write_bytes(path.read_bytes() + b"\n")
+        return Page("Seen", "")
+
+    # The rule switched off: a page that writes into a run is noticed.
+    assert changed_by(folder, ["/seen"], [Route("/seen", careless)]) == {"inside.results.json"}
+    assert changed_by(folder, ["/"]) == set()
+
+
+def test_rule_8_annotating_writes_labels_only(runs: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(runs, tmp_path / "runs")
+    before, task = contents(folder), tmp_path / "task"
+    with served("annotate", "inside", "--out", folder, "--task", task) as server:
+        page = server.get("/annotate/me").text
+        item = re.search(r'name="item" value="([^"]*)"', page)
+        assert item is not None
+        assert server.post("/annotate/me/press", item=item[1], key="1", note="").status == 303
+        server.stop()
+    assert contents(folder) == before
+    assert {name.partition("/")[0] for name in contents(task)} <= {
+        "annotations", "items.jsonl", "labels.gt.json", "labels.jsonl", "task.json",
+    }  # fmt: skip
 
 
 def test_hostile_text_is_only_text(tmp_path: Path) -> None:
@@ -322,8 +421,7 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
     samples += [a_sample(str(n), attack, relevant="a", labels={attack: str(n % 2)}) for n in range(8)]
     evaluator.run(a_dataset(*samples), evaluation_id="x", storage=EvaluationResultsStorage(tmp_path))
     with serving(tmp_path) as client:
-        from urllib.parse import quote
-
+        client.enter()
         for path in (
             "/",
             "/run/x",
@@ -331,7 +429,7 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
             f"/run/x/sample?id={quote(attack)}",
             f"/run/{quote(attack)}",
         ):
-            text = client.enter().get(path).text if not client.cookies else client.get(path).text
+            text = client.get(path).text
             assert "<img src" not in text
             assert "<script>alert" not in text
             assert "\u202e" not in text

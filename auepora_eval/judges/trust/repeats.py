@@ -32,7 +32,9 @@ class VarianceParts:
 
     def __str__(self) -> str:
         if math.isnan(self.total):
-            return f"{self.samples} samples with all {self.repeats} scores are too few to split the variance"
+            samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
+            are = "is" if self.samples == 1 else "are"
+            return f"{samples} with all {self.repeats} scores {are} too few to split the variance"
         if not self.total:
             return "all scores are equal"
         names = {"samples": self.sample, "systems": self.system, "judge": self.judge}

@@ -8,7 +8,6 @@ saved, is dropped.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,7 @@ import msgspec
 
 from ...errors import DataError, StorageError
 from ...io.files.atomic import file_name
-from ...runs.journal.journal import Damage, DamagedJournalWarning, Lines, good_records, opened_journal
+from ...runs.journal.journal import KeptLines, Lines
 from ...runs.journal.lock import RunLock, writer_of
 from .task import FOLDER, Task
 
@@ -37,29 +36,15 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
     at: str = ""
 
 
-class PersonLabels:
-    """What one person said so far, by their file.
-
-    `last_number` and `damage` are what a writer needs to continue the file.
-    """
+class PersonLabels(KeptLines):
+    """What one person said so far, by their file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self.said: dict[str, Said] = {}
         self.notes: dict[str, str] = {}
         self.skipped: dict[str, None] = {}  # in the order of the skips
         self._done: list[str] = []  # items labelled or skipped, the latest last, for undo
-        self.damage = Damage()
-        self.last_number = 0
-        if not path.exists():
-            return
-        with opened_journal(path) as file:
-            for _, record in good_records(file, _KEY, self.damage):
-                self.last_number = max(self.last_number, record.get("seq", 0))
-                self.take(record)
-        if self.damage.lines:
-            what = f"{path.name}: {len(self.damage.lines)} lines are damaged and are left out."
-            warnings.warn(what, DamagedJournalWarning, stacklevel=2)
+        super().__init__(path, _KEY)
 
     @property
     def last(self) -> str | None:

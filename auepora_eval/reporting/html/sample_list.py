@@ -270,6 +270,7 @@ def _row(one: Listed, choice: Choice, texts: Texts, *, inline: bool) -> Markup:
     body = sample_body(
         one.sample,
         answers,
+        shown=shown,
         documents=documents if shown else tag("p", "None.", class_="soft"),
         skipped=texts.skipped(skipped) if skipped else None,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from ...core.display import value_text
@@ -21,11 +22,11 @@ from ...core.types import (
 )
 from ...errors import ScoringError
 from ...metrics.citations.answer import answer_of
-from .diff import word_diff
+from ...metrics.citations.sources import Citation, Found
+from .diff import Span, changed_spans
 from .markup import Markup, Node, join, tag
 from .tables import notes, short
 
-Span = tuple[int, int]
 _LONGEST_ANCHOR = 80
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
@@ -60,12 +61,31 @@ class Answered:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of an answer, what a judge said of it ("judged_faithfulness 0.93"), and its evidence."""
+    """A claim of an answer, what a judge said of it ("judged_faithfulness 0.93"), and its evidence.
+
+    `at` is its place in the answer, if it is there word by word. `is_supported` is None if the judge did not
+    say: its verdict failed, or it was only asked whether a passage contradicts the claim.
+    """
 
     text: str
     verdict: str
     quote: str = ""
     source: str = ""
+    at: Span | None = None
+    is_supported: bool | None = None
+
+    @property
+    def sign(self) -> str:
+        """Return the sign of its support: colour must not be the only one."""
+        return _SIGNS[self.is_supported][0]
+
+    @property
+    def word(self) -> str:
+        """Return its support in a word, which is also the class of its mark."""
+        return _SIGNS[self.is_supported][1]
+
+
+_SIGNS = {True: ("✓", "supported"), False: ("✗", "unsupported"), None: ("?", "open")}
 
 
 @dataclass
@@ -80,6 +100,7 @@ class ShownDocument:
     is_cited: bool = False
     gold: list[Span] = field(default_factory=list)
     cited: list[Span] = field(default_factory=list)
+    anchor: str = ""  # the id of its element, if a mark in an answer leads to it
 
     @property
     def is_missed(self) -> bool:
@@ -111,7 +132,10 @@ def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) 
     for shown in documents:
         shown.gold = _gold_spans(shown, gold)
     for output in outputs:
-        _mark_citations(documents, sample, output)
+        for citation, place, number in _citations(documents, sample, output):
+            _mark_citation(documents[number], citation, place)
+            if citation.at is not None:
+                documents[number].anchor = f"{anchor(sample.sample_id)}-d{number}"
     return documents
 
 
@@ -145,24 +169,28 @@ def _place(span: Mapping[str, object], doc: Document, text: str) -> Span | None:
     return (at, at + len(str(words))) if at >= 0 else None
 
 
-def _mark_citations(
+def _citations(
     documents: Sequence[ShownDocument], sample: EvaluationSample, output: SystemOutputs
-) -> None:
-    """Mark what an answer cites: a span of a document, or the document as a whole."""
+) -> Iterator[tuple[Citation, Found, int]]:
+    """Yield what an answer cites, where that leads, and the number of the document among those shown."""
     try:
         answer = answer_of(sample, output)
         found = [(citation, answer.found(citation)) for citation in answer.attached]
     except ScoringError:
         return  # citations that cannot be read are a failed score, which is shown with the scores
     for citation, place in found:
-        for shown in documents:
-            if place.document is None or place.document.doc_id != shown.doc.doc_id:
-                continue
-            shown.is_cited = True
-            words = place.text if citation.span is not None else citation.excerpt
-            at = shown.text.find(words) if words else -1
-            if at >= 0:
-                shown.cited.append((at, at + len(words)))
+        for number, shown in enumerate(documents):
+            if place.document is not None and place.document.doc_id == shown.doc.doc_id:
+                yield citation, place, number
+
+
+def _mark_citation(shown: ShownDocument, citation: Citation, place: Found) -> None:
+    """Mark what an answer cites: a span of a document, or the document as a whole."""
+    shown.is_cited = True
+    words = place.text if citation.span is not None else citation.excerpt
+    at = shown.text.find(words) if words else -1
+    if at >= 0:
+        shown.cited.append((at, at + len(words)))
 
 
 # Markup.
@@ -220,7 +248,7 @@ def document_item(
     if is_retrieved:
         kind = "gold" if shown.is_gold else None
     body = document_text(shown, number) if text else None
-    return tag("li", parts, body, class_=kind, data_marks=marks or None)
+    return tag("li", parts, body, id=shown.anchor or None, class_=kind, data_marks=marks or None)
 
 
 def document_text(shown: ShownDocument, number: int | None = None) -> Markup:
@@ -253,20 +281,23 @@ def sample_body(
     sample: EvaluationSample,
     answers: Sequence[Answered],
     *,
+    shown: Sequence[ShownDocument] | None = None,
     documents: Node = None,
     skipped: Node = None,
     about: Mapping[str, str] | None = None,
 ) -> Markup:
     """Return everything about a sample below its question.
 
-    `documents` and `skipped` replace the list of documents and the note on skipped metrics, `about` has a
-    line of meaning for metrics by name.
+    `shown` are its documents, if they are known already. `documents` and `skipped` replace the list of
+    documents and the note on skipped metrics, `about` has a line of meaning for metrics by name.
     """
+    if shown is None:
+        shown = shown_documents(sample, [each.output for each in answers])
     if documents is None:
-        documents = documents_list(sample, answers)
+        documents = documents_list(shown)
     return join(
         chips(sample),
-        _texts(sample, answers),
+        _texts(sample, answers, shown),
         (_claims(each) for each in answers if each.claims),
         tag("p", _documents_heading(answers), class_="label"),
         documents,
@@ -280,9 +311,8 @@ def _documents_heading(answers: Sequence[Answered]) -> str:
     return f"Documents, by rank in {' → '.join(names)}" if len(names) > 1 else "Documents"
 
 
-def documents_list(sample: EvaluationSample, answers: Sequence[Answered]) -> Markup:
+def documents_list(shown: Sequence[ShownDocument]) -> Markup:
     """Return the documents that the runs retrieved, and the gold ones that they missed."""
-    shown = shown_documents(sample, [each.output for each in answers])
     if not shown:
         return tag("p", "No documents.", class_="soft")
     return tag("ul", (document_item(one) for one in shown), class_="docs")
@@ -296,7 +326,9 @@ def chips(sample: EvaluationSample) -> Markup | None:
     return tag("ul", (tag("li", short(label, 80)) for label in labels), class_="chips") if labels else None
 
 
-def _texts(sample: EvaluationSample, answers: Sequence[Answered]) -> Markup:
+def _texts(
+    sample: EvaluationSample, answers: Sequence[Answered], documents: Sequence[ShownDocument]
+) -> Markup:
     """Return the reference beside each answer; of two answers the words that differ are marked."""
     columns = []
     if sample.reference_answer is not None:
@@ -305,11 +337,72 @@ def _texts(sample: EvaluationSample, answers: Sequence[Answered]) -> Markup:
         also = "; ".join(map(str, alternatives[:10])) if isinstance(alternatives, list) else ""
         text = short(reference.text, LONGEST_TEXT)
         columns.append(_said("Reference", [text, _soft(f" (or: {also})") if also else None]))
-    shown: list[Node] = [short(each.output.response.text, LONGEST_TEXT) for each in answers]
+    texts = [short(each.output.response.text, LONGEST_TEXT) for each in answers]
+    changed: Sequence[list[Span]] = [[] for _ in answers]
     if len(answers) == 2 and all(each.output.error is None for each in answers):
-        shown = list(word_diff(*(short(each.output.response.text, LONGEST_TEXT) for each in answers)))
-    columns += [_answer(each, text) for each, text in zip(answers, shown, strict=True)]
+        changed = changed_spans(*texts)
+    for number, each in enumerate(answers):
+        layers: list[Layer] = [(span, partial(tag, ("del", "ins")[number])) for span in changed[number]]
+        layers += _answer_layers(sample, each, documents)
+        columns.append(_answer(each, layered(texts[number], layers, _signs(each.claims))))
     return tag("dl", columns, class_="columns")
+
+
+Layer = tuple[Span, Callable[[Node], Markup]]  # a part of a text, and the element around it
+
+
+def layered(text: str, layers: Sequence[Layer], after: Mapping[int, Node] | None = None) -> Markup:
+    """Return text with elements around parts of it, which may overlap: the first layer is the innermost.
+
+    `after` has what follows a character, by the place behind it.
+    """
+    inside = [(span, around) for span, around in layers if 0 <= span[0] < span[1] <= len(text)]
+    after = after or {}
+    cuts = sorted({0, len(text), *(end for span, _ in inside for end in span)})
+    pieces: list[Node] = []
+    for start, end in pairwise(cuts):
+        piece: Node = text[start:end]
+        for span, around in inside:
+            if span[0] <= start and end <= span[1]:
+                piece = around(piece)
+        pieces += [piece, after.get(end)]
+    return join(pieces)
+
+
+def _answer_layers(
+    sample: EvaluationSample, each: Answered, documents: Sequence[ShownDocument]
+) -> list[Layer]:
+    """Return what is marked in an answer: citations, which lead to their document, and judged claims."""
+    layers: list[Layer] = []
+    if "[" in each.output.response.text:  # as every mark of a citation
+        for citation, _, number in _citations(documents, sample, each.output):
+            if citation.at is not None and citation.at not in [span for span, _ in layers]:
+                layers.append((citation.at, partial(tag, "a", href=f"#{documents[number].anchor}")))
+    layers += [
+        (claim.at, partial(tag, "span", class_=f"claim {claim.word}"))
+        for claim in _marked_claims(each.claims)
+        if claim.at is not None
+    ]
+    return layers
+
+
+def _marked_claims(claims: Sequence[Claim]) -> list[Claim]:
+    """Return one claim per place of the answer: several metrics may judge it, and the worst counts."""
+    worst: dict[Span | None, Claim] = {}
+    for claim in claims:
+        known = worst.get(claim.at)
+        if known is None or known.is_supported is None or claim.is_supported is False:
+            worst[claim.at] = claim
+    return list(worst.values())
+
+
+def _signs(claims: Sequence[Claim]) -> dict[int, Node]:
+    """Return the sign of each claim by its end in the answer."""
+    return {
+        claim.at[1]: tag("sup", claim.sign, class_=claim.word)
+        for claim in _marked_claims(claims)
+        if claim.at is not None
+    }
 
 
 def _answer(each: Answered, text: Node) -> Markup:
@@ -334,7 +427,8 @@ def _claims(each: Answered) -> Markup:
     items = []
     for claim in each.claims:
         words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})")) if claim.quote else None
-        items.append(tag("li", claim.text, tag("span", f" — {claim.verdict}", class_="soft"), words))
+        sign = tag("b", f"{claim.sign} {claim.word}", class_=claim.word)
+        items.append(tag("li", sign, " ", claim.text, _soft(f" — {claim.verdict}"), words))
     return join(
         tag("p", f"Claims of {each.name}" if each.name else "Claims", class_="label"),
         tag("ol", items, class_="claims"),
@@ -355,7 +449,8 @@ def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Marku
     if not rows:
         return None
     named = [each.name for each in answers] if len(answers) > 1 else ["Score"]
-    head = tag("thead", tag("tr", (tag("th", text) for text in ("Metric", *named))))
+    headings = ("Metric", *named, *(["Meaning"] if about else []))
+    head = tag("thead", tag("tr", (tag("th", text) for text in headings)))
     return tag("table", head, tag("tbody", rows), class_="scores")
 
 

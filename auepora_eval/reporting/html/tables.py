@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.display import bounds_text, interval_text, value_text
@@ -13,7 +13,7 @@ from ...core.verdict import Verdict
 from .charts import Dot, coverage_bar, interval_plot
 from .markup import Markup, Node, join, tag
 
-_VERDICTS = {str(verdict) for verdict in Verdict}
+_VERDICTS = {*map(str, Verdict), "pass", "fail"}  # the last two are of a gate
 _LONGEST = 600  # characters of one cell
 
 
@@ -24,8 +24,12 @@ def short(text: str, limit: int = _LONGEST) -> str:
 
 def verdict_badge(verdict: str) -> Markup:
     """Return a verdict with its sign: "worse, within margin" is a kind of worse."""
-    kind = verdict.partition(",")[0].replace(" ", "-")
-    return tag("span", verdict, class_=f"verdict {kind}")
+    return tag("span", verdict, class_=f"verdict {_verdict_of(verdict).replace(' ', '-')}")
+
+
+def _verdict_of(text: str) -> str:
+    """Return the verdict itself: "FAIL" is fail, "fail (warning)" too."""
+    return text.partition(",")[0].partition(" (")[0].lower()
 
 
 def scroll_box(label: str, content: Node) -> Markup:
@@ -33,15 +37,16 @@ def scroll_box(label: str, content: Node) -> Markup:
     return tag("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
 
 
-def data_table(table: Table, label: str = "") -> Markup:
-    """Return a table of texts; a cell that is a verdict becomes a badge."""
+def data_table(table: Table, label: str = "", *, links: Mapping[str, str] | None = None) -> Markup:
+    """Return a table of texts; a cell that is a verdict becomes a badge, one of `links` leads there."""
     head = (
         tag("th", heading, scope="col", class_="num" if place in table.numeric else None)
         if heading
         else tag("td")  # a heading without words says nothing to a screen reader
         for place, heading in enumerate(table.headings)
     )
-    body = (tag("tr", _cells(table, row), class_=_group_class(table, row)) for row in table.rows)
+    links = links or {}
+    body = (tag("tr", _cells(table, row, links), class_=_group_class(table, row)) for row in table.rows)
     content = tag(
         "table",
         tag("caption", table.title) if table.title else None,
@@ -56,18 +61,19 @@ def notes(texts: Iterable[str]) -> Markup:
     return join(tag("p", text, class_="small") for text in texts)
 
 
-def _cells(table: Table, row: Sequence[str]) -> Iterable[Markup]:
+def _cells(table: Table, row: Sequence[str], links: Mapping[str, str]) -> Iterable[Markup]:
     if len(row) == 1 < len(table.headings):
         yield tag("th", row[0], colspan=len(table.headings), scope="colgroup")
         return
     for place, text in enumerate(row):
         kind = "num" if place in table.numeric else None
+        shown: Node = tag("a", short(text), href=links[text]) if text in links else short(text)
         if place == 0:
-            yield tag("th", short(text), scope="row")
-        elif text.partition(",")[0] in _VERDICTS:
+            yield tag("th", shown, scope="row")
+        elif _verdict_of(text) in _VERDICTS:
             yield tag("td", verdict_badge(text), class_=kind)
         else:
-            yield tag("td", short(text), class_=kind)
+            yield tag("td", shown, class_=kind)
 
 
 def _group_class(table: Table, row: Sequence[str]) -> str | None:

@@ -4,8 +4,8 @@ The header has the size, the time and the hash of every file that the index was 
 one of them has changed. It is written to a temporary name and renamed, so a reader never sees half of it.
 Where the folder of the run cannot be written, the index goes to the user's cache folder.
 
-`python -m auepora_eval.runs.index.build RESULTS_FILE` builds it in a process of its own, which keeps the
-memory that a large run needs out of the program that asks for the index.
+`python -m auepora_eval.runs.index.build RESULTS_FILE SAMPLES` builds it in a process of its own, which keeps
+the memory that a large run needs out of the program that asks for the index.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..store.state import RUN_FILES, SUFFIX, read_results
 from ..store.storage import places_of, query_rows, run_folder
 
 INDEX = "index.sqlite"
-SCHEMA = 2  # grows whenever an older index must not be read
+SCHEMA = 3  # grows whenever an older index must not be read
 MOST_VALUES = 50  # of a field that samples can be sliced by; the values of a sample are bits of 64
 SEVERAL = 5  # samples of a value on average; with fewer, a field names pairs or single samples
 MOST_REASONS = 1_000  # kept of one metric: some name the sample
@@ -203,12 +203,15 @@ class _Facts:
     errors: dict[tuple[str, str], int] = field(default_factory=dict)  # their codes
     error_codes: array[int] = field(default_factory=lambda: array("i"))
     gold_missed: bytearray = field(default_factory=bytearray)
+    families: dict[str, int] = field(default_factory=dict)  # the questions that have variants, and others
+    family_codes: array[int] = field(default_factory=lambda: array("i"))
 
     def add(self, sample: _Sample, output: _Output | None) -> None:
         place = len(self.ids)
         self.ids.append(sample.sample_id)
         self.gold_missed.append(_misses_gold(sample, output))
         self.error_codes.append(self._error_code(output))
+        self.family_codes.append(self.families.setdefault(_family(sample), len(self.families)))
         for name, value in (sample.labels or {}).items():
             self._add_value(name, value, place)
         for name, value in (sample.metadata or {}).items():
@@ -275,6 +278,13 @@ class _Field:
         column = np.zeros(samples, np.uint64)
         column[np.frombuffer(self.places, np.uint32)] = np.frombuffer(self.bits, np.uint64)
         return column
+
+
+def _family(sample: _Sample) -> str:
+    """Return what the variants of one question share: its cluster, or the id of the base question."""
+    cluster, base = (sample.metadata or {}).get("cluster"), (sample.labels or {}).get("variant_of")
+    named = cluster if cluster is not None else base
+    return sample.sample_id if named is None else str(named)
 
 
 def _misses_gold(sample: _Sample, output: _Output | None) -> bool:
@@ -423,6 +433,10 @@ def _add_scores(database: sqlite3.Connection, facts: _Facts, results: Path) -> N
     count = len(facts.ids)
     _add(database, "error", np.frombuffer(facts.error_codes, np.int32))
     _add(database, "gold_missed", np.frombuffer(bytes(facts.gold_missed), np.uint8))
+    families = np.frombuffer(facts.family_codes, np.int32)
+    # A sample without variants has no family: a column of one value is small, and most have none.
+    alone = np.bincount(families, minlength=1)[families] == 1
+    _add(database, "family", np.where(alone, np.int32(-1), families))
     for name, one in facts.fields.items():
         if one.is_slice:
             _add(database, f"field {name}", one.column(count))
@@ -459,5 +473,16 @@ def _add(database: sqlite3.Connection, name: str, column: NDArray[Any]) -> None:
     database.execute("INSERT INTO data VALUES (?, ?)", (f"{name}\0{column.dtype.str}", content))
 
 
+def _main(results: str, samples: str) -> None:
+    """Build an index, and print the percentage that is done: `auepora view` shows it."""
+    total = max(int(samples), 1)
+
+    def say(done: int) -> None:
+        # The columns of scores come after the samples, so the last sample is not yet the end.
+        print(min(done * 95 // total, 95), flush=True)  # noqa: T201 - a program of its own
+
+    build_index(Path(results), say)
+
+
 if __name__ == "__main__":
-    build_index(Path(sys.argv[1]))
+    _main(*sys.argv[1:])

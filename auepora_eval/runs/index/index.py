@@ -209,6 +209,13 @@ class RunIndex:
         """Return which samples lack a gold document among the retrieved ones."""
         return self._data("gold_missed", "|u1").astype(bool)
 
+    def variants(self, place: int) -> list[int]:
+        """Return the other samples that are variants of the same question, in the order of the dataset."""
+        families = self._data("family", "<i4")
+        if families[place] < 0:
+            return []
+        return [int(other) for other in np.flatnonzero(families == families[place]) if other != place]
+
     def matching(self, wanted: Filter) -> NDArray[np.bool_]:
         """Return which samples a filter lets through."""
         mask = np.ones(self.size, bool)

@@ -461,6 +461,29 @@ def opened_journal(path: Path) -> BinaryIO:
         raise StorageError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
+class KeptLines:
+    """What a file of lines has so far: `take` gets every good line, damaged ones are reported.
+
+    `last_number` and `damage` are what a writer needs to continue the file.
+    """
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self.path, self.damage, self.last_number = path, Damage(), 0
+        if not path.exists():
+            return
+        with opened_journal(path) as file:
+            for _, record in good_records(file, key, self.damage):
+                self.last_number = max(self.last_number, record.get("seq", 0))
+                self.take(record)
+        if self.damage.lines:
+            what = f"{path.name}: {len(self.damage.lines)} lines are damaged and are left out."
+            warnings.warn(what, DamagedJournalWarning, stacklevel=3)
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Apply one line."""
+        raise NotImplementedError
+
+
 # Failures that may not happen again, by the type of the exception: resuming a run retries them.
 RETRYABLE = frozenset(
     """TimeoutError ConnectionError ConnectionResetError ConnectionRefusedError ConnectionAbortedError

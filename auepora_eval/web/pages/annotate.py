@@ -16,7 +16,7 @@ from ...people.annotation.task import Passage
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.samples import ShownDocument, document_item
 from ...reporting.html.tables import data_table
-from ..layout import Frame, address
+from ..layout import Frame, address, link
 from ..requests import Ask, Page, Redirect, Reply, Route
 
 FRAME = Frame("annotate")
@@ -216,7 +216,13 @@ def lead_page(desk: Desk, ask: Ask) -> Reply:
     summary = task_summary(desk.folder)
     disputes = sorted(summary.disputes, key=lambda one: one.decision is not None)
     left = sum(one.decision is None for one in disputes)
-    parts: list[Node] = [data_table(_people_table(summary)), data_table(_agreement_table(summary))]
+    parts: list[Node] = [data_table(_people_table(summary))]
+    if not summary.labels:
+        # Without a label there is nothing to agree on, and the commands below would find no file.
+        people = ((link(person, "annotate", person), " ") for person in desk.task.people)
+        text = "Nobody has given a label yet. Each person labels on a page of their own: "
+        return _page(desk.task.question, tag("p", text, people, class_="lead"), *parts)
+    parts.append(data_table(_agreement_table(summary)))
     if mean := mean_text(summary):
         parts.append(tag("p", mean, class_="lead"))
     parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))

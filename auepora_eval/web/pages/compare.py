@@ -9,8 +9,7 @@ import numpy as np
 
 from ...comparison.compare import MetricComparison, lost_most
 from ...comparison.html import change_of
-from ...comparison.ranking import rank_runs
-from ...comparison.tables import pair_table, ranking_in_words, ranking_legend, ranking_table
+from ...comparison.tables import pair_table, ranking_in_words, ranking_legend, ranking_table, slice_notes
 from ...comparison.words import comparison_in_plain_words, interval_notes, names_apart
 from ...core.display import value_text
 from ...errors import DataError
@@ -28,11 +27,12 @@ from ...reporting.html.tables import (
     slices_table,
 )
 from ...reporting.plots import is_share
+from ..comparisons import ranking_of
 from ..layout import address, link, select_box, with_id
 from ..pairs import OUTCOMES, Pair, pair_of
 from ..requests import Ask, Page, Reply
-from ..workspace import SMALL, Workspace
-from .samples import answered, meanings_of, selection_of
+from ..workspace import Workspace
+from .samples import Column, answered, meanings_of, selection_of, variants_section
 
 ROWS = 20  # samples on a page
 
@@ -83,6 +83,7 @@ def _links(run_ids: Sequence[str]) -> Markup:
     links = [
         *(link(f"Run {run_id}", "run", run_id) for run_id in run_ids),
         link("Swap the runs", "compare", query=swap),
+        link("Gate", "gate", query={"run": run_ids[1], "baseline": run_ids[0]}),
         *(tag("a", name, href=f"#{name.lower()}") for name in ("Changes", "Samples", "Slices")),
     ]
     return tag("p", ((each, " ") for each in links), class_="turns")
@@ -152,8 +153,9 @@ def _slices(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str], 
         )
         for one in sorted(chosen, key=lambda one: order.get(one.field, len(order)))
     ]
-    unit = chosen[0].unit
-    return join(tag("h2", "Slices", id="slices"), slices_table(rows, names, metric=metric, unit=unit))
+    table = slices_table(rows, names, metric=metric, unit=chosen[0].unit)
+    why = notes(slice_notes(chosen, len(pair.comparison.slices)))
+    return join(tag("h2", "Slices", id="slices"), table, why)
 
 
 # The samples that were won and lost.
@@ -294,10 +296,21 @@ def compared_sample_page(ask: Ask) -> Reply:
         for index, place, (sample, output), name in zip((pair.a, pair.b), places, samples, names, strict=True)
     ]
     sample = samples[1][0]
+    metric, outcome = _metric(ask, pair), ask.values.get("outcome", "lost")
+    columns = [
+        Column(name, index, metric) for name, index in zip(names, (pair.a, pair.b), strict=True) if metric
+    ]
+    page = _href(ask, run_ids, metric or "", outcome, "sample")
     main = join(
         _walk(ask, pair, run_ids, places[1]),
         tag("p", sample.query, class_="query", dir="auto"),
         sample_body(sample, answers, about=meanings_of(pair.b.metrics)),
+        variants_section(pair.b, places[1], page, columns),
+        notes(
+            [f"The scores of the variants are of {metric}; the answers are those of {names[1]}."]
+            if pair.b.variants(places[1])
+            else []
+        ),
     )
     command = ask.workspace.command("show", ask.workspace.name(run_ids[1]), "--sample", sample_id)
     return Page(f"Sample {short(sample_id, 60)}: {names[1]} against {names[0]}", main, command)
@@ -329,14 +342,7 @@ def _walk(ask: Ask, pair: Pair, run_ids: Sequence[str], place: int) -> Markup:
 def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
     """Rank runs; each pair with the first leads to its own comparison."""
     command = workspace.command("compare", *map(workspace.name, run_ids))
-    if any((workspace.document(run_id).count("total_queries") or 0) > SMALL for run_id in run_ids):
-        text = f"More than two runs of over {SMALL:,} samples are compared in a terminal."
-        return Page("Ranking", tag("p", text, class_="lead"), command)
-    digests = tuple(workspace.index(run_id).digest for run_id in run_ids)
-    paths = [workspace.path(run_id) for run_id in run_ids]
-    ranking = workspace.kept.get(
-        ("ranking", digests), lambda: rank_runs([workspace.storage.load_scores(path) for path in paths])
-    )
+    ranking = ranking_of(workspace, run_ids)
     pairs = (
         tag(
             "li",
@@ -355,6 +361,6 @@ def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
         else tag("p", "No pair differs on any metric."),
         notes(f"{text}." for text in (*ranking.mismatches, *ranking.notes)),
         tag("h2", "In detail"),
-        tag("ul", pairs),
+        tag("ul", pairs, class_="links"),
     )
     return Page(f"{len(run_ids)} runs", main, command)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from typing import Any
 
 from ...core.metrics_base import METRICS, SampleMetric, scale_text
 from ...core.targets import QUESTIONS
@@ -12,11 +15,12 @@ from ...experiment.report import experiment_in_words, experiment_tables
 from ...history.bench import measurements_of_results
 from ...history.bench_report import measurement_table
 from ...history.trend import metric_trend, trend_notes, trend_tables
+from ...io.config.experiment import SPLIT
 from ...reporting.html.charts import sparkline
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.tables import data_table, notes
 from ...runs.store.state import read_results
-from ..layout import link, select_box
+from ..layout import address, link, select_box
 from ..requests import Ask, Page, Reply
 
 
@@ -93,12 +97,18 @@ def trend_page(ask: Ask) -> Reply:
         action="/trend",
         data_submits=True,
     )
+    links = {
+        one.evaluation_id: address("run", one.evaluation_id, "samples", query={"sort": metric})
+        for one in documents
+    }
     parts: list[Node] = [form]
     for line, table in zip(trend.lines, trend_tables(trend), strict=False):
         values = [point.value for point in line.points]
-        label = f"{metric} in {len(values)} runs"
+        label = f"{metric} of {line.system} in {len(values)} run{'s' * (len(values) > 1)}"
+        # The bars at the end of the title are for a terminal: here, they are drawn.
+        parts.append(tag("h2", table.title.rpartition("  ")[0]))
         parts.append(sparkline(values, label=label, width=480, height=60) if len(values) > 1 else None)
-        parts.append(data_table(table))
+        parts.append(data_table(replace(table, title=""), label, links=links))
     parts.append(notes(trend_notes(trend)))
     return Page(f"Trend of {metric}", join(parts), ask.workspace.command("list", "--trend", metric))
 
@@ -110,11 +120,38 @@ def experiment_page(ask: Ask) -> Reply:
     if stored.kind != "experiment":
         raise NotFoundError("", f"{run_id!r:.80} is not an experiment.")
     results = read_results(ask.workspace.path(run_id))
+    runs = _runs_of(results, {one.id for one in ask.workspace.documents() if one.run is not None})
+    links = {run: address("run", run) for run in runs.values()}
     main = join(
         tag("p", experiment_in_words(results), class_="lead"),
-        (data_table(table) for table in experiment_tables(results)),
+        _comparisons(results, runs),
+        (data_table(each, ", ".join(each.headings[:2]), links=links) for each in experiment_tables(results)),
     )
     return Page(f"Experiment {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
+
+
+def _runs_of(results: Mapping[str, Any], stored: Container[str]) -> dict[str, str]:
+    """Return the run of each variant that is still stored; the file may have been edited."""
+    variants = results.get("variants")
+    entries = variants.items() if isinstance(variants, dict) else ()
+    runs = {name: entry.get("run") for name, entry in entries if isinstance(entry, dict)}
+    return {name: run for name, run in runs.items() if isinstance(run, str) and run in stored}
+
+
+def _comparisons(results: Mapping[str, Any], runs: Mapping[str, str]) -> Node:
+    """Return links from the experiment to the samples: the first variant, compared with each other one."""
+    settings = results.get("configuration")
+    if len(runs) < 2 or not isinstance(settings, dict) or settings.get("assignment") == SPLIT:
+        return None  # variants that got different samples have none to compare
+    (control, first), *others = runs.items()
+    return tag(
+        "p",
+        (
+            (link(f"Samples: {name} against {control}", "compare", query=[("run", first), ("run", run)]), " ")
+            for name, run in others
+        ),
+        class_="turns",
+    )
 
 
 def benchmark_page(ask: Ask) -> Reply:

@@ -92,7 +92,7 @@ def _live(unfinished: Iterable[Unfinished]) -> Node:
         )
         for one in unfinished
     ]
-    return join(tag("h2", "Not finished"), tag("ul", items)) if items else None
+    return join(tag("h2", "Not finished"), tag("ul", items, class_="links")) if items else None
 
 
 def _table(runs: Sequence[Stored], trends: Mapping[str, Sequence[float | None]]) -> Markup:
@@ -181,7 +181,7 @@ def _others(others: Sequence[Stored]) -> Node:
         tag("li", link(one.id, one.kind, one.id), f" ({one.kind}, {one.time.replace('T', ' ')[:16]})")
         for one in others
     )
-    return join(tag("h2", "Experiments and benchmarks"), tag("ul", items))
+    return join(tag("h2", "Experiments and benchmarks"), tag("ul", items, class_="links"))
 
 
 ROUTES = [Route("/", runs_page), Route("/ticked", compare_ticked)]

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from ...core.display import value_text
 from ...core.types import EvaluationSample, SystemOutputs
+from ...errors import UnknownNameError
 from ...metrics.parse import meaning
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.samples import Answered, Claim, sample_body, score_text
-from ...reporting.html.tables import scroll_box, short
+from ...reporting.html.tables import notes, scroll_box, short
 from ...runs.index.index import Filter, RunIndex
 from ...runs.index.index import Page as Places
 from ...runs.store.storage import run_folder
@@ -19,6 +20,8 @@ from ..layout import address, link, select_box, with_id
 from ..requests import Ask, Page, Reply, Route
 
 ROWS = 50  # on a page
+_METRICS = 3  # shown in a list that no metric sorts
+_VARIANTS = 20  # of one question that are shown
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ def _count(shown: Places, index: RunIndex, selection: Selection) -> Markup:
 def _rows(run_id: str, index: RunIndex, selection: Selection, shown: Places) -> Markup:
     if not shown.places:
         return tag("p", "No sample matches.", class_="lead")
-    names = [selection.sort] if selection.sort else list(index.metrics)[:3]
+    names = [selection.sort] if selection.sort else list(index.metrics)[:_METRICS]
     head = (
         *(tag("th", text, scope="col") for text in ("Sample", "Question")),
         tag("th", "Answer", scope="col", class_="spare"),
@@ -255,13 +258,66 @@ def sample_page(ask: Ask) -> Reply:
     selection = selection_of(ask, index)
     sample, output = index.sample(place)
     answers = [answered(index, place, sample, output)]
+    names = [selection.sort] if selection.sort else list(index.metrics)[:_METRICS]
+    columns = [Column(name, index, name) for name in names]
+    page = address("run", run_id, "sample", query=selection.query())
     main = join(
         _walk(run_id, index, selection, place),
         tag("p", sample.query, class_="query", dir="auto"),
         sample_body(sample, answers, about=meanings_of(index.metrics)),
+        variants_section(index, place, page, columns),
     )
     command = ask.workspace.command("show", ask.workspace.name(run_id), "--sample", sample_id)
     return Page(f"Sample {short(sample_id, 60)} of {run_id}", main, command)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The scores of a metric in one run, as a column of a table."""
+
+    heading: str
+    index: RunIndex
+    metric: str
+
+    def cell(self, sample_id: str) -> Markup:
+        """Return the cell of a sample, which the run need not have."""
+        try:
+            place = self.index.place_of(sample_id)
+        except UnknownNameError:
+            return tag("td", "-", class_="num soft")
+        return _score_cell(self.index, self.metric, place)
+
+
+def variants_section(index: RunIndex, place: int, page: str, columns: Sequence[Column]) -> Node:
+    """Return the variants of the same question with their scores: noisy, misspelled, counterfactual."""
+    variants = index.variants(place)
+    if not variants:
+        return None
+    rows = []
+    for row in index.rows(variants[:_VARIANTS]):
+        labels = index.sample(row.place)[0].labels
+        rows.append(
+            tag(
+                "tr",
+                tag("th", tag("a", short(row.sample_id, 40), href=with_id(page, row.sample_id)), scope="row"),
+                tag("td", short(str(labels.get("scenario") or "-"), 40)),
+                tag("td", short(row.query, 160), dir="auto"),
+                tag("td", _answer(index, row.place, row.answer), class_="soft spare", dir="auto"),
+                (column.cell(row.sample_id) for column in columns),
+            )
+        )
+    head = (
+        *(tag("th", text, scope="col") for text in ("Sample", "Variant", "Question")),
+        tag("th", "Answer", scope="col", class_="spare"),
+        *(tag("th", column.heading, scope="col", class_="num") for column in columns),
+    )
+    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list")
+    more = f"The first {_VARIANTS} of {len(variants):,} are shown."
+    return join(
+        tag("h2", "Variants of the same question", id="variants"),
+        scroll_box("Variants of the same question", table),
+        notes([more] if len(variants) > _VARIANTS else []),
+    )
 
 
 def answered(

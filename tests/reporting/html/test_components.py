@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 
 import pytest
 
@@ -21,11 +22,13 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.reporting.html.charts import Dot, bin_counts, histogram, interval_plot, scatter, sparkline
 from auepora_eval.reporting.html.diff import word_diff
+from auepora_eval.reporting.html.markup import tag
 from auepora_eval.reporting.html.page import inside, linked, notebook, page, stylesheet
 from auepora_eval.reporting.html.samples import (
     Answered,
     Claim,
     anchor,
+    layered,
     marked_text,
     misses_gold,
     sample_body,
@@ -218,6 +221,40 @@ def test_cited_documents_and_spans() -> None:
     assert (shown.is_cited, shown.cited) == (True, [(21, 25)])
     (shown,) = shown_documents(sample, [by_mark])
     assert (shown.is_cited, shown.cited) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        pytest.param([], "abcdef", id="none"),
+        pytest.param([((1, 3), "i")], "a<i>bc</i>def", id="one"),
+        pytest.param([((1, 3), "i"), ((0, 6), "b")], "<b>a</b><b><i>bc</i></b><b>def</b>", id="inside"),
+        pytest.param([((1, 4), "i"), ((2, 6), "b")], "a<i>b</i><b><i>cd</i></b><b>ef</b>", id="overlap"),
+        pytest.param([((4, 9), "i"), ((3, 3), "b"), ((-1, 2), "u")], "abcdef", id="not in the text"),
+    ],
+)
+def test_layers_of_a_text_may_overlap(layers: list[tuple[tuple[int, int], str]], expected: str) -> None:
+    assert str(layered("abcdef", [(span, partial(tag, name)) for span, name in layers])) == expected
+
+
+def test_claims_are_marked_by_a_sign_and_the_worst_verdict_counts() -> None:
+    text = "The pier opens at 9 [1]. Dogs are not."
+    output = SystemOutputs([hit("pier", 1, "The pier opens at 9. Dogs are welcome.")], Response(text))
+    claims = [
+        Claim("The pier opens at 9.", "judged_faithfulness 1.00", at=(0, 24), is_supported=True),
+        Claim("Dogs are not.", "judged_faithfulness 1.00", at=(25, 38), is_supported=True),
+        Claim("Dogs are not.", "judged_contradiction 0.90", at=(25, 38), is_supported=False),
+        Claim("Nobody knows.", "judged_faithfulness n/a"),
+    ]
+    body = str(sample_body(EvaluationSample("1", "When?"), [Answered(output, claims=claims)]))
+    answer = (
+        '<span class="claim supported">The pier opens at 9 </span>'
+        '<span class="claim supported"><a href="#s-1-d0">[1]</a></span><span class="claim supported">.</span>'
+        '<sup class="supported">✓</sup> '
+        '<span class="claim unsupported">Dogs are not.</span><sup class="unsupported">✗</sup>'
+    )
+    assert answer in body
+    assert "? open Nobody knows." in words(body)
 
 
 def test_documents_of_two_runs_are_listed_once_with_both_ranks() -> None:

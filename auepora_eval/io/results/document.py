@@ -390,7 +390,9 @@ def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricRe
                 }
                 value = math.nan if entry["value"] is None else float(entry["value"])
                 target = target_of(entry["target"])
-                result = MetricResult(name, target, value, details, rows.scores(name))
+                # Without rows there is nothing to put into columns, which need numpy.
+                scores = rows.scores(name) if len(rows) else []
+                result = MetricResult(name, target, value, details, scores)
                 numbered.append((entry.get("order", len(numbered)), result))
     return [result for _, result in sorted(numbered, key=lambda pair: pair[0])]
 

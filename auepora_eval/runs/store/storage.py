@@ -19,7 +19,7 @@ import msgspec
 
 from ...core.dataset import EvaluationDataset, checked_samples
 from ...core.runner import AueporaEvaluator, evaluate, name_of
-from ...core.scores import Batch, cluster_names
+from ...core.scores import Batch, as_columns, cluster_names
 from ...core.scoring import Tally, new_evaluation_id, now
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
@@ -110,9 +110,9 @@ class EvaluationResultsStorage:
             return self.load_run(name)
         run = results_to_run(results, query_rows(results, path), [], [], path.name)
         failed = {
-            result.scores.sample_ids[place]  # type: ignore[attr-defined]
-            for result in run.results
-            for place, note in result.scores.notes.items()  # type: ignore[attr-defined]
+            scores.sample_ids[place]
+            for scores in (as_columns(result.scores) for result in run.results)
+            for place, note in scores.notes.items()
             if note.failed
         }
         if failed:

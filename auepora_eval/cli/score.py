@@ -126,12 +126,17 @@ def _predictions(args: Namespace, dataset: EvaluationDataset) -> Predictions:
     """Return the predictions of a file, or those that the dataset's own file holds."""
     from ..core.settings import column_names
     from ..errors import DataError
-    from ..io.foreign.outputs import ForeignPredictions, WithoutOwnIds
     from ..runs.evaluation import predictions_at
 
     if args.outputs is not None:
         predictions = predictions_at(args.outputs, column_names(args.columns))
-        return WithoutOwnIds(predictions) if args.ignore_identical_ids else predictions
+        if not args.ignore_identical_ids:
+            return predictions
+        from ..io.foreign.outputs import WithoutOwnIds
+
+        return WithoutOwnIds(predictions)
+    from ..io.foreign.outputs import ForeignPredictions
+
     if not dataset.outputs:
         raise DataError(args.dataset, "there are no answers in it.", fix="Name their file: --outputs FILE.")
     return ForeignPredictions(args.dataset, dataset.outputs)

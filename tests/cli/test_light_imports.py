@@ -22,7 +22,10 @@ sys.exit(sys.argv[1] in sys.modules)
 
 
 # What calls, plug-ins and other tools' files need, and 0.1 s of CPU time at the start of every command.
-FOR_CALLS = ("asyncio", "importlib.metadata", "numpy.ma", "psutil", "email", "zipfile", "scipy.special")
+FOR_CALLS = (
+    *("asyncio", "importlib.metadata", "numpy.ma", "psutil", "email", "zipfile", "scipy.special", "csv"),
+    *("auepora_eval.io.foreign.tables", "auepora_eval.io.schema.validate", "auepora_eval.io.builds.tasks"),
+)
 FOUND = f"print([name for name in {FOR_CALLS} if name in sys.modules])"
 
 

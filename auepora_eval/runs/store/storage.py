@@ -122,7 +122,7 @@ class EvaluationResultsStorage:
     def load_summary(self, name: str | Path) -> EvaluationRun:
         """Return a stored run without samples, outputs and scores: its rows are not read."""
         path = self.find(name)
-        return results_to_run(read_results_head(path), JsonRows([], path.name), [], [], path.name)
+        return results_to_run(read_results_head(path), None, [], [], path.name)
 
     def load_tally(self, name: str | Path) -> Tally:
         """Return the outcome of the calls of a stored run: rows are read only if some calls failed."""

@@ -129,9 +129,9 @@ def _spare_the_start() -> None:
     """Leave out what costs a short command a quarter of its processor time and gives it nothing."""
     # numpy starts a thread per core when it is imported, for products of large matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Modules are not garbage: do not search them every 700 objects, nor once more when the process ends.
+    # Modules are not garbage: do not search them every 700 objects, nor before the process takes them apart.
     gc.set_threshold(20_000)
-    atexit.register(gc.freeze)
+    atexit.register(gc.disable)
 
 
 def _split(words: list[str]) -> tuple[str, list[str]]:

@@ -38,7 +38,9 @@ _COLUMNS = {
     "document": "JSON",
 }
 # A list of documents is ["d1", "d2"], [{"doc_id": "d1", ...}, ...] or {"doc_id": ["d1", "d2"], ...}.
+# A column of a Parquet file that has only ids is `plain`.
 _IDS = """CASE
+    WHEN plain IS NOT NULL THEN plain
     WHEN json_type({0}) = 'OBJECT' THEN json_extract_string({0}, '$.doc_id[*]')
     WHEN len(json_extract({0}, '$[*].doc_id')) = 0 THEN json_extract_string({0}, '$[*]')
     WHEN len(json_extract({0}, '$[*].doc_id')) = json_array_length({0})
@@ -59,17 +61,17 @@ _SAMPLES = f"""CREATE TABLE samples AS SELECT
     OR len([kind FOR kind IN json_type(relevant_docs, '$[*].metadata.relevance')
         IF kind NOT IN ('UBIGINT', 'BIGINT', 'DOUBLE')]) > 0 AS is_unusual
     FROM {{source}} WHERE sample_id IS NOT NULL OR is_unusual"""
-_PREDICTIONS = f"""CREATE TABLE predictions AS SELECT
+_PREDICTIONS = f"""CREATE TABLE predictions AS SELECT * EXCLUDE (listed, ranks) FROM (SELECT
     sample_id,
-    {_IDS.format("retrieved")} AS ids_as_listed,
+    {_IDS.format("retrieved")} AS listed,
     json_extract(retrieved, '$[*].rank')::INT[] AS ranks,
-    CASE WHEN coalesce(len(ranks), 0) = 0 OR ranks = range(1, len(ids_as_listed) + 1) THEN ids_as_listed
-    ELSE [pair[2] FOR pair IN list_sort(list_zip(ranks, ids_as_listed))]
+    CASE WHEN coalesce(len(ranks), 0) = 0 OR ranks = range(1, len(listed) + 1) THEN listed
+    ELSE [pair[2] FOR pair IN list_sort(list_zip(ranks, listed))]
     END AS ids,
     error,
-    sample_id IS NULL OR (retrieved IS NULL AND error IS NULL)
-    OR (len(ranks) > 0 AND len(list_distinct(ranks)) < len(ids_as_listed)) AS is_unusual
-    FROM {{source}}"""
+    sample_id IS NULL OR (listed IS NULL AND error IS NULL)
+    OR (len(ranks) > 0 AND len(list_distinct(ranks)) < len(listed)) AS is_unusual
+    FROM {{source}})"""
 # Each judged document once, with its highest grade, and its first place in the list of its sample.
 _HITS = """SELECT place, sample, grade FROM (
     SELECT sample, max(coalesce(grade, 1)) AS grade, any_value(list_position(ids, doc_id)) - 1 AS place
@@ -106,8 +108,8 @@ def score_with_duckdb(
         duckdb.connect(f"{folder}/scores.duckdb") as database,
     ):
         try:
-            _load(database, _SAMPLES, Path(dataset))
-            _load(database, _PREDICTIONS, Path(predictions))
+            _load(database, _SAMPLES, Path(dataset), "relevant_docs")
+            _load(database, _PREDICTIONS, Path(predictions), "retrieved")
             _check(database, Path(dataset).name, Path(predictions).name)
             batch = _Columns(database)
             [(longest,)] = database.execute("SELECT coalesce(max(len(ids)), 0) FROM predictions").fetchall()
@@ -145,25 +147,31 @@ def _import_duckdb() -> Any:
         raise MissingDependencyError(message) from error
 
 
-def _load(database: Any, statement: str, path: Path) -> None:
+def _load(database: Any, statement: str, path: Path, documents: str) -> None:
     """Read the columns that are needed; rows keep the order of the file, and rowid counts them."""
     # DuckDB takes a name for a pattern.
     name = re.sub(r"[*?\[]", r"[\g<0>]", str(path)).replace("'", "''")
+    plain = "NULL::VARCHAR[]"
     if kind_of_file(path) == "parquet":
         table = f"read_parquet('{name}')"
         kinds = {row[0]: row[1] for row in database.execute(f"DESCRIBE FROM {table}").fetchall()}
+        if kinds.get(documents) == "VARCHAR[]":
+            plain = documents
+            del kinds[documents]
         columns = ", ".join(f"{_parquet_column(one, kinds.get(one))} AS {one}" for one in _COLUMNS)
-        source = f"(SELECT {columns} FROM {table})"
     else:
-        columns = ", ".join(f"{one}: '{kind}'" for one, kind in _COLUMNS.items())
-        source = f"read_json('{name}', format='newline_delimited', columns={{{columns}}})"
-    database.execute(statement.format(source=source))
+        given = ", ".join(f"{one}: '{kind}'" for one, kind in _COLUMNS.items())
+        table = f"read_json('{name}', format='newline_delimited', columns={{{given}}})"
+        columns = "*"
+    database.execute(statement.format(source=f"(SELECT {columns}, {plain} AS plain FROM {table})"))
 
 
 def _parquet_column(name: str, kind: str | None) -> str:
     """Return the expression of a column as JSON; the library's own files keep metadata as JSON texts."""
-    if kind is None or name == "sample_id":
-        return "NULL" if kind is None else name
+    if kind is None:
+        return f"NULL::{_COLUMNS[name]}"
+    if name == "sample_id":
+        return name
     if "metadata VARCHAR" in kind and kind.endswith("[]"):
         return f"to_json([{{doc_id: doc.doc_id, metadata: json(doc.metadata)}} FOR doc IN {name}])"
     return f"json({name})" if name == "metadata" and kind == "VARCHAR" else f"to_json({name})"

@@ -107,6 +107,12 @@ def test_parquet_files(tmp_path: Path) -> None:
     assert expected.results[0].coverage.scored > 30
     for name in ("ids.parquet", "hits.parquet"):
         assert score_with_duckdb(tmp_path / "d.parquet", tmp_path / name, metrics) == expected
+    parquet.write_table(pyarrow.Table.from_pylist([{**SAMPLE, "sample_id": "s1"}]), tmp_path / "one.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(ids[1:2]), tmp_path / "answer.parquet")
+    [recall] = score_with_duckdb(
+        tmp_path / "one.parquet", tmp_path / "answer.parquet", parse_metrics("recall@3")
+    ).results
+    assert recall.value == float("a" in ids[1]["retrieved"])
 
 
 SAMPLE = {"sample_id": "1", "query": "q", "relevant_docs": ["a"]}

@@ -54,6 +54,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_flag(parser, "--ignore-identical-ids", "leave out hits with the id of the query, as BEIR does")
     add_flag(parser, "--name", "name of the system (default: the name of the file)", "NAME")
+    add_flag(
+        parser,
+        "--engine",
+        "duckdb: metrics of retrieved ids (recall, precision, f1, hit, mrr, map, ndcg, r_precision, rbp) for "
+        "millions of samples in JSONL or Parquet, printed only: no run is stored (extra duckdb)",
+        choices=("duckdb",),
+    )
     add_settings(parser, [SETTINGS[name] for name in ("format", "columns", "dataset_type", "limit")])
     add_shared_settings(parser)
 
@@ -65,6 +72,8 @@ def run(args: Namespace) -> int:
     from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settings_of(args)
+    if args.engine is not None:
+        return _run_duckdb(args, settings)
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
     dataset = evaluated_dataset(settings)
@@ -122,16 +131,58 @@ def run(args: Namespace) -> int:
     return exit_code(finished, record.tally, settings.min_coverage)
 
 
+_FOR_DUCKDB = ("dataset", "outputs", "metrics", "match", "json", "min_coverage")
+
+
+def _run_duckdb(args: Namespace, settings: RunSettings) -> int:
+    """Print the values of predictions that DuckDB reads."""
+    from ..core.scoring import Tally
+    from ..core.types import EvaluationRun
+    from ..errors import PlanError
+    from ..io.results.document import metric_entry
+    from ..runs.duckdb_engine import score_with_duckdb
+
+    usual = RunSettings()
+    flags = [
+        setting.flag_name
+        for name, setting in SETTINGS.items()
+        if name not in _FOR_DUCKDB and getattr(settings, name) != getattr(usual, name)
+    ]
+    if args.ignore_identical_ids:
+        flags.append("--ignore-identical-ids")
+    if flags:
+        raise PlanError(f"--engine duckdb does not take {', '.join(flags)}. Leave out one or the other.")
+    plan = named_plan(settings.metrics, settings.match)
+    if plan is None or args.outputs is None:
+        raise PlanError("--engine duckdb needs --outputs FILE and --metrics, such as recall@5,mrr,ndcg@5.")
+    scored = score_with_duckdb(args.dataset, args.outputs, plan.metrics)
+    name, dataset = (Path(path).name.split(".")[0] for path in (args.outputs, args.dataset))
+    run = EvaluationRun("", args.name or name, dataset, "", scored.results, [], [], top_k=scored.longest or 5)
+    tally = Tally(scored.samples, scored.failures)
+    if settings.json:
+        metrics = {result.name: metric_entry(result) for result in run.results}
+        echo.say_json({"samples": tally.total, "failed": tally.failed, "metrics": metrics})
+    else:
+        say_run(run, tally)
+    echo.note("not stored: --engine duckdb keeps no scores of single samples")
+    return exit_code(run, tally, settings.min_coverage)
+
+
 def _predictions(args: Namespace, dataset: EvaluationDataset) -> Predictions:
     """Return the predictions of a file, or those that the dataset's own file holds."""
     from ..core.settings import column_names
     from ..errors import DataError
-    from ..io.foreign.outputs import ForeignPredictions, WithoutOwnIds
     from ..runs.evaluation import predictions_at
 
     if args.outputs is not None:
         predictions = predictions_at(args.outputs, column_names(args.columns))
-        return WithoutOwnIds(predictions) if args.ignore_identical_ids else predictions
+        if not args.ignore_identical_ids:
+            return predictions
+        from ..io.foreign.outputs import WithoutOwnIds
+
+        return WithoutOwnIds(predictions)
+    from ..io.foreign.outputs import ForeignPredictions
+
     if not dataset.outputs:
         raise DataError(args.dataset, "there are no answers in it.", fix="Name their file: --outputs FILE.")
     return ForeignPredictions(args.dataset, dataset.outputs)

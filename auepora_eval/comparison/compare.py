@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import numpy as np
-
 from ..core.display import number_or_null
 from ..core.types import (
     EvaluationRun,
@@ -27,6 +25,7 @@ from ..core.types import (
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
 from ..runs.store.storage import stored_pairs
+from ..stats.arrays import np
 from ..stats.power import POWER
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
 from .paired_tests import (

@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Rows
 from ..core.types import EvaluationRun, TargetCategory
 from ..metrics.additional import SloShare
-from ..stats.arrays import Mask
+from ..stats.arrays import Mask, np
 from ..stats.intervals import (
     Estimate,
     Interval,

@@ -8,14 +8,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from statistics import stdev
 
-import numpy as np
-
 from ..core.metrics_base import SampleMetric, StoredMetric
 from ..core.scores import Rows, Scores, alone, as_columns, equally_wide, shared_or_none
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
-from ..stats.arrays import Mask
+from ..stats.arrays import Mask, np
 
 # Far above the rounding of a sum of scores (about 1e-16), far below any difference of scores.
 LAST_BITS = 1e-12

@@ -22,9 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
 
-import numpy as np
-
 from ..errors import ScoringError, UnknownNameError
+from ..stats.arrays import np
 from ..stats.intervals import Interval, aggregate_units, mean_units, value_interval
 from .matching import BY_ID, matched
 from .redaction import without_secrets

@@ -6,10 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from ..stats.arrays import Array
+from ..stats.arrays import Array, ArrayLike, np
 from .types import Coverage, EvaluationSample, SampleScore, SystemOutputs
 
 # One row per sample: its score first, then what an aggregate needs beside it.

@@ -13,12 +13,10 @@ import msgspec
 
 from ..core.fields import has_answer, has_own_names, has_query
 from ..errors import DataError
-from .builds.tasks import is_raw_record, is_split_record
 from .foreign.beir import is_beir
 from .foreign.tools import tool_of
 from .foreign.trec import json_rankings_kind, trec_kind
 from .json.documents import is_yaml, read_content
-from .json.yaml import parse_yaml
 from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
 
 _START = 65_536  # bytes of a file that are looked at, and the first line as a whole
@@ -77,6 +75,8 @@ def kind_of_file(path: Path) -> str:
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
+        from .json.yaml import parse_yaml
+
         document = parse_yaml(read_content(path), path.name)
         kind = _kind_of_record(document) if isinstance(document, dict) else None
         return kind or tool_of(start, is_yaml=True) or "config"
@@ -190,6 +190,8 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
             return "records"
         is_answered = not {"retrieved", "response", "answer", "error"}.isdisjoint(record)
         return "predictions" if is_answered and "query" not in record else "jsonl"
+    from .builds.tasks import is_raw_record, is_split_record
+
     if is_split_record(record) or is_raw_record(record):
         return "splits"
     if has_query(record) and _OWN_KEYS.isdisjoint(record):

@@ -6,27 +6,18 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, as_dataset
 from ..core.registry import Registry
 from ..errors import DataError, NotFoundError
-from .builds.splits import load_split
-from .datasets.eval_csv import save_eval_csv
-from .datasets.eval_json import load_eval_json, save_eval_json
-from .datasets.ground_truth import check_annotations, load_ground_truth
-from .datasets.label_sets import load_label_set
 from .detect import kind_of_file, not_a_dataset
 from .files.atomic import file_name
-from .foreign.beir import load_beir
-from .foreign.tables import load_csv, load_family, load_parquet, load_records, load_tool
 from .foreign.tools import TOOLS
-from .foreign.trec import load_qrels
 from .json.documents import read_document
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
-from .parquet import save_parquet_dataset
-from .schema.validate import DataFormatValidator, check_no_errors
 
 __all__ = [
     "FORMATS",
@@ -53,23 +44,53 @@ class Format:
     takes_columns: bool = False  # `load` takes the names of columns as its second argument
 
 
+def _of(module: str, name: str, *family: str) -> Callable[..., Any]:
+    """Return a function of a module that is imported at the first call: a command reads one format of many.
+
+    With a family, the function of that name returns the one to call.
+    """
+
+    def call(*args: Any, **options: Any) -> Any:
+        function = getattr(import_module(module, __package__), name)
+        return (function(*family) if family else function)(*args, **options)
+
+    return call
+
+
 # A user can add a format of their own: FORMATS.add("mine")(Format(load, save)).
 FORMATS: Registry[Format] = Registry("format")
 FORMATS.add("jsonl")(Format(load_jsonl_dataset, save_jsonl_dataset, (".jsonl", ".ndjson")))
-FORMATS.add("parquet")(Format(load_parquet, save_parquet_dataset, (".parquet",), takes_columns=True))
-FORMATS.add("eval_json")(Format(load_eval_json, save_eval_json, (".eval.json", ".json", ".yaml", ".yml")))
-FORMATS.add("csv")(Format(load_csv, save_eval_csv, (".csv",), takes_columns=True))
-FORMATS.add("splits")(Format(load_split))
-FORMATS.add("labels")(Format(load_label_set, endings=(".labels.json", ".labels.yaml", ".labels.yml")))
-FORMATS.add("records")(Format(load_records, takes_columns=True))
-FORMATS.add("trec")(Format(load_qrels))
-FORMATS.add("beir")(Format(load_beir))
+_TABLES, _EVAL_JSON = ".foreign.tables", ".datasets.eval_json"
+for name, known in {
+    "parquet": Format(
+        _of(_TABLES, "load_parquet"),
+        _of(".parquet", "save_parquet_dataset"),
+        (".parquet",),
+        takes_columns=True,
+    ),
+    "eval_json": Format(
+        _of(_EVAL_JSON, "load_eval_json"),
+        _of(_EVAL_JSON, "save_eval_json"),
+        (".eval.json", ".json", ".yaml", ".yml"),
+    ),
+    "csv": Format(
+        _of(_TABLES, "load_csv"), _of(".datasets.eval_csv", "save_eval_csv"), (".csv",), takes_columns=True
+    ),
+    "splits": Format(_of(".builds.splits", "load_split")),
+    "labels": Format(
+        _of(".datasets.label_sets", "load_label_set"), endings=(".labels.json", ".labels.yaml", ".labels.yml")
+    ),
+    "records": Format(_of(_TABLES, "load_records"), takes_columns=True),
+    "trec": Format(_of(".foreign.trec", "load_qrels")),
+    "beir": Format(_of(".foreign.beir", "load_beir")),
+}.items():
+    FORMATS.add(name)(known)
 # Tools that write several kinds of files, tables among them.
 _FAMILIES = ("ragas", "deepeval", "promptfoo")
 for family in _FAMILIES:
-    FORMATS.add(family)(Format(load_family(family), takes_columns=True))
+    FORMATS.add(family)(Format(_of(_TABLES, "load_family", family), takes_columns=True))
 for tool in set(TOOLS) - set(_FAMILIES):
-    FORMATS.add(tool)(Format(load_tool(tool), takes_columns=True))
+    FORMATS.add(tool)(Format(_of(_TABLES, "load_tool", tool), takes_columns=True))
 
 
 def load_dataset(
@@ -160,6 +181,8 @@ class EvaluationDatasetLoader:
 
     def load_dataset(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
         """The document of a dataset, checked: that of the version, or of this very name, or the latest."""
+        from .schema.validate import DataFormatValidator, check_no_errors
+
         path = self._find("datasets", ".eval", dataset_id, version)
         document = read_document(path)
         check_no_errors(DataFormatValidator().validate_evaluation_dataset(document), path.name)
@@ -167,6 +190,8 @@ class EvaluationDatasetLoader:
 
     def load_ground_truth(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
         """The annotations of a dataset, checked; those of several people are put together."""
+        from .datasets.ground_truth import check_annotations
+
         try:
             path = self._find("ground_truth", ".gt", dataset_id, version)
         except NotFoundError:
@@ -177,6 +202,8 @@ class EvaluationDatasetLoader:
 
     def get_available_datasets(self) -> list[dict[str, object]]:
         """Return what there is: id, name, version, description, size and file of each dataset."""
+        from .schema.validate import DataFormatValidator, check_no_errors
+
         datasets = []
         for path in self._files("datasets", ".eval"):
             try:
@@ -229,6 +256,8 @@ class EvaluationDatasetLoader:
 
     def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
         """What lies in `ground_truth/annotations/<annotator>/`, one file per person."""
+        from .datasets.ground_truth import load_ground_truth
+
         annotations: list[Any] = []
         folder = self.data_directory / "ground_truth" / "annotations"
         for person in sorted(folder.glob("*/")):

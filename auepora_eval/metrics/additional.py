@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
 from ..core.metrics_base import SampleMetric, metric, skip
 from ..core.scores import Rows
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
 from ..errors import ScoringError
+from ..stats.arrays import np
 from ..stats.intervals import Interval, quantile_interval
 
 # Seconds: no clock measures less, and a rate would overflow.

@@ -25,7 +25,6 @@ from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOu
 from ..errors import StorageError
 from ..io.datasets.predictions import PredictionFile
 from ..io.detect import kind_of_file
-from ..io.foreign.outputs import FOREIGN_KINDS, predictions_of
 from ..io.json.records import prediction_record, read_prediction
 from .journal.identity import (
     check_same_identity,
@@ -320,7 +319,12 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     places = stored_places(path.parent) if path.name == JOURNAL else None
     if places is not None:
         return places
-    if columns is None and kind_of_file(path) not in FOREIGN_KINDS:
+    kind = kind_of_file(path) if columns is None else None
+    if kind == "predictions":  # as nearly always: the readers of other tools' files are not imported
+        return PredictionFile(path)
+    from ..io.foreign.outputs import FOREIGN_KINDS, predictions_of
+
+    if kind is not None and kind not in FOREIGN_KINDS:
         return PredictionFile(path)
     return predictions_of(path, columns)
 

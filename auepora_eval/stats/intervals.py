@@ -23,10 +23,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from .arrays import Array, Indices, Mask
+from .arrays import Array, ArrayLike, Indices, Mask, np
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
 MANY = 20  # units that differ from the most common score: these show how far scores reach

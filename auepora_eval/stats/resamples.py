@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
-from .arrays import Array, Indices
+from .arrays import Array, Indices, np
 
 CELLS_AT_ONCE = 4_000_000  # what a block of resamples may hold: 32 MB
 

@@ -14,10 +14,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from .arrays import Array
+from .arrays import Array, ArrayLike, Patterns, np
 from .intervals import MeanError, aggregate_units, mean_error, t_quantile
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
@@ -26,7 +23,6 @@ ALL_PATTERNS_UP_TO = 14  # units that differ; mirror images give the same result
 DRAWS_UP_TO = 20_000  # units that differ; above, the sum of the flips is normal
 _LARGEST_SHARE = 1 / 200  # of the sum of squares that one unit may have where a sum is called normal
 _MOST_CELLS = 10**9  # of all patterns together: more are not drawn, which takes about a second
-Patterns = NDArray[np.uint8]  # which units are chosen, a bit per unit: (units / 8, patterns)
 LEVEL = 0.05  # of the 95% interval, which must agree with the test
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun
 from ..errors import AueporaError, DataError, NotFoundError, StorageError
-from ..io.results.document import JsonRows, results_to_run
+from ..io.results.document import results_to_run
 from ..runs.index.build import stamp
 from ..runs.index.index import RunIndex, find_index, open_index
 from ..runs.store.state import SUFFIX, RunState, Unfinished, read_results_head, unfinished_ids, unfinished_run
@@ -265,7 +265,7 @@ def _read(run_id: str, path: Path) -> Stored:
     except (AueporaError, OSError) as error:
         return Stored(run_id, {}, error=str(error))
     try:
-        run = results_to_run(head, JsonRows([], path.name), [], [], path.name)
+        run = results_to_run(head, None, [], [], path.name)
     except AueporaError:
         run = None  # an experiment, a recording, or a file of another tool
     return Stored(run_id, head, run)

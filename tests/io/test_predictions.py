@@ -174,3 +174,12 @@ def test_a_text_that_looks_like_a_repeated_key_is_a_text(tmp_path: Path) -> None
     answer = 'it says "answer": "four" and "answer" : "five"'
     path.write_text(json.dumps({"sample_id": "1", "answer": answer}) + "\n")
     assert load_predictions(path)["1"].response.text == answer
+
+
+def test_lists_as_columns_are_found_in_their_file(tmp_path: Path) -> None:
+    """As the predictions.jsonl of a run has them."""
+    path = tmp_path / "predictions.jsonl"
+    path.write_text('{"sample_id": "1", "retrieved": {"doc_id": ["a", "b"], "score": [2.0, 1.0]}}\n')
+    predictions = PredictionFile(path)
+    assert predictions.longest == 2
+    assert [hit.doc.doc_id for output in predictions.outputs(["1"]) for hit in output.retrieved] == ["a", "b"]

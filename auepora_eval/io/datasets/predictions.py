@@ -109,8 +109,9 @@ class PredictionFile:
             if head.sample_id in self._places:
                 raise _used_already(f"{self._name}:{number}", head.sample_id)
             self._places[head.sample_id] = (number, place)
-            if head.retrieved and len(head.retrieved) > self.longest:
-                self.longest = len(head.retrieved)
+            hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
+            if hits and len(hits) > self.longest:
+                self.longest = len(hits)
 
 
 def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:
@@ -146,9 +147,13 @@ class _ReadAhead:
         return line
 
 
+class _Ranked(msgspec.Struct):
+    doc_id: list[msgspec.Raw]
+
+
 class _Head(msgspec.Struct):
     sample_id: str
-    retrieved: list[msgspec.Raw] | None = None
+    retrieved: list[msgspec.Raw] | _Ranked | None = None
 
 
 def matched_outputs(

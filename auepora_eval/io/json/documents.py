@@ -17,7 +17,6 @@ from ...errors import DataError
 from ..files.atomic import write_bytes
 from ..jsonl import BYTE_ORDER_MARK, check_expanded_size, encode, opened
 from .text import FLATTEN, MAX_DEPTH, TOO_DEEP, kind_of, parse_document, walk
-from .yaml import parse_yaml, yaml_text
 
 # A document is parsed in memory, where it takes two to three times its size.
 MAX_DOCUMENT_BYTES = 2_000_000_000
@@ -31,6 +30,8 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> A
     content = read_content(path, max_bytes)
     if not is_yaml(path):
         return parse_document(content, path.name)
+    from .yaml import parse_yaml
+
     document = parse_yaml(content, path.name)
     if document is None and all(line.lstrip()[:1] in (b"", b"#") for line in content.splitlines()):
         raise DataError(path.name, "there is nothing in it.", fix="Write one YAML document.")
@@ -58,6 +59,8 @@ def write_document(document: Any, path: str | Path, *, force: bool = False) -> N
     path = Path(path)
     content = encode(document)
     if is_yaml(path):
+        from .yaml import yaml_text
+
         content = yaml_text(msgspec.json.decode(content)).encode("utf-8")
     else:
         content = msgspec.json.format(content, indent=2) + b"\n"

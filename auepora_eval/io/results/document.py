@@ -274,12 +274,12 @@ def check_version(results: Mapping[str, Any], where: str) -> None:
 
 def results_to_run(
     results: Mapping[str, Any],
-    rows: QueryRows,
+    rows: QueryRows | None,
     samples: list[EvaluationSample],
     outputs: list[SystemOutputs],
     where: str,
 ) -> EvaluationRun:
-    """A run from the stored document, its rows, and its samples and outputs as far as they were read."""
+    """A run from the stored document, and its rows, samples and outputs as far as they were read."""
     try:
         stored = msgspec.convert(results, _Stored)
         metrics = stored_metrics(results, rows)
@@ -378,8 +378,8 @@ def metric_entry(result: MetricResult) -> Results:
     }
 
 
-def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricResult]:
-    """The metric results of a stored run, in the order of its plan, with every sample's score."""
+def stored_metrics(results: Mapping[str, Any], rows: QueryRows | None) -> list[MetricResult]:
+    """The metric results of a stored run, in the order of its plan, with the score of each row."""
     numbered: list[tuple[int, MetricResult]] = []
     for section in SECTIONS:
         for name, entry in results.get(section, {}).items():
@@ -390,7 +390,8 @@ def stored_metrics(results: Mapping[str, Any], rows: QueryRows) -> list[MetricRe
                 }
                 value = math.nan if entry["value"] is None else float(entry["value"])
                 target = target_of(entry["target"])
-                result = MetricResult(name, target, value, details, rows.scores(name))
+                scores = [] if rows is None else rows.scores(name)
+                result = MetricResult(name, target, value, details, scores)
                 numbered.append((entry.get("order", len(numbered)), result))
     return [result for _, result in sorted(numbered, key=lambda pair: pair[0])]
 

@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from ...core.scores import Note, Scores, as_columns
 from ...core.scoring import Tally
 from ...core.types import (
@@ -26,6 +24,7 @@ from ...core.types import (
     retrieved_ids,
 )
 from ...errors import DataError
+from ...stats.arrays import np
 from ..json.text import parse_json
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet

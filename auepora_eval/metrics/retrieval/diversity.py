@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 
 import numpy as np
 
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
-from ...stats.arrays import Array
+from ...stats.arrays import Array, Indices, Mask
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
 from ..retrieval_basic import gold_grades, in_order
@@ -216,6 +216,7 @@ def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
 
 
 _CELLS = 4_000_000  # of a table of sets and members that is held at once
+_FREQUENT = 16  # sets that have a member: above, a product of matrices finds the pairs faster
 
 
 def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> Array:
@@ -227,12 +228,12 @@ def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> Array:
     members = np.array([codes.setdefault(one, len(codes)) for each in sets for one in each], dtype=np.intp)
     sizes = np.array([len(each) for each in sets])
     owners = np.repeat(np.arange(len(sets)), sizes)
+    counts = np.bincount(members, minlength=1)
     # What only one set has is shared by no pair: most words of texts, and nearly all runs of three.
-    is_shared = np.bincount(members, minlength=1) > 1
-    place_of = np.cumsum(is_shared) - 1
-    owners, places = owners[is_shared[members]], place_of[members[is_shared[members]]]
-    shared = np.zeros((len(sets), len(sets)))
-    count = int(is_shared.sum())
+    is_frequent = counts > _FREQUENT
+    shared = _shared_rare(owners, members, (counts > 1) & ~is_frequent, len(sets))
+    place_of, count = np.cumsum(is_frequent) - 1, int(is_frequent.sum())
+    owners, places = owners[is_frequent[members]], place_of[members[is_frequent[members]]]
     width = min(count, max(1, _CELLS // len(sets)))
     for start in range(0, count, width or 1):
         inside = (places >= start) & (places < start + width)
@@ -245,7 +246,20 @@ def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> Array:
     return np.asarray(np.where(in_either > 0, in_both / np.maximum(in_either, 1), 1.0))
 
 
-def _shingles(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the runs of three words; a shorter text is one run."""
-    for start in range(max(1, len(tokens) - 2)):
-        yield tuple(tokens[start : start + 3])
+def _shared_rare(owners: Indices, members: Indices, is_rare: Mask, size: int) -> Array:
+    """Count for every two sets how many of the rare members both have."""
+    kept = is_rare[members]
+    order = np.argsort(members[kept], kind="stable")
+    members, owners = members[kept][order], owners[kept][order]
+    # The owners of a member are next to each other now, in ascending order: pair each with those behind it.
+    pairs = [
+        (owners[:-step] * size + owners[step:])[members[:-step] == members[step:]]
+        for step in range(1, min(_FREQUENT, len(members)))
+    ]
+    cells = np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.intp)
+    return np.bincount(cells, minlength=size * size).reshape(size, size).astype(np.float64)
+
+
+def _shingles(tokens: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """Return the runs of three words; a shorter text is one run."""
+    return zip(tokens, tokens[1:], tokens[2:], strict=False) if len(tokens) > 2 else [tuple(tokens)]

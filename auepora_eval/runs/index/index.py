@@ -29,7 +29,7 @@ from ...errors import DataError, StorageError, UnknownNameError
 from ...io.datasets.predictions import missing_output
 from ...io.json.records import read_prediction, read_sample
 from ...io.json.text import parse_json
-from ...io.results.document import JsonRows, results_to_run
+from ...io.results.document import results_to_run
 from ...io.results.rows_parquet import file_sha256
 from ..journal.journal import JOURNAL, record_of, run_key
 from ..store.state import read_results_head
@@ -164,7 +164,7 @@ class RunIndex:
     def run(self) -> EvaluationRun:
         """Return the run without samples, outputs and scores."""
         head = read_results_head(self.results)
-        return results_to_run(head, JsonRows([], self.results.name), [], [], self.results.name)
+        return results_to_run(head, None, [], [], self.results.name)
 
     @cached_property
     def metrics(self) -> dict[str, MetricResult]:

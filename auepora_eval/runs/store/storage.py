@@ -19,7 +19,7 @@ import msgspec
 
 from ...core.dataset import EvaluationDataset, checked_samples
 from ...core.runner import AueporaEvaluator, evaluate, name_of
-from ...core.scores import Batch, cluster_names
+from ...core.scores import Batch, as_columns, cluster_names
 from ...core.scoring import Tally, new_evaluation_id, now
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
@@ -110,9 +110,9 @@ class EvaluationResultsStorage:
             return self.load_run(name)
         run = results_to_run(results, query_rows(results, path), [], [], path.name)
         failed = {
-            result.scores.sample_ids[place]  # type: ignore[attr-defined]
-            for result in run.results
-            for place, note in result.scores.notes.items()  # type: ignore[attr-defined]
+            scores.sample_ids[place]
+            for scores in (as_columns(result.scores) for result in run.results)
+            for place, note in scores.notes.items()
             if note.failed
         }
         if failed:
@@ -122,7 +122,7 @@ class EvaluationResultsStorage:
     def load_summary(self, name: str | Path) -> EvaluationRun:
         """Return a stored run without samples, outputs and scores: its rows are not read."""
         path = self.find(name)
-        return results_to_run(read_results_head(path), JsonRows([], path.name), [], [], path.name)
+        return results_to_run(read_results_head(path), None, [], [], path.name)
 
     def load_tally(self, name: str | Path) -> Tally:
         """Return the outcome of the calls of a stored run: rows are read only if some calls failed."""

@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-JOBS ?= 2
+# More than the two cores of CI: some tests wait for servers, browsers and timeouts.
+JOBS ?= 3
 # Many tests start the command as a new process: without bytecode each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -15,7 +16,7 @@ demo: $(VENV)/.installed-demo
 	@echo "To use the command auepora in this shell: . $(BIN)/activate"
 
 test: $(VENV)/.installed-test browser
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # What the tests in a real browser need. In CI it must be there; elsewhere these tests are skipped without it.
 browser:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from auepora_eval.core.calls.policy import CallPolicy
@@ -70,19 +71,19 @@ def faithfulness(book: VerdictBook) -> JudgedMetric:
     return metric.judged_by(Judging(FunctionJudge(quick_judge), book))
 
 
-def replaying(count: int, folder: Path) -> float:
+def replaying(count: int, folder: Path, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds that reading the verdicts and computing the scores takes."""
     pairs, book = pairs_of(count), VerdictBook()
     with VerdictWriter(folder) as log:
         ask_until_answered([faithfulness(book)], pairs, Asking(book, log=log))
     batch = Batch([sample for sample, _ in pairs], [output for _, output in pairs])
     expected = faithfulness(book).compute(list(batch.samples), list(batch.outputs)).value
-    start = time.perf_counter()
+    start = clock()
     stored = VerdictFile(folder / VERDICTS).book
     metric = faithfulness(stored)
     ask_until_answered([metric], pairs, Replay(stored))
     value = metric.summarise(metric.score_batch(batch)).value
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     assert value == expected
     assert len(stored) == count
     return seconds

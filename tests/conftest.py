@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from auepora_eval.core.metrics_base import METRICS
+
+# A busy machine is not a fault of the code: the time of one example says nothing.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 _LASTING: set[str] = set()  # names of modules seen not to be of a test: looked at once, not after each test
 

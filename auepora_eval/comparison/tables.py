@@ -92,7 +92,7 @@ def slices_in_words(slices: Sequence[SliceComparison]) -> str:
 
 
 def slice_notes(slices: Sequence[SliceComparison], tests: int) -> list[str]:
-    """Return why slices are inconclusive though their interval excludes 0: so many were tested."""
+    """Return why slices are inconclusive though their interval excludes 0: several were tested."""
     alone = [
         f"{one.metric} where {one.field} is {_text(one.value, 60)}"
         for one in slices

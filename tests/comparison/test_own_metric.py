@@ -22,6 +22,7 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.errors import PlanError
 from auepora_eval.gate.gate import gate_run
+from auepora_eval.metrics.parse import meaning
 from tests.comparison.test_power import a_run
 
 
@@ -72,9 +73,7 @@ def test_a_value_that_is_not_the_mean_says_what_is_needed() -> None:
         power_from_runs(*runs, metrics=["own_bleu"])
 
 
-class Plain(SampleMetric):
-    """A registered metric that is not a dataclass."""
-
+class Plain(SampleMetric):  # registered, but neither a dataclass nor described
     name = "plain_metric"
     target = TargetCategory.GENERATION_RELEVANCE
 
@@ -86,6 +85,7 @@ def test_a_registered_metric_need_not_be_a_dataclass() -> None:
     METRICS.add("plain_metric")(Plain)
     try:
         assert parse_metric("plain_metric").name == "plain_metric"
+        assert meaning("plain_metric") == ""
         values = np.linspace(0, 1, 40)
         runs = [renamed(a_run(name, ndcg_5=values), "plain_metric") for name in "ab"]
         assert [one.name for one in compare_runs(*runs).metrics] == ["plain_metric"]

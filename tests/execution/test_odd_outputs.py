@@ -156,8 +156,9 @@ def test_own_cancellation_is_not_a_failure_of_the_system() -> None:
 
 
 WANDERING = """
-import os, subprocess, sys
+import ctypes, os, subprocess, sys
 def system(query):
+    ctypes.CDLL(None).printf(b"kept in a buffer of C until the process ends\\n")
     os.makedirs("elsewhere", exist_ok=True)
     os.chdir("elsewhere")
     os.write(1, b"from a library in C\\n")
@@ -176,10 +177,12 @@ def test_folder_and_stdout_of_the_command_are_its_own(executor: str, tmp_path: P
     words = ["run", "--dataset", "d.jsonl", "--system", "mine.py:system", "--metrics", "exact_match"]
     words += ["--out", "runs", "--id", "x", "--json", "--executor", executor, "--concurrency", "1"]
     words += ["--cache", "answers", "--spans", "spans.jsonl"]
+    # Without buffers in Python there are none in C either.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
         [sys.executable, "-m", "auepora_eval", *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,

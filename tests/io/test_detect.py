@@ -84,3 +84,5 @@ def test_baselines_under_the_names_of_seed_003_are_valid(
     path.write_text(json.dumps({"search": baseline}, indent=indent), encoding="utf-8")
     assert kind_of_file(path) == "benchmark"
     assert file_errors(path) == []
+    path.write_text("{}", encoding="utf-8")
+    assert (kind_of_file(path) == "benchmark") is (name != "baselines.json")  # by its name alone

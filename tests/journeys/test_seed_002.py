@@ -174,7 +174,8 @@ def auepora(folder: Path, *words: str, **environment: str) -> str:
 def test_metrics_of_a_file_and_of_the_file_of_the_system(here: Path) -> None:
     run = ("run", "--dataset", "d.jsonl", "--out", "runs")
     by_file = "mine.py:brevity@3,mine.py:capped@7,mine.py:plain"
-    assert "brevity@3" in auepora(here, *run, "--system", "mine.py:rag", "--metrics", by_file, "--id", "a")
+    (here / "rag.py").write_text("def rag(query):\n    return query\n", encoding="utf-8")
+    assert "brevity@3" in auepora(here, *run, "--system", "rag.py:rag", "--metrics", by_file, "--id", "a")
     auepora(here, *run, "--system", "mine.py:other", "--metrics", "brevity@3,capped@7,plain", "--id", "b")
     stored = json.loads((here / "runs" / "a.results.json").read_text())
     assert stored["configuration"]["metrics"] == ["brevity@3", "capped@7", "plain"]

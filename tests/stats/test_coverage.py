@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks import coverage
@@ -20,3 +22,12 @@ def test_a_rule_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     study = coverage.Study(200, 200, 0, (5, 20))
     coverage.values(study)
     assert any("0/1, rate 0.02, n = 20" in one for one in study.below)
+
+
+def test_the_docs_have_the_cells_that_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each cell has a random stream of its own, so a part of the sizes is enough."""
+    coverage.values(coverage.Study(2_000, 1_000, 0, (5, 10, 20)))
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "statistics.md").read_text(encoding="utf-8")
+    assert len(rows) > 15
+    assert [row for row in rows if row not in page] == []

@@ -49,11 +49,11 @@ def trec_kind(start: bytes) -> str | None:
 
 def json_rankings_kind(document: Mapping[str, Any]) -> str | None:
     """Return whether {query: {document: number}} are qrels, with whole numbers, or a run; None if neither."""
-    lists = list(islice(document.values(), 20))
-    if not lists or not all(isinstance(each, dict) and each for each in lists):
+    lists = list(document.values())
+    if not all(isinstance(each, dict) for each in lists):
         return None
     kinds = {type(number) for each in lists for number in each.values()}
-    return ("trec" if kinds == {int} else "trec-run") if kinds <= {int, float} else None
+    return ("trec" if kinds == {int} else "trec-run") if kinds and kinds <= {int, float} else None
 
 
 def load_qrels(path: str | Path) -> InMemoryDataset:

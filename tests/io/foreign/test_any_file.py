@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.core.scoring import SuspectValueWarning
 from auepora_eval.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
@@ -128,14 +129,14 @@ def test_answers_by_id_in_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scores", [{"a": 0.5, "d": 0.25}, {"a": 2, "d": 1}])
 def test_rankings_in_json(tmp_path: Path, scores: dict[str, float]) -> None:
     """The form of pytrec_eval, of BEIR's results and of ranx."""
-    run = written(tmp_path / "run.json", {"1": scores})
+    run = written(tmp_path / "run.json", {"0": {}, "1": scores})
     qrels = written(tmp_path / "qrels.json", {"1": {"d": 1, "e": 0}, "2": {"d": 2}}, indent=2)
     assert ae.score(str(qrels), str(run), metrics="mrr")["mrr"].value == 0.25
     assert ae.score_rankings(qrels, run, metrics="mrr")["mrr"].value == 0.25
 
 
 def test_rankings_in_json_with_a_text_for_a_number(tmp_path: Path) -> None:
-    run = written(tmp_path / "run.json", {"1": {"a": 0.5}} | {str(n): {"a": "high"} for n in range(2, 40)})
+    run = written(tmp_path / "run.json", {"1": {"a": 0.5}, "2": {"a": "high"}})
     with pytest.raises(DataError, match="'2': 'a': 'high' is not a number"):
         ae.score_rankings({"1": {"a": 1}}, run, metrics="mrr")
 
@@ -163,3 +164,11 @@ def test_a_question_with_an_image(tmp_path: Path) -> None:
     sample = {"id": 1, "epoch": 1, "input": [{"role": "user", "content": parts}], "target": "22"}
     log = {"status": "success", "eval": {}, "plan": {}, "samples": [sample]}
     assert [one.query for one in ae.load_dataset(written(tmp_path / "log.json", log))] == ["How many?"]
+
+
+def test_metrics_of_answers_for_a_run_without_answers(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("1 Q0 d 1 2.5 t\n", encoding="utf-8")
+    with pytest.warns(
+        SuspectValueWarning, match="No output has an answer, .*: exact_match. If the system only"
+    ):
+        ae.score([OWN], str(tmp_path / "a.run"), metrics="exact_match,mrr")

@@ -122,6 +122,9 @@ def test_answers_by_id_in_json(tmp_path: Path) -> None:
     """The form of SQuAD's predictions."""
     answers = written(tmp_path / "a.json", {"1": "22"}, indent=2)
     assert ae.score([OWN], str(answers), metrics="exact_match")["exact_match"].value == 1.0
+    many = written(tmp_path / "b.json", {str(n): "22" for n in range(9_000)}, indent=2)
+    samples = [{**OWN, "sample_id": str(n)} for n in range(9_000)]
+    assert ae.score(samples, str(many), metrics="exact_match")["exact_match"].value == 1.0
     with pytest.raises(DataError, match="answers by sample id, not a dataset"):
         ae.load_dataset(answers)
 

@@ -486,8 +486,10 @@ def _reference(value: Any, where: str) -> Response | None:
     if isinstance(value, str) and value.strip().startswith("["):
         written = written_list(value, f"{where}: the reference answer")
         value = value if written is None else written
-    if isinstance(value, list):
-        texts = [str(text) for text in value if text not in (None, "")]
+    if isinstance(value, Set):
+        value = sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        texts = [_reference_text(one, where) for one in value if _value(one) is not None]
         if not texts:
             return None
         more = list(dict.fromkeys(texts[1:]))
@@ -495,6 +497,12 @@ def _reference(value: Any, where: str) -> Response | None:
     if value is None or isinstance(value, str | Mapping | Response):
         return None if value is None else _checked_reference(value, where)
     return Response(str(value))
+
+
+def _reference_text(value: Any, where: str) -> str:
+    if isinstance(value, list | tuple):
+        raise DataError(f"{where}: the reference answer", f"a text was expected, not a list: {value!r:.60}.")
+    return str(value) if isinstance(value, int | float) else _checked_reference(value, where).text
 
 
 def _checked_reference(value: Any, where: str) -> Response:

@@ -192,7 +192,9 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
         if not has_own_names(record):
             return "records"
         is_answered = not {"retrieved", "response", "answer", "error"}.isdisjoint(record)
-        return "predictions" if is_answered and "query" not in record else "jsonl"
+        if is_answered:
+            return "records" if "query" in record else "predictions"
+        return "jsonl"
     from .builds.tasks import is_raw_record, is_split_record
 
     if is_split_record(record) or is_raw_record(record):

@@ -175,3 +175,13 @@ def test_metrics_of_answers_for_a_run_without_answers(tmp_path: Path) -> None:
         SuspectValueWarning, match="No output has an answer, .*: exact_match. If the system only"
     ):
         ae.score([OWN], str(tmp_path / "a.run"), metrics="exact_match,mrr")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
+def test_samples_of_ours_with_their_answers(tmp_path: Path, name: str) -> None:
+    record = {"sample_id": "1", "query": "How many?", "reference_answer": "22", "answer": "22"}
+    table = "\n".join(map(",".join, (record, record.values())))
+    contents = {"a.jsonl": json.dumps(record), "a.json": [record], "a.csv": table}
+    path = str(written(tmp_path / name, contents[name]))
+    assert ae.score(path, metrics="exact_match")["exact_match"].value == 1.0
+    assert ae.score([OWN], path, metrics="exact_match")["exact_match"].value == 1.0

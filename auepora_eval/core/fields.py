@@ -88,6 +88,19 @@ class ReadingNote(UserWarning):
     """A record or an output was read under other names than ours."""
 
 
+def columns_of_samples(columns: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Return the columns that concern a file of questions whose answers are in another file."""
+    return {field: name for field, name in (columns or {}).items() if field not in OUTPUT_FIELDS} or None
+
+
+def columns_of_answers(columns: Mapping[str, str] | None, rows: Iterable[Record]) -> Mapping[str, str] | None:
+    """Return the columns that concern a file of answers: columns of the questions may be missing in it."""
+    if not columns:
+        return None
+    names = {str(name) for row in rows for name in row}
+    return {f: name for f, name in columns.items() if f in OUTPUT_FIELDS or name in names} or None
+
+
 class FieldReader:
     """Reads the records of one file; which name has which meaning is decided once, from all names in it."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.cli.main import main
 from auepora_eval.core.scoring import SuspectValueWarning
 from auepora_eval.errors import DataError
 
@@ -185,3 +186,39 @@ def test_samples_of_ours_with_their_answers(tmp_path: Path, name: str) -> None:
     path = str(written(tmp_path / name, contents[name]))
     assert ae.score(path, metrics="exact_match")["exact_match"].value == 1.0
     assert ae.score([OWN], path, metrics="exact_match")["exact_match"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "nr,reply\n1,22\n"),
+        ("b.csv", "id,reply\n1,22\n"),
+        ("c.csv", "nr,topic,reply\n1,How many?,22\n"),
+    ],
+)
+def test_columns_of_two_files(tmp_path: Path, name: str, content: str) -> None:
+    """Each file has the columns that concern it."""
+    questions = written(tmp_path / "q.csv", "nr;topic;gold\n1;How many?;22\n")
+    answers = written(tmp_path / name, content)
+    columns = {"sample_id": "nr", "query": "topic", "reference_answer": "gold", "answer": "reply"}
+    run = ae.score(questions, answers, metrics="exact_match", columns=columns)
+    assert run["exact_match"].value == 1.0
+    flag = ",".join(map("=".join, columns.items()))
+    words = ["score", "--dataset", str(questions), "--outputs", str(answers), "--columns", flag]
+    assert main([*words, "--metrics", "exact_match", "--out", str(tmp_path / "runs")]) == 0
+
+
+def test_columns_of_the_questions_and_predictions_of_ours(tmp_path: Path) -> None:
+    questions = written(tmp_path / "q.csv", "nr;topic;gold\n1;How many?;22\n")
+    answers = written(
+        tmp_path / "a.jsonl", {"sample_id": "1", "answer": "22", "timings": {"end_to_end": 0.5}}
+    )
+    columns = {"sample_id": "nr", "query": "topic", "reference_answer": "gold"}
+    run = ae.score(questions, answers, metrics="exact_match,mean_latency[end_to_end]", columns=columns)
+    assert [result.value for result in run.results] == [1.0, 0.5]
+
+
+def test_a_column_that_the_answers_lack(tmp_path: Path) -> None:
+    answers = written(tmp_path / "a.csv", "id,reply\n1,22\n")
+    with pytest.raises(DataError, match=r"a\.csv: there is no column 'repl'. Did you mean reply?"):
+        ae.score([OWN], answers, metrics="exact_match", columns={"answer": "repl"})

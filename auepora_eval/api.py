@@ -20,6 +20,7 @@ from .core.calls.executor import Executor
 from .core.calls.policy import CallPolicy
 from .core.dataset import DatasetForms
 from .core.display import terminal_line
+from .core.fields import columns_of_samples
 from .core.matching import BY_ID
 from .core.plan import EvaluationPlan, MetricForms
 from .core.runner import AueporaEvaluator, MemoryRecord, MetricCalls, score_record
@@ -147,7 +148,7 @@ def score(
     >>> score(samples, {"1": "22"}, metrics="exact_match")["exact_match"].value
     1.0
     """
-    samples = load_dataset(dataset, columns=columns)
+    samples = load_dataset(dataset, columns=columns if outputs is None else columns_of_samples(columns))
     if outputs is None and not samples.outputs:
         raise DataError(samples.name, "there are no answers in it.", fix="Pass them as `outputs`.")
     answers = predictions_of(samples.outputs if outputs is None else outputs, columns)

@@ -7,11 +7,12 @@ import sys
 import warnings
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..core.fields import columns_of_samples
 from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS, RunSettings, column_names
 from ..core.types import (
     EvaluationRun,
@@ -72,7 +73,9 @@ def add_json(parser: ArgumentParser) -> None:
     add_flag(parser, "--json", SETTINGS["json"].help)
 
 
-def open_samples(name: str, format_name: str | None, columns: str | None = None) -> EvaluationDataset:
+def open_samples(
+    name: str, format_name: str | None, columns: Mapping[str, str] | None = None
+) -> EvaluationDataset:
     """Return a dataset by its path, or the bundled one by the name `demo`."""
     if name == "demo":
         from ..demo.world import demo_dataset
@@ -80,14 +83,17 @@ def open_samples(name: str, format_name: str | None, columns: str | None = None)
         return demo_dataset()
     from ..io.loader import open_dataset
 
-    return open_dataset(name, format_name, column_names(columns))
+    return open_dataset(name, format_name, columns)
 
 
-def evaluated_dataset(settings: RunSettings) -> EvaluationDataset:
+def evaluated_dataset(settings: RunSettings, *, is_answered_elsewhere: bool = False) -> EvaluationDataset:
     """Return the dataset of a run: one split, if its type is named, with the gold of a ground truth file."""
     name = settings.dataset or ""
     if settings.dataset_type is None:
-        dataset = open_samples(name, settings.format, settings.columns)
+        columns = column_names(settings.columns)
+        dataset = open_samples(
+            name, settings.format, columns_of_samples(columns) if is_answered_elsewhere else columns
+        )
     else:
         from ..io.builds.splits import load_split_of
 

@@ -76,7 +76,7 @@ def run(args: Namespace) -> int:
         return _run_duckdb(args, settings)
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
-    dataset = evaluated_dataset(settings)
+    dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
     named = without_judged(named_plan(settings.metrics, settings.match), settings)
     judge = prepared_judge(settings)
     check_has_samples(args.dataset, next(iter(dataset), None) is not None)

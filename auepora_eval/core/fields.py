@@ -88,6 +88,19 @@ class ReadingNote(UserWarning):
     """A record or an output was read under other names than ours."""
 
 
+def columns_of_samples(columns: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Return the columns that concern a file of questions whose answers are in another file."""
+    return {field: name for field, name in (columns or {}).items() if field not in OUTPUT_FIELDS} or None
+
+
+def columns_of_answers(columns: Mapping[str, str] | None, rows: Iterable[Record]) -> Mapping[str, str] | None:
+    """Return the columns that concern a file of answers: columns of the questions may be missing in it."""
+    if not columns:
+        return None
+    names = {str(name) for row in rows for name in row}
+    return {f: name for f, name in columns.items() if f in OUTPUT_FIELDS or name in names} or None
+
+
 class FieldReader:
     """Reads the records of one file; which name has which meaning is decided once, from all names in it."""
 
@@ -486,8 +499,10 @@ def _reference(value: Any, where: str) -> Response | None:
     if isinstance(value, str) and value.strip().startswith("["):
         written = written_list(value, f"{where}: the reference answer")
         value = value if written is None else written
-    if isinstance(value, list):
-        texts = [str(text) for text in value if text not in (None, "")]
+    if isinstance(value, Set):
+        value = sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        texts = [_reference_text(one, where) for one in value if _value(one) is not None]
         if not texts:
             return None
         more = list(dict.fromkeys(texts[1:]))
@@ -495,6 +510,12 @@ def _reference(value: Any, where: str) -> Response | None:
     if value is None or isinstance(value, str | Mapping | Response):
         return None if value is None else _checked_reference(value, where)
     return Response(str(value))
+
+
+def _reference_text(value: Any, where: str) -> str:
+    if isinstance(value, list | tuple):
+        raise DataError(f"{where}: the reference answer", f"a text was expected, not a list: {value!r:.60}.")
+    return str(value) if isinstance(value, int | float) else _checked_reference(value, where).text
 
 
 def _checked_reference(value: Any, where: str) -> Response:

@@ -57,6 +57,11 @@ def _rare_collections() -> Iterator[None]:
 
 
 _RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
+_GENERATION = (
+    TargetCategory.GENERATION_RELEVANCE,
+    TargetCategory.GENERATION_FAITHFULNESS,
+    TargetCategory.GENERATION_CORRECTNESS,
+)
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
@@ -86,21 +91,45 @@ class Watches:
                 # Metrics that compare documents in another way see other ids.
                 key = self._of_metric[metric.name] = (metric.watch, metric.match)
                 self._watches.setdefault(key, (metric.watch(), metric))
+        self._answers = _Answers(metrics)
 
     def look(self, batch: Batch) -> None:
+        self._answers.look(batch)
         for watch, metric in self._watches.values():
             watch.look(metric.seen(batch))
 
     def noted(self, results: list[MetricResult]) -> list[MetricResult]:
         """Warn of what was noted, and add it to the results that it concerns."""
         notes = {kind: watch.notes() for kind, (watch, _) in self._watches.items()}
-        for note in [note for several in notes.values() for note in several]:
+        for note in [*(note for several in notes.values() for note in several), *self._answers.notes()]:
             warnings.warn(note, SuspectValueWarning, stacklevel=4)
         for result in results:
             watch = self._of_metric.get(result.name)
             if watch is not None and notes[watch]:
                 result.details["notes"] = notes[watch]
         return results
+
+
+class _Answers:
+    """Watches answers: a system that only retrieves has none, and metrics of answers score empty texts."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._names = [metric.name for metric in metrics if as_target(metric.target) in _GENERATION]
+        self._is_called = self._is_answered = False
+
+    def look(self, batch: Batch) -> None:
+        if not self._names or self._is_answered:
+            return
+        texts = [output.response.text.strip() for output in batch.outputs if output.error is None]
+        self._is_called = self._is_called or bool(texts)
+        self._is_answered = any(texts)
+
+    def notes(self) -> list[str]:
+        if self._is_answered or not self._is_called:
+            return []
+        listed = ", ".join(self._names[:3]) + (", ..." if len(self._names) > 3 else "")
+        fix = "If the system only retrieves, leave them out."
+        return [f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"]
 
 
 def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:

@@ -125,7 +125,10 @@ def _kind_of_json(start: bytes) -> str:
 
 def _kind_by_id(start: bytes) -> str | None:
     """Return the kind of one object by ids: answers of samples, or numbers of documents of queries."""
-    document = _record(start)
+    # A long file in lines is looked at up to the end of an entry, or of one in the first level.
+    entries = start[: start.rfind(b"\n")].rstrip().removesuffix(b",")
+    documents = (_record(text) for text in (start, entries + b"}", entries + b"}}"))
+    document = next((one for one in documents if one is not None), None)
     if not document or _kind_of_record(document) is not None or has_query(document):
         return None
     are_texts = all(isinstance(value, str) for value in document.values())
@@ -189,7 +192,9 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
         if not has_own_names(record):
             return "records"
         is_answered = not {"retrieved", "response", "answer", "error"}.isdisjoint(record)
-        return "predictions" if is_answered and "query" not in record else "jsonl"
+        if is_answered:
+            return "records" if "query" in record else "predictions"
+        return "jsonl"
     from .builds.tasks import is_raw_record, is_split_record
 
     if is_split_record(record) or is_raw_record(record):

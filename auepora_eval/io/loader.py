@@ -86,7 +86,7 @@ for name, known in {
 }.items():
     FORMATS.add(name)(known)
 # Tools that write several kinds of files, tables among them.
-_FAMILIES = ("ragas", "deepeval", "promptfoo")
+_FAMILIES = ("ragas", "deepeval", "promptfoo", "mlflow")
 for family in _FAMILIES:
     FORMATS.add(family)(Format(_of(_TABLES, "load_family", family), takes_columns=True))
 for tool in set(TOOLS) - set(_FAMILIES):

@@ -362,3 +362,27 @@ def test_a_list_that_cannot_be_read_is_not_one_text(cell: str) -> None:
 def test_ids_in_a_cell(name: str, cell: str, ids: list[str]) -> None:
     sample, _ = read({"question": "q", name: cell})
     assert [doc.doc_id for doc in sample.relevant_docs or ()] == ids
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        pytest.param(("a", "b"), ["a", "b"], id="tuple"),
+        pytest.param({"b", "a"}, ["a", "b"], id="set"),
+        pytest.param([None, float("nan"), "", "a"], ["a"], id="empty cells"),
+        pytest.param([{"text": "a", "answer_start": 3}, {"text": "b"}], ["a", "b"], id="SQuAD"),
+        pytest.param([22, 23.5], ["22", "23.5"], id="numbers"),
+    ],
+)
+def test_several_references(value: Any, texts: list[str]) -> None:
+    sample, _ = read({"question": "q", "ground_truth": value})
+    assert sample.reference_answer is not None
+    reference = sample.reference_answer
+    assert [reference.text, *reference.metadata.get("alternatives", [])] == texts
+
+
+def test_a_reference_in_a_nested_list() -> None:
+    with pytest.raises(
+        DataError, match=r"dataset\[0\]: the reference answer: a text was expected, not a list"
+    ):
+        as_dataset([{"question": "q", "ground_truth": [["a"]]}])

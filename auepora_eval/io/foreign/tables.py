@@ -15,6 +15,7 @@ from ...core.fields import (
     ReadingNote,
     are_predictions,
     are_samples,
+    columns_of_answers,
     has_only,
     has_query,
     read_foreign,
@@ -121,6 +122,7 @@ def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, Syste
     """Yield the sample id and the output of each record of a table of answers."""
     placed = _placed_rows(path)
     rows = [row for _, row in placed]
+    columns = columns_of_answers(columns, rows)
     if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
         return (read_prediction(row, where) for where, row in placed)
     readings = read_foreign(

@@ -49,11 +49,11 @@ def trec_kind(start: bytes) -> str | None:
 
 def json_rankings_kind(document: Mapping[str, Any]) -> str | None:
     """Return whether {query: {document: number}} are qrels, with whole numbers, or a run; None if neither."""
-    lists = list(islice(document.values(), 20))
-    if not lists or not all(isinstance(each, dict) and each for each in lists):
+    lists = list(document.values())
+    if not all(isinstance(each, dict) for each in lists):
         return None
     kinds = {type(number) for each in lists for number in each.values()}
-    return ("trec" if kinds == {int} else "trec-run") if kinds <= {int, float} else None
+    return ("trec" if kinds == {int} else "trec-run") if kinds and kinds <= {int, float} else None
 
 
 def load_qrels(path: str | Path) -> InMemoryDataset:
@@ -150,8 +150,9 @@ def by_query(source: Any, number: str) -> Mapping[str, Mapping[str, float]]:
     names = ("query_id", "doc_id", number)
     table = _table(source, names)
     if table is not None:
-        queries, docs, numbers = (_listed(table[name]) for name in names)
-        return _by_query("the table", _texts(queries), _texts(docs), numbers)
+        with _no_collections():
+            queries, docs, numbers = (_listed(table[name]) for name in names)
+            return _by_query("the table", queries, _texts(docs), numbers)
     if isinstance(source, Mapping) and all(isinstance(each, Mapping) for each in source.values()):
         return source
     forms = f"a dict of {{query: {{document: {number}}}}}, a TREC file, or a table of {', '.join(names)}"
@@ -254,13 +255,13 @@ def _is_number(text: str, kind: type[float]) -> bool:
     return True
 
 
-def _by_query(where: str, queries: list[str], docs: list[str], numbers: list[N]) -> dict[str, dict[str, N]]:
+def _by_query(where: str, queries: list[Any], docs: list[str], numbers: list[N]) -> dict[str, dict[str, N]]:
     """Return the number of each document by query; of a repeated one the last."""
     found: dict[str, dict[str, N]] = {}
     start = 0
     for query, group in groupby(queries):  # the lines of a query follow each other, as a rule
         end = start + len(list(group))
-        found.setdefault(query, {}).update(zip(docs[start:end], numbers[start:end], strict=True))
+        found.setdefault(str(query), {}).update(zip(docs[start:end], numbers[start:end], strict=True))
         start = end
     repeated = len(queries) - sum(map(len, found.values()))
     if repeated:

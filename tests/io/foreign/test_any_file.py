@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.cli.main import main
+from auepora_eval.core.scoring import SuspectValueWarning
 from auepora_eval.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
@@ -121,6 +123,9 @@ def test_answers_by_id_in_json(tmp_path: Path) -> None:
     """The form of SQuAD's predictions."""
     answers = written(tmp_path / "a.json", {"1": "22"}, indent=2)
     assert ae.score([OWN], str(answers), metrics="exact_match")["exact_match"].value == 1.0
+    many = written(tmp_path / "b.json", {str(n): "22" for n in range(9_000)}, indent=2)
+    samples = [{**OWN, "sample_id": str(n)} for n in range(9_000)]
+    assert ae.score(samples, str(many), metrics="exact_match")["exact_match"].value == 1.0
     with pytest.raises(DataError, match="answers by sample id, not a dataset"):
         ae.load_dataset(answers)
 
@@ -128,14 +133,14 @@ def test_answers_by_id_in_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scores", [{"a": 0.5, "d": 0.25}, {"a": 2, "d": 1}])
 def test_rankings_in_json(tmp_path: Path, scores: dict[str, float]) -> None:
     """The form of pytrec_eval, of BEIR's results and of ranx."""
-    run = written(tmp_path / "run.json", {"1": scores})
+    run = written(tmp_path / "run.json", {"0": {}, "1": scores})
     qrels = written(tmp_path / "qrels.json", {"1": {"d": 1, "e": 0}, "2": {"d": 2}}, indent=2)
     assert ae.score(str(qrels), str(run), metrics="mrr")["mrr"].value == 0.25
     assert ae.score_rankings(qrels, run, metrics="mrr")["mrr"].value == 0.25
 
 
 def test_rankings_in_json_with_a_text_for_a_number(tmp_path: Path) -> None:
-    run = written(tmp_path / "run.json", {"1": {"a": 0.5}} | {str(n): {"a": "high"} for n in range(2, 40)})
+    run = written(tmp_path / "run.json", {"1": {"a": 0.5}, "2": {"a": "high"}})
     with pytest.raises(DataError, match="'2': 'a': 'high' is not a number"):
         ae.score_rankings({"1": {"a": 1}}, run, metrics="mrr")
 
@@ -163,3 +168,57 @@ def test_a_question_with_an_image(tmp_path: Path) -> None:
     sample = {"id": 1, "epoch": 1, "input": [{"role": "user", "content": parts}], "target": "22"}
     log = {"status": "success", "eval": {}, "plan": {}, "samples": [sample]}
     assert [one.query for one in ae.load_dataset(written(tmp_path / "log.json", log))] == ["How many?"]
+
+
+def test_metrics_of_answers_for_a_run_without_answers(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_text("1 Q0 d 1 2.5 t\n", encoding="utf-8")
+    with pytest.warns(
+        SuspectValueWarning, match="No output has an answer, .*: exact_match. If the system only"
+    ):
+        ae.score([OWN], str(tmp_path / "a.run"), metrics="exact_match,mrr")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
+def test_samples_of_ours_with_their_answers(tmp_path: Path, name: str) -> None:
+    record = {"sample_id": "1", "query": "How many?", "reference_answer": "22", "answer": "22"}
+    table = "\n".join(map(",".join, (record, record.values())))
+    contents = {"a.jsonl": json.dumps(record), "a.json": [record], "a.csv": table}
+    path = str(written(tmp_path / name, contents[name]))
+    assert ae.score(path, metrics="exact_match")["exact_match"].value == 1.0
+    assert ae.score([OWN], path, metrics="exact_match")["exact_match"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "nr,reply\n1,22\n"),
+        ("b.csv", "id,reply\n1,22\n"),
+        ("c.csv", "nr,topic,reply\n1,How many?,22\n"),
+    ],
+)
+def test_columns_of_two_files(tmp_path: Path, name: str, content: str) -> None:
+    """Each file has the columns that concern it."""
+    questions = written(tmp_path / "q.csv", "nr;topic;gold\n1;How many?;22\n")
+    answers = written(tmp_path / name, content)
+    columns = {"sample_id": "nr", "query": "topic", "reference_answer": "gold", "answer": "reply"}
+    run = ae.score(questions, answers, metrics="exact_match", columns=columns)
+    assert run["exact_match"].value == 1.0
+    flag = ",".join(map("=".join, columns.items()))
+    words = ["score", "--dataset", str(questions), "--outputs", str(answers), "--columns", flag]
+    assert main([*words, "--metrics", "exact_match", "--out", str(tmp_path / "runs")]) == 0
+
+
+def test_columns_of_the_questions_and_predictions_of_ours(tmp_path: Path) -> None:
+    questions = written(tmp_path / "q.csv", "nr;topic;gold\n1;How many?;22\n")
+    answers = written(
+        tmp_path / "a.jsonl", {"sample_id": "1", "answer": "22", "timings": {"end_to_end": 0.5}}
+    )
+    columns = {"sample_id": "nr", "query": "topic", "reference_answer": "gold"}
+    run = ae.score(questions, answers, metrics="exact_match,mean_latency[end_to_end]", columns=columns)
+    assert [result.value for result in run.results] == [1.0, 0.5]
+
+
+def test_a_column_that_the_answers_lack(tmp_path: Path) -> None:
+    answers = written(tmp_path / "a.csv", "id,reply\n1,22\n")
+    with pytest.raises(DataError, match=r"a\.csv: there is no column 'repl'. Did you mean reply?"):
+        ae.score([OWN], answers, metrics="exact_match", columns={"answer": "repl"})

@@ -426,9 +426,13 @@ def _soft(text: str) -> Markup:
 def _claims(each: Answered) -> Markup:
     items = []
     for claim in each.claims:
-        words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})")) if claim.quote else None
         sign = tag("b", f"{claim.sign} {claim.word}", class_=claim.word)
-        items.append(tag("li", sign, " ", claim.text, _soft(f" — {claim.verdict}"), words))
+        verdict, words = claim.verdict, None
+        if claim.quote == claim.text != "":  # the same words twice would only make the page longer
+            verdict += f", word for word in {claim.source}"
+        elif claim.quote:
+            words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})"))
+        items.append(tag("li", sign, " ", claim.text, _soft(f" — {verdict}"), words))
     return join(
         tag("p", f"Claims of {each.name}" if each.name else "Claims", class_="label"),
         tag("ol", items, class_="claims"),
@@ -445,12 +449,14 @@ def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Marku
             continue
         cells = (tag("td", score_text(score, result.unit)) for score in scores)
         meaning = about.get(name)
-        rows.append(tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft") if meaning else None))
+        rows.append(
+            tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft spare") if meaning else None)
+        )
     if not rows:
         return None
     named = [each.name for each in answers] if len(answers) > 1 else ["Score"]
-    headings = ("Metric", *named, *(["Meaning"] if about else []))
-    head = tag("thead", tag("tr", (tag("th", text) for text in headings)))
+    named_columns = (tag("th", text) for text in ("Metric", *named))
+    head = tag("thead", tag("tr", named_columns, tag("th", "Meaning", class_="spare") if about else None))
     return tag("table", head, tag("tbody", rows), class_="scores")
 
 

@@ -109,7 +109,7 @@ class ShownDocument:
 
 
 def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) -> list[ShownDocument]:
-    """Return every document of a sample once: missed gold first, then those of the last run, then others."""
+    """Return every document of a sample once: gold that the last run missed, then its own, then others."""
     gold = gold_documents(sample)
     gold_ids = {doc.doc_id for doc in gold}
     texts = {doc.doc_id: doc.text for doc in gold if doc.text}
@@ -129,6 +129,7 @@ def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) 
     retrieved = {name for shown in documents for name in (shown.doc.doc_id, source_of(shown.doc))}
     missed = [doc for doc in gold if doc.doc_id not in retrieved]
     documents[:0] = [ShownDocument(doc, doc.text, [None] * len(outputs), is_gold=True) for doc in missed]
+    documents.sort(key=lambda shown: not shown.is_missed)
     for shown in documents:
         shown.gold = _gold_spans(shown, gold)
     for output in outputs:
@@ -241,12 +242,13 @@ def document_item(
         tag("span", "gold", class_="badge gold") if shown.is_gold else None,
         tag("span", "cited", class_="badge cited") if shown.is_cited else None,
         None if is_retrieved else tag("span", "not retrieved", class_="badge missed"),
+        tag("span", "lost", class_="badge missed") if is_retrieved and shown.is_missed else None,
         tag("span", short(title, _LONGEST_ID), class_="soft") if isinstance(title, str) and text else None,
         None if shown.score is None or not text else tag("span", f"score {shown.score:.4g}", class_="soft"),
     ]
-    kind: str | None = "gold missed"
-    if is_retrieved:
-        kind = "gold" if shown.is_gold else None
+    kind: str | None = "gold missed" if shown.is_missed else None
+    if shown.is_gold and not shown.is_missed:
+        kind = "gold"
     body = document_text(shown, number) if text else None
     return tag("li", parts, body, id=shown.anchor or None, class_=kind, data_marks=marks or None)
 

@@ -192,6 +192,16 @@ def test_three_keys_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> N
     assert seen.page.locator("mark").first.is_visible()
 
 
+def test_keys_lead_from_a_failed_rule_to_a_sample_that_it_is_about(enter: Enter) -> None:
+    seen = enter("/gate")
+    seen.page.keyboard.press("j")  # what failed comes first
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_url("**/compare?*metric=lexical_diversity*")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_url("**/compare/sample?*")
+    assert "lost by lexical_diversity@5" in seen.page.inner_text("main")
+
+
 def test_two_clicks_from_the_first_page_to_a_lost_question(enter: Enter) -> None:
     seen = enter("/")
     seen.page.get_by_role("link", name="Compare demo-hybrid with demo-bm25").click()

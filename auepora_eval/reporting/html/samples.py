@@ -136,7 +136,7 @@ def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) 
         for citation, place, number in _citations(documents, sample, output):
             _mark_citation(documents[number], citation, place)
             if citation.at is not None:
-                documents[number].anchor = f"{anchor(sample.sample_id)}-d{number}"
+                documents[number].anchor = f"c{number}-{anchor(sample.sample_id)}"
     return documents
 
 

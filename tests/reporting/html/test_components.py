@@ -250,7 +250,7 @@ def test_claims_are_marked_by_a_sign_and_the_worst_verdict_counts() -> None:
     body = str(sample_body(EvaluationSample("1", "When?"), [Answered(output, claims=claims)]))
     answer = (
         '<span class="claim supported">The pier opens at 9 </span>'
-        '<span class="claim supported"><a href="#s-1-d0">[1]</a></span><span class="claim supported">.</span>'
+        '<span class="claim supported"><a href="#c0-s-1">[1]</a></span><span class="claim supported">.</span>'
         '<sup class="supported">✓</sup> '
         '<span class="claim unsupported">Dogs are not.</span><sup class="unsupported">✗</sup>'
     )

@@ -13,23 +13,24 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from auepora_eval.cli.main import main
+from auepora_eval.core.settings import DEFAULT_OUT
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 SCALE = 1.5  # pixels of the picture per pixel of the page
 SAMPLE = "q027"  # a question that hybrid lost, with a gold span
 
 
 def save(page: Page, name: str) -> None:
-    """Write the window as a PNG with 255 colours at most."""
+    """Write the window as a PNG with 96 colours at most."""
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    reduced = picture.quantize(255, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    reduced = picture.quantize(96, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     reduced.save(IMAGES / name, optimize=True)
 
 
@@ -52,9 +53,9 @@ def take(report: str) -> None:
         save(page, "report-sample.png")
 
 
-def take_view(folder: str) -> None:
+def take_view() -> None:
     """Take the pictures of `auepora view`, as a user starts it."""
-    words = [sys.executable, "-m", "auepora_eval", "view", "--no-open", "--out", folder]
+    words = [sys.executable, "-m", "auepora_eval", "view", "--no-open"]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
     with server, opened_page() as page:
         address = next(match[0] for line in server.stdout or () if (match := re.search(r"http://\S+", line)))
@@ -68,7 +69,8 @@ def take_view(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        main(["demo", "--out", folder])
-        take((Path(folder) / "demo-bm25-vs-demo-hybrid.html").as_uri())
-        take_view(folder)
+    # In a folder of its own, where the usual folder of runs is new: commands on a page then name no folder.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        main(["demo"])
+        take((Path(DEFAULT_OUT) / "demo-bm25-vs-demo-hybrid.html").absolute().as_uri())
+        take_view()

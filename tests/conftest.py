@@ -1,7 +1,9 @@
-"""What every test leaves behind: nothing."""
+"""What every test leaves behind: nothing. And what several tests look at."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import METRICS
 
 # A busy machine is not a fault of the code: the time of one example says nothing.
@@ -43,3 +46,12 @@ def own_metrics() -> Iterator[None]:
     yield
     for name in METRICS._things.keys() - before - METRICS.modules.keys():
         del METRICS._things[name]
+
+
+@pytest.fixture(scope="session")
+def demo_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `auepora demo` leaves behind, for tests that only look at it."""
+    folder = tmp_path_factory.mktemp("demo")
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["demo", "--out", str(folder)]) == 0
+    return folder

@@ -42,7 +42,7 @@ PAGES = {
     "compared sample": f"/compare/sample?{PAIR}&id=q036",
     "gate": "/gate",
     "gate without a baseline": "/gate?run=demo-bm25&baseline=",
-    "metrics": "/metrics",
+    "metrics": "/metrics?words=recall",  # all of them have the same parts, and axe looks at each
     "trend": "/trend",
     "not found": "/run/none",
 }
@@ -61,11 +61,8 @@ Enter = Callable[..., Visit]
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    folder = tmp_path_factory.mktemp("demo")
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert main(["demo", "--out", str(folder)]) == 0
-    with serving(folder) as client:
+def client(demo_runs: Path) -> Iterator[Client]:
+    with serving(demo_runs) as client:
         client.enter().get(PAGES["compare"])  # the comparison is made once
         yield client
 
@@ -193,6 +190,16 @@ def test_three_keys_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> N
     seen.press("Enter")  # the worst sample
     seen.page.wait_for_url("**/sample?*")
     assert seen.page.locator("mark").first.is_visible()
+
+
+def test_keys_lead_from_a_failed_rule_to_a_sample_that_it_is_about(enter: Enter) -> None:
+    seen = enter("/gate")
+    seen.page.keyboard.press("j")  # what failed comes first
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_url("**/compare?*metric=lexical_diversity*")
+    seen.page.keyboard.press("Enter")
+    seen.page.wait_for_url("**/compare/sample?*")
+    assert "lost by lexical_diversity@5" in seen.page.inner_text("main")
 
 
 def test_two_clicks_from_the_first_page_to_a_lost_question(enter: Enter) -> None:

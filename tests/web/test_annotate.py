@@ -162,7 +162,9 @@ def test_before_the_first_label_the_lead_sees_where_to_label(tmp_path: Path) -> 
         assert "auepora" not in page.partition("<main")[2]  # no command that would find no labels
         item = item_in(server.get("/annotate/ada").text)
         server.post("/annotate/ada/press", item=item, key="1", note="")
-        assert "auepora judge-audit" in server.get("/lead").text
+        page = server.get("/lead").text
+        assert "No item was labelled by two people yet." in page
+        assert "auepora judge-audit" in page
 
 
 def test_without_lead_there_is_no_page_of_the_lead(tmp_path: Path) -> None:

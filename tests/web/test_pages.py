@@ -227,8 +227,8 @@ def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.C
     assert (
         '<span class="claim unsupported">Whales sing at night.</span><sup class="unsupported">✗</sup>' in page
     )
-    assert '<a href="#s-1-d0">[1]</a>' in page
-    assert '<li id="s-1-d0">' in page
+    assert '<a href="#c0-s-1">[1]</a>' in page
+    assert '<li id="c0-s-1">' in page
     assert "✗ unsupported Whales sing at night. — judged_faithfulness 0.00" in text_of(page)
 
 

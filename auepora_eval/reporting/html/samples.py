@@ -109,7 +109,7 @@ class ShownDocument:
 
 
 def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) -> list[ShownDocument]:
-    """Return every document of a sample once: missed gold first, then those of the last run, then others."""
+    """Return every document of a sample once: gold that the last run missed, then its own, then others."""
     gold = gold_documents(sample)
     gold_ids = {doc.doc_id for doc in gold}
     texts = {doc.doc_id: doc.text for doc in gold if doc.text}
@@ -129,13 +129,14 @@ def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) 
     retrieved = {name for shown in documents for name in (shown.doc.doc_id, source_of(shown.doc))}
     missed = [doc for doc in gold if doc.doc_id not in retrieved]
     documents[:0] = [ShownDocument(doc, doc.text, [None] * len(outputs), is_gold=True) for doc in missed]
+    documents.sort(key=lambda shown: not shown.is_missed)
     for shown in documents:
         shown.gold = _gold_spans(shown, gold)
     for output in outputs:
         for citation, place, number in _citations(documents, sample, output):
             _mark_citation(documents[number], citation, place)
             if citation.at is not None:
-                documents[number].anchor = f"{anchor(sample.sample_id)}-d{number}"
+                documents[number].anchor = f"c{number}-{anchor(sample.sample_id)}"
     return documents
 
 
@@ -241,12 +242,13 @@ def document_item(
         tag("span", "gold", class_="badge gold") if shown.is_gold else None,
         tag("span", "cited", class_="badge cited") if shown.is_cited else None,
         None if is_retrieved else tag("span", "not retrieved", class_="badge missed"),
+        tag("span", "lost", class_="badge missed") if is_retrieved and shown.is_missed else None,
         tag("span", short(title, _LONGEST_ID), class_="soft") if isinstance(title, str) and text else None,
         None if shown.score is None or not text else tag("span", f"score {shown.score:.4g}", class_="soft"),
     ]
-    kind: str | None = "gold missed"
-    if is_retrieved:
-        kind = "gold" if shown.is_gold else None
+    kind: str | None = "gold missed" if shown.is_missed else None
+    if shown.is_gold and not shown.is_missed:
+        kind = "gold"
     body = document_text(shown, number) if text else None
     return tag("li", parts, body, id=shown.anchor or None, class_=kind, data_marks=marks or None)
 
@@ -426,9 +428,13 @@ def _soft(text: str) -> Markup:
 def _claims(each: Answered) -> Markup:
     items = []
     for claim in each.claims:
-        words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})")) if claim.quote else None
         sign = tag("b", f"{claim.sign} {claim.word}", class_=claim.word)
-        items.append(tag("li", sign, " ", claim.text, _soft(f" — {claim.verdict}"), words))
+        verdict, words = claim.verdict, None
+        if claim.quote == claim.text != "":  # the same words twice would only make the page longer
+            verdict += f", word for word in {claim.source}"
+        elif claim.quote:
+            words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})"))
+        items.append(tag("li", sign, " ", claim.text, _soft(f" — {verdict}"), words))
     return join(
         tag("p", f"Claims of {each.name}" if each.name else "Claims", class_="label"),
         tag("ol", items, class_="claims"),
@@ -445,12 +451,14 @@ def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Marku
             continue
         cells = (tag("td", score_text(score, result.unit)) for score in scores)
         meaning = about.get(name)
-        rows.append(tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft") if meaning else None))
+        rows.append(
+            tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft spare") if meaning else None)
+        )
     if not rows:
         return None
     named = [each.name for each in answers] if len(answers) > 1 else ["Score"]
-    headings = ("Metric", *named, *(["Meaning"] if about else []))
-    head = tag("thead", tag("tr", (tag("th", text) for text in headings)))
+    named_columns = (tag("th", text) for text in ("Metric", *named))
+    head = tag("thead", tag("tr", named_columns, tag("th", "Meaning", class_="spare") if about else None))
     return tag("table", head, tag("tbody", rows), class_="scores")
 
 

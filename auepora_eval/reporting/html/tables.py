@@ -67,7 +67,9 @@ def _cells(table: Table, row: Sequence[str], links: Mapping[str, str]) -> Iterab
         return
     for place, text in enumerate(row):
         kind = "num" if place in table.numeric else None
-        shown: Node = tag("a", short(text), href=links[text]) if text in links else short(text)
+        shown: Node = short(text)
+        if text in links:
+            shown = tag("a", shown, href=links[text], data_row=True)  # a stop of the keys j and k
         if place == 0:
             yield tag("th", shown, scope="row")
         elif _verdict_of(text) in _VERDICTS:

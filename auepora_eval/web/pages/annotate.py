@@ -222,13 +222,19 @@ def lead_page(desk: Desk, ask: Ask) -> Reply:
         people = ((link(person, "annotate", person), " ") for person in desk.task.people)
         text = "Nobody has given a label yet. Each person labels on a page of their own: "
         return _page(desk.task.question, tag("p", text, people, class_="lead"), *parts)
-    parts.append(data_table(_agreement_table(summary)))
+    if summary.agreement:
+        parts.append(data_table(_agreement_table(summary)))
+    else:
+        parts += [tag("h2", "Agreement"), tag("p", "No item was labelled by two people yet.")]
     if mean := mean_text(summary):
         parts.append(tag("p", mean, class_="lead"))
-    parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))
-    parts += [_dispute(desk, dispute) for dispute in disputes]
+    if disputes:
+        parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))
+        parts += [_dispute(desk, dispute) for dispute in disputes]
     commands = next_commands(desk.folder, desk.task, desk.items)
-    parts += [tag("h2", "Next"), [tag("p", tag("code", command, class_="block")) for command in commands]]
+    when = "The labels are written when a person is done, and when you stop the server with Ctrl-C. Then:"
+    parts += [tag("h2", "Next"), tag("p", when)]
+    parts += [tag("p", tag("code", command, class_="block")) for command in commands]
     return _page(desk.task.question, *parts)
 
 
@@ -258,8 +264,7 @@ def _agreement_table(summary: TaskSummary) -> Table:
         )
         for name, each in summary.agreement.items()
     ]
-    notes = [] if rows else ["No item was labelled by two people yet."]
-    return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement", notes, numeric=(1, 2, 3))
+    return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement", numeric=(1, 2, 3))
 
 
 def _dispute(desk: Desk, dispute: Dispute) -> Markup:

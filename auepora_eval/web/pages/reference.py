@@ -108,7 +108,8 @@ def trend_page(ask: Ask) -> Reply:
         # The bars at the end of the title are for a terminal: here, they are drawn.
         parts.append(tag("h2", table.title.rpartition("  ")[0]))
         parts.append(sparkline(values, label=label, width=480, height=60) if len(values) > 1 else None)
-        parts.append(data_table(replace(table, title=""), label, links=links))
+        rows = [[row[0].replace("T", " ")[:16], *row[1:]] for row in table.rows]
+        parts.append(data_table(replace(table, title="", rows=rows), label, links=links))
     parts.append(notes(trend_notes(trend)))
     return Page(f"Trend of {metric}", join(parts), ask.workspace.command("list", "--trend", metric))
 

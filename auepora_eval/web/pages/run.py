@@ -97,10 +97,11 @@ def _sentence(stored: Stored, run: EvaluationRun) -> Markup:
     words = f"{run.system_name} on {run.dataset_name}: {samples}, top_k {run.top_k}, "
     words += f"{failed:,} failed" if failed else "none failed"
     seconds = f"; {run.seconds:.1f} s" if run.seconds else ""
+    started = f", {run.started_at.replace('T', ' ')[:16]}" if run.started_at else ""
     stopping = [tag("p", stopping_in_words(run.stopping))] if run.stopping is not None else []
     return tag(
         "div",
-        tag("p", f"{words}{seconds}, {run.started_at.replace('T', ' ')[:16]}."),
+        tag("p", f"{words}{seconds}{started}."),
         stopping,
         class_="lead",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 from ...core.display import interval_text, value_text
 from ...core.types import EvaluationRun, MetricResult
@@ -96,8 +97,10 @@ def _live(unfinished: Iterable[Unfinished]) -> Node:
 
 
 def _table(runs: Sequence[Stored], trends: Mapping[str, Sequence[float | None]]) -> Markup:
-    head = (tag("th", name, scope="col", class_=_classes(name)) for name in _HEADINGS)
-    rows = (tag("tr", _cells(one, trends)) for one in runs)
+    # One run each has no trend, and an empty column only takes space.
+    is_shown = {name: name != "Trend" or any(len(each) > 1 for each in trends.values()) for name in _HEADINGS}
+    head = (tag("th", name, scope="col", class_=_classes(name)) for name in _HEADINGS if is_shown[name])
+    rows = (tag("tr", compress(_cells(one, trends), is_shown.values())) for one in runs)
     table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="runs")
     button = tag("button", "Compare the ticked runs", type="submit")
     return tag("form", scroll_box("Stored runs", table), tag("p", button), action="/ticked", method="get")

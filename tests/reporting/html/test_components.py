@@ -28,6 +28,7 @@ from auepora_eval.reporting.html.samples import (
     Answered,
     Claim,
     anchor,
+    document_item,
     layered,
     marked_text,
     misses_gold,
@@ -249,7 +250,7 @@ def test_claims_are_marked_by_a_sign_and_the_worst_verdict_counts() -> None:
     body = str(sample_body(EvaluationSample("1", "When?"), [Answered(output, claims=claims)]))
     answer = (
         '<span class="claim supported">The pier opens at 9 </span>'
-        '<span class="claim supported"><a href="#s-1-d0">[1]</a></span><span class="claim supported">.</span>'
+        '<span class="claim supported"><a href="#c0-s-1">[1]</a></span><span class="claim supported">.</span>'
         '<sup class="supported">✓</sup> '
         '<span class="claim unsupported">Dogs are not.</span><sup class="unsupported">✗</sup>'
     )
@@ -269,6 +270,9 @@ def test_documents_of_two_runs_are_listed_once_with_both_ranks() -> None:
     for part in ("3 → 1 ▲2 c", "1 → 2 ▼1 a gold", "– → 3 new d", "2 → – gone b"):
         assert part in body
     assert "z gold not retrieved text of z" in body
+    lost = shown_documents(a_sample(relevant="b"), [an_output("abc"), an_output("cad")])
+    assert [one.doc.doc_id for one in lost] == ["b", "c", "a", "d"], "gold that only the last run missed"
+    assert "2 → – gone b gold lost" in words(document_item(lost[0]))
     assert misses_gold(sample, an_output("abc"))
     assert not misses_gold(a_sample(relevant="a"), an_output("abc"))
 

@@ -130,7 +130,7 @@ def _spare_the_start() -> None:
     # numpy starts a thread per core when it is imported, for products of large matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Modules are not garbage: do not search them every 700 objects, nor before the process takes them apart.
-    gc.set_threshold(20_000)
+    gc.set_threshold(100_000)
     atexit.register(gc.disable)
 
 

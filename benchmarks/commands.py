@@ -193,7 +193,7 @@ def second_core(bench: Bench) -> None:
 
 
 def millions(bench: Bench, count: int) -> None:
-    """`auepora score --engine duckdb` of so many million samples in Parquet files."""
+    """`auepora score --engine duckdb` of this many million samples in Parquet files."""
     if find_spec("duckdb") is None:
         print("| score --engine duckdb | not installed | - | - | - | - | - |")
         return

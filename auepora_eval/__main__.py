@@ -1,5 +1,5 @@
 """`python -m auepora_eval` is the command `auepora`."""
 
-from .cli.main import main
+from .cli.main import process
 
-raise SystemExit(main())
+process()

@@ -11,7 +11,7 @@ import threading
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
@@ -95,6 +95,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(error, EXIT_STORAGE)
 
 
+def process() -> NoReturn:
+    """Run the command of this process and end the process."""
+    code = main()
+    is_alone = threading.active_count() == 1 and sys.getprofile() is None and sys.gettrace() is None
+    if is_alone and sys.argv[1:2] and sys.argv[1] in _OURS_ALONE:
+        atexit._run_exitfuncs()
+        with suppress(AttributeError, OSError, ValueError):  # closed streams: Python reports them as ever
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # Python takes every module apart before it ends: a fifth of the time of a short command. All
+            # files are closed by now.
+            os._exit(code)
+    raise SystemExit(code)
+
+
 def _call(words: list[str]) -> int:
     if words[:1] == ["help"]:  # `auepora help run` is `auepora run --help`
         words = [*words[1:], "--help"]
@@ -129,9 +144,8 @@ def _spare_the_start() -> None:
     """Leave out what costs a short command a quarter of its processor time and gives it nothing."""
     # numpy starts a thread per core when it is imported, for products of large matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Modules are not garbage: do not search them every 700 objects, nor before the process takes them apart.
-    gc.set_threshold(20_000)
-    atexit.register(gc.disable)
+    # Modules are not garbage: do not search them every 700 objects.
+    gc.set_threshold(100_000)
 
 
 def _split(words: list[str]) -> tuple[str, list[str]]:

@@ -240,7 +240,8 @@ class Tally:
         for output in outputs:
             self.total += 1
             self.usage.add(output)
-            self._add_attempts(output)
+            if output.extra:
+                self._add_attempts(output)
             if output.error is not None:
                 self.failures[output.error.type, output.error.message] += 1
             elif is_time(seconds := output.timings.get("end_to_end", math.nan)):
@@ -248,7 +249,7 @@ class Tally:
         return self
 
     def _add_attempts(self, output: SystemOutputs) -> None:
-        if not output.extra or is_from_cache(output):
+        if is_from_cache(output):
             return  # an answer from a cache was made by another run
         kinds = [record["kind"] for record in failed_attempts(output.extra)]
         self.failed_attempts.update(kinds)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..errors import DataError, PlanError
 from .calls.policy import PASSING, CallPolicy
@@ -42,8 +42,7 @@ def is_endpoint(system: str) -> bool:
     return system.startswith(("openai:", "http:", "https:"))
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """A range of numbers that a setting accepts; `words` describe it in messages."""
 
     words: str
@@ -86,8 +85,7 @@ PORT = Number("from 1 to 65535", is_whole=True, least=1, most=65535)
 CORRELATION = Number("a correlation between -1 and 1", least=-1, most=math.nextafter(1, 0))
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """The properties of one setting, beside its type and its default."""
 
     help: str = ""
@@ -150,7 +148,8 @@ def _price_help(kind: str) -> str:
     return f"USD per 1,000 {kind} tokens (needs outputs that report {kind}_tokens)"
 
 
-@dataclass
+# Nobody compares or prints them, and to write these methods for 70 fields takes 2 ms of each start.
+@dataclass(eq=False, repr=False)
 class RunSettings:
     """All settings of one run, from its plan file, its flags, or the header of the run that is resumed."""
 
@@ -530,7 +529,7 @@ def _described() -> dict[str, Setting]:
         if facts is not None:
             # The text of the annotation: to evaluate all of them takes 3 ms at the start of each command.
             kind = next(kind for name, kind in _KINDS.items() if name in str(one.type))
-            described[one.name] = replace(facts, name=one.name, kind=kind)
+            described[one.name] = facts._replace(name=one.name, kind=kind)
     return described
 
 

@@ -230,7 +230,7 @@ def _as_documents(documents: object, argument: str) -> list[Document] | None:
     if documents is None:
         return None
     # The same list is returned where it needs no change, as a caller may still add to it.
-    if type(documents) is list and all(type(document) is Document for document in documents):
+    if type(documents) is list and {Document}.issuperset(map(type, documents)):
         return documents
     if isinstance(documents, str | bytes | Mapping) or not hasattr(documents, "__iter__"):
         raise wrong_type(argument, "a list of ids, Documents or dicts with 'doc_id'", documents)

@@ -47,6 +47,9 @@ _IDS = """CASE
     THEN json_extract_string({0}, '$[*].doc_id')
     ELSE [coalesce(doc->>'$.doc_id', doc->>'$') FOR doc IN from_json({0}, '["JSON"]')]
     END"""
+# Neither a text nor an object with an id.
+_HAS_OTHERS = """(json_type({0}) = 'ARRAY' AND len(json_extract({0}, '$[*].doc_id'))
+    < len([kind FOR kind IN json_type({0}, '$[*]') IF kind <> 'VARCHAR']))"""
 _SAMPLES = f"""CREATE TABLE samples AS SELECT
     sample_id,
     {_IDS.format("relevant_docs")} AS gold,
@@ -57,7 +60,7 @@ _SAMPLES = f"""CREATE TABLE samples AS SELECT
     metadata->>'$.cluster' AS cluster,
     (sample_id IS NULL AND dataset IS NULL AND document IS NULL)
     OR (document->'$.metadata.relevance') IS NOT NULL
-    OR json_type(relevant_docs) <> 'ARRAY'
+    OR json_type(relevant_docs) <> 'ARRAY' OR {_HAS_OTHERS.format("relevant_docs")}
     OR len([kind FOR kind IN json_type(relevant_docs, '$[*].metadata.relevance')
         IF kind NOT IN ('UBIGINT', 'BIGINT', 'DOUBLE')]) > 0 AS is_unusual
     FROM {{source}} WHERE sample_id IS NOT NULL OR is_unusual"""
@@ -69,7 +72,7 @@ _PREDICTIONS = f"""CREATE TABLE predictions AS SELECT * EXCLUDE (listed, ranks) 
     ELSE [pair[2] FOR pair IN list_sort(list_zip(ranks, listed))]
     END AS ids,
     error,
-    sample_id IS NULL OR (listed IS NULL AND error IS NULL)
+    sample_id IS NULL OR (listed IS NULL AND error IS NULL) OR {_HAS_OTHERS.format("retrieved")}
     OR (len(ranks) > 0 AND len(list_distinct(ranks)) < len(listed)) AS is_unusual
     FROM {{source}})"""
 # Each judged document once, with its highest grade, and its first place in the list of its sample.

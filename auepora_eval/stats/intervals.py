@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 from typing import NamedTuple
 
 from .arrays import Array, ArrayLike, Indices, Mask, np
@@ -364,6 +363,8 @@ def t_quantile(freedom: float, probability: float) -> float:
     >>> round(t_quantile(9, 0.975), 6)
     2.262157
     """
+    from statistics import NormalDist
+
     tail = min(probability, 1 - probability)
     z = -NormalDist().inv_cdf(tail)
     t = _expanded(freedom, z) if freedom >= _MANY else _solved(freedom, tail, z)

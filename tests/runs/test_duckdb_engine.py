@@ -136,6 +136,8 @@ ANSWER = {"sample_id": "1", "retrieved": ["a"]}
         ),
         ([SAMPLE], [{**ANSWER, "retrieved": [{"doc_id": "a", "rank": 1}] * 2}], "normal way"),
         ([SAMPLE], ["no object"], "normal way"),
+        ([SAMPLE], [{**ANSWER, "retrieved": ["a", {"id": "b"}]}], "normal way"),
+        ([{**SAMPLE, "relevant_docs": [5]}], [ANSWER], "normal way"),
     ],
 )
 def test_what_it_cannot_read_is_an_error(

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -422,16 +422,14 @@ def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[Retrieve
 
 def _ids_only(raw: list[RawHit | str]) -> RankedIds | None:
     """Return hits that are only ids with scores in the order of their ranks; None if one is not."""
-    ids, scores = [], []
     for place, hit in enumerate(raw, start=1):
         # A journal writes texts even if they are empty. Its outputs must be hashed as they are stored there.
         if type(hit) is not RawHit or hit.text is not UNSET or hit.metadata or type(hit.score) is not float:
             return None
         if hit.rank != place and hit.rank not in (UNSET, None):
             return None
-        ids.append(hit.doc_id)
-        scores.append(hit.score)
-    return RankedIds(ids, scores) if ids else None
+    hits = cast("list[Any]", raw)
+    return RankedIds([hit.doc_id for hit in hits], [hit.score for hit in hits]) if hits else None
 
 
 def _ranking(raw: RawRanking, where: str) -> Sequence[RetrievedDocument]:

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from statistics import fmean
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -204,7 +203,7 @@ def summary(tally: Tally) -> Results:
         "failed_queries": tally.failed,
         "failures_by_type": dict(by_type.most_common()),
         **attempts,
-        "average_latency_ms": fmean(tally.seconds) * 1000 if tally.seconds else None,
+        "average_latency_ms": math.fsum(tally.seconds) / len(tally.seconds) * 1000 if tally.seconds else None,
     }
 
 
@@ -224,7 +223,7 @@ def latency_stats(seconds: Sequence[float]) -> Results | None:
     if not seconds:
         return None
     p50, p95, p99 = quantiles(seconds, [0.5, 0.95, 0.99])
-    stats = {"mean": fmean(seconds), "p50": p50, "p95": p95, "p99": p99}
+    stats = {"mean": math.fsum(seconds) / len(seconds), "p50": p50, "p95": p95, "p99": p99}
     stats |= {"min": min(seconds), "max": max(seconds)}
     return {name: float(value) * 1000 for name, value in stats.items()}
 

@@ -44,7 +44,7 @@ def test_a_hung_call_ends_with_its_process() -> None:
     seconds = time.monotonic() - start
     assert {place for place, result in results.items() if isinstance(result, TimeoutError)} == {0, 5}
     assert [results[n] for n in (1, 2, 3, 4, 6, 7, 8)] == [1, 2, 3, 4, 6, 7, 8]
-    assert seconds < 10
+    assert seconds < 25  # a hung call takes 30
 
 
 def test_what_cannot_be_copied_becomes_words() -> None:

@@ -109,10 +109,10 @@ def test_a_bomb_of_aliases_is_refused_at_once(tmp_path: Path, first: str, line: 
     lines = [first]
     for old, new in pairwise(letters):
         lines.append(line.format(",".join([f"*{old}"] * 9), new))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(DataError, match=r"aliases .* are not read"):
         loaded(tmp_path, "\n".join(lines).encode())
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("content", [b"metrics: &a [*a]\n", b"&a\ndataset: *a\n"], ids=["list", "mapping"])

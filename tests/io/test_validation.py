@@ -342,9 +342,9 @@ def test_twenty_thousand_queries_are_checked_quickly() -> None:
     queries = [{**DATASET["queries"][0], "query_id": f"q{number}"} for number in range(20_000)]
     documents = [{**DATASET["documents"][0], "document_id": f"d{number}"} for number in range(20_000)]
     document = {**DATASET, "queries": queries, "documents": documents}
-    started = time.perf_counter()
+    started = time.process_time()
     assert errors_of("evaluation_dataset", document) == []
-    assert time.perf_counter() - started < 3  # it takes 0.2 s; a quadratic check takes minutes
+    assert time.process_time() - started < 3  # it takes 0.2 s; a quadratic check takes minutes
 
 
 @pytest.mark.parametrize("interval", [[0.9, 0.1], [0.5], [], [None, 1], [0, 1, 2], ["a", "b"], [True, False]])

@@ -340,9 +340,9 @@ def test_long_excerpt_of_spaces_takes_no_time() -> None:
         "end_char": 5,
         "context_text": "a" + " " * 100_000 + "b",
     }
-    began = time.perf_counter()
+    began = time.process_time()
     issues_of(a_document_dataset({"citations": [citation]}), "citation_validity")
-    assert time.perf_counter() - began < 2  # it took minutes when white space was searched from every place
+    assert time.process_time() - began < 2  # it took minutes when white space was searched from every place
 
 
 @given(_dataset)

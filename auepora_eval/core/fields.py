@@ -64,10 +64,11 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 _KNOWN = {"answer", "context", *(name for names in NAMES.values() for name in names)}
 # The names of our own files, in which each has one meaning.
+_ID = "sample_id"
 _SAMPLE_NAMES = {
     *("sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
 }
-_PREDICTION_NAMES = {"sample_id", "query", "retrieved", "response", "answer", "error", "metadata", "labels"}
+_OUTPUT_NAMES = {"retrieved", "response", "answer", "error", "timings", "extra"}
 OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error")
 # Fields that `columns` may name.
 COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
@@ -300,14 +301,39 @@ def are_samples(rows: Sequence[Record]) -> bool:
 
 
 def are_predictions(rows: Sequence[Record]) -> bool:
-    """Return whether records are answers under our own names: no known name of another tool is in them."""
+    """Return whether records hold answers under our own names: no known name of another tool is in them."""
     names = {name for row in rows for name in row}
-    return all(row.get("sample_id") is not None for row in rows) and has_only(_PREDICTION_NAMES, names)
+    is_answered = not _OUTPUT_NAMES.isdisjoint(names)
+    return all(row.get(_ID) is not None for row in rows) and is_answered and _are_own(names)
+
+
+def are_answered_samples(rows: Sequence[Record]) -> bool:
+    """Return whether records are samples of ours that hold answers too.
+
+    An answer without a reference beside it may be the reference, as in tables of other tools.
+    """
+    names = {name for row in rows for name in row}
+    is_clear = "answer" not in names or "reference_answer" in names
+    return is_clear and are_predictions(rows) and all(row.get("query") is not None for row in rows)
+
+
+def sample_part(record: Record) -> dict[str, Any]:
+    """Return what a record of ours says about the sample."""
+    return {name: value for name, value in record.items() if name not in _OUTPUT_NAMES}
+
+
+def prediction_part(record: Record) -> dict[str, Any]:
+    """Return what a record of ours says about the output."""
+    return {name: value for name, value in record.items() if name == _ID or name not in _SAMPLE_NAMES}
 
 
 def has_own_names(record: Record) -> bool:
     """Return whether a record is a sample or a prediction of ours, by its names."""
-    return "sample_id" in record and has_only(_SAMPLE_NAMES | _PREDICTION_NAMES, record)
+    return _ID in record and _are_own(record)
+
+
+def _are_own(names: Iterable[str]) -> bool:
+    return has_only(_SAMPLE_NAMES | _OUTPUT_NAMES, names)
 
 
 def has_only(own: Set[str], names: Iterable[str]) -> bool:

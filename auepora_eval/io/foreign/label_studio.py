@@ -61,7 +61,8 @@ def _of_task(
         value = value if isinstance(value, Mapping) else {}
         if isinstance(value.get("ranker"), Mapping):
             is_ranked = True
-            relevant += [str(one) for one in value["ranker"].get("relevant") or ()]
+            bucket = value["ranker"].get("relevant")
+            relevant += map(str, bucket if isinstance(bucket, list) else ())
         elif isinstance(value.get("choices"), list) and value["choices"]:
             ratings[name] = ", ".join(map(str, value["choices"]))
         elif isinstance(value.get("rating"), int | float) and 0 <= value["rating"] <= _STARS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.dataset import records_of
-from ...core.fields import are_predictions, as_id, columns_of_answers, read_foreign
+from ...core.fields import are_predictions, as_id, columns_of_answers, prediction_part, read_foreign
 from ...core.shapes import as_outputs
 from ...core.types import Response, RetrievedDocument, SystemOutputs, retrieved_ids
 from ...errors import DataError, wrong_type
@@ -99,7 +99,7 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
         raise wrong_type("outputs", OUTPUT_FORMS, source)
     columns = columns_of_answers(columns, rows)
     if columns is None and are_predictions(rows):
-        named = ({**row, "sample_id": as_id(row["sample_id"])} for row in rows)
+        named = ({**prediction_part(row), "sample_id": as_id(row["sample_id"])} for row in rows)
         pairs = (read_prediction(row, f"outputs[{n}]") for n, row in enumerate(named))
         return ForeignPredictions("outputs", _unique(pairs, "outputs"))
     readings = read_foreign(rows, "outputs", columns, for_outputs=True)

@@ -13,12 +13,15 @@ from ...core.dataset import InMemoryDataset, rows_of_columns
 from ...core.fields import (
     Reading,
     ReadingNote,
+    are_answered_samples,
     are_predictions,
     are_samples,
     columns_of_answers,
     has_only,
     has_query,
+    prediction_part,
     read_foreign,
+    sample_part,
 )
 from ...core.types import SystemOutputs
 from ...errors import DataError, MissingDependencyError, warn_user
@@ -115,6 +118,8 @@ def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
     rows = [row for _, row in placed]
     if columns is None and are_samples(rows) and _have_text_ids(rows):
         return [(read_sample(row, where), None) for where, row in placed]
+    if columns is None and are_answered_samples(rows) and _have_text_ids(rows) and not _is_table(path):
+        return [_own_reading(row, where) for where, row in placed]
     return read_foreign(rows, path.name, columns, place=lambda number: placed[number][0])
 
 
@@ -124,11 +129,18 @@ def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, Syste
     rows = [row for _, row in placed]
     columns = columns_of_answers(columns, rows)
     if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
-        return (read_prediction(row, where) for where, row in placed)
+        return (read_prediction(prediction_part(row), where) for where, row in placed)
     readings = read_foreign(
         rows, path.name, columns, place=lambda number: placed[number][0], for_outputs=True
     )
     return ((sample.sample_id, output) for sample, output in readings if output is not None)
+
+
+def _own_reading(row: Row, where: str) -> Reading:
+    """Return a sample of ours and its output, with all that a prediction may have."""
+    output = prediction_part(row)
+    is_answered = any(value is not None for name, value in output.items() if name != "sample_id")
+    return read_sample(sample_part(row), where), read_prediction(output, where)[1] if is_answered else None
 
 
 def _have_text_ids(rows: Sequence[Row]) -> bool:

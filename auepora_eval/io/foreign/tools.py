@@ -194,7 +194,9 @@ def _promptfoo_results(document: Any, where: str) -> Iterator[Row]:
             **_expected(list(_objects(test.get("assert"))), test.get("metadata")),
             "sample_id": number if tests[number] == 1 else f"{number}~{tests[number]}",
             "response": _output_text(_object(result.get("response")).get("output")),
-            "error": result.get("error") if is_error else None,
+            "error": (result.get("error") or _object(result.get("response")).get("error") or "error")
+            if is_error
+            else None,
         }
     if others:
         provider, label = (" ".join(name.split())[:60] for name in first)

@@ -32,8 +32,8 @@ def save_with_answers(
     WRITERS[form](dataset, answers, target, force)
     failed = sum(output.error is not None for output in answers.values())
     if failed and form != "beir":
-        have = "has" if failed == 1 else "have"
-        warn_user(f"{target.name}: {failed} of {len(answers)} answers failed, and {have} no text in it.")
+        missing = "is missing: its call" if failed == 1 else "are missing: their calls"
+        warn_user(f"{target.name}: {failed} of {len(answers)} answers {missing} failed.")
 
 
 def _trec(

@@ -222,3 +222,14 @@ def test_a_column_that_the_answers_lack(tmp_path: Path) -> None:
     answers = written(tmp_path / "a.csv", "id,reply\n1,22\n")
     with pytest.raises(DataError, match=r"a\.csv: there is no column 'repl'. Did you mean reply?"):
         ae.score([OWN], answers, metrics="exact_match", columns={"answer": "repl"})
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_samples_of_ours_keep_everything_of_their_outputs(tmp_path: Path, name: str) -> None:
+    hits = [{"doc_id": "x", "score": 0.25, "rank": 2}, {"doc_id": "d", "score": 0.5, "rank": 1}]
+    output = {"response": {"text": "22"}, "retrieved": hits, "timings": {"end_to_end": 0.5}}
+    record = {**OWN, **output}
+    path = written(tmp_path / name, record if name == "a.jsonl" else [record])
+    metrics = "exact_match,mrr,mean_latency[end_to_end]"
+    for run in (ae.score(path, metrics=metrics), ae.score([OWN], path, metrics=metrics)):
+        assert [result.value for result in run.results] == [1.0, 1.0, 0.5]

@@ -17,6 +17,7 @@ from auepora_eval.core.fields import ReadingNote
 from auepora_eval.errors import AueporaError, DataError, MissingDependencyError
 from auepora_eval.io.datasets.ground_truth import load_ground_truth
 from auepora_eval.io.detect import kind_of_file
+from auepora_eval.io.foreign.label_studio import annotators_in
 from auepora_eval.io.foreign.outputs import predictions_of
 from auepora_eval.io.foreign.writers import save_with_answers
 
@@ -343,7 +344,7 @@ def test_empty_and_failed_answers_that_are_written(tmp_path: Path, form: str, an
     outputs = [{"sample_id": "1", "answer": "", "retrieved": []}, {"sample_id": "2", "error": "timeout"}]
     predictions = written(tmp_path / "a.jsonl", "\n".join(map(json.dumps, outputs)))
     target = tmp_path / ("r.jsonl" if form == "ragas" else "r.json")
-    with pytest.warns(UserWarning, match="1 of 2 answers failed, and has no text in it"):
+    with pytest.warns(UserWarning, match="1 of 2 answers is missing: its call failed"):
         save_with_answers(form, ae.load_dataset(source), target, predictions)
     dataset = ae.load_dataset(target)
     found = [dataset.outputs.get(sample.sample_id) for sample in dataset]
@@ -448,3 +449,10 @@ def test_label_studio_has_a_file_per_annotator(tmp_path: Path, capsys: pytest.Ca
     assert (documents["query_id"], answer["quality_scores"]) == ("7", {"clarity": 0.8})
     people = [str(tmp_path / f"people-{number}.gt.json") for number in (3, 4)]
     assert main(["agree", *people]) == 0
+
+
+def test_label_studio_ranking_that_is_not_a_list() -> None:
+    result = {"from_name": "rank", "type": "ranker", "value": {"ranker": {"relevant": True}}}
+    task = {"id": 1, "data": {"question": "q"}, "annotations": [{"completed_by": 3, "result": [result]}]}
+    ((annotation,),) = annotators_in([task], "export.json").annotations.values()
+    assert annotation["citations"] == []

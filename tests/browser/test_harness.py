@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from .conftest import Visitor
 
 if TYPE_CHECKING:
@@ -38,6 +40,35 @@ def test_violations_overlaps_and_widths_are_seen(visit: Visitor, tmp_path: Path)
     assert seen.scrolls_sideways()
     assert not seen.is_in_window("#far")
     assert seen.is_in_window("p")
+
+
+CLEAN = "<main><h1>Title</h1><p>text</p><button>a</button><button>b</button></main>"
+
+
+@pytest.mark.parametrize(
+    ("style", "fault"),
+    [
+        pytest.param("", "", id="clean"),
+        pytest.param("p { color: #ccc }", "color-contrast", id="pale"),
+        pytest.param(
+            "@media (prefers-color-scheme: dark) { p { color: #444; background: #333 } }",
+            "color-contrast",
+            id="dark",
+        ),
+        pytest.param(
+            "@media (max-width: 400px) { button { width: 5px; height: 5px; padding: 0; border: 0 } }",
+            "target-size",
+            id="phone",
+        ),
+    ],
+)
+def test_a_fault_of_one_look_is_seen(visit: Visitor, tmp_path: Path, style: str, fault: str) -> None:
+    seen = visit(written(tmp_path, f"<style>{style}</style>{CLEAN}"))
+    if not fault:
+        assert len(list(seen.every_look())) == 4
+        return
+    with pytest.raises(AssertionError, match=fault):
+        list(seen.every_look())
 
 
 def test_a_page_can_be_seen_in_the_dark_and_on_a_phone(visit: Visitor, tmp_path: Path) -> None:

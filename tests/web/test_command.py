@@ -99,3 +99,12 @@ def test_a_port_that_no_machine_has_is_an_error(port: str, capsys: pytest.Captur
     err = capsys.readouterr().err
     assert f"--port: {port} is not from 1 to 65535" in err
     assert "Traceback" not in err
+
+
+def test_a_mistake_in_the_rules_is_reported_before_the_server_starts(
+    demo_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("min: {recall@5: much}\n")
+    assert main(["view", "--no-open", "--rules", str(rules), "--out", str(demo_runs)]) == 2
+    assert "gate.yaml: min.recall@5: limit: a number" in capsys.readouterr().err

@@ -343,8 +343,12 @@ def test_three_runs_are_ranked(tmp_path: Path) -> None:
     ranked_runs(tmp_path)
     with serving(tmp_path) as client:
         page = client.enter().get("/compare?run=one&run=two&run=three").text
-    assert "two against one" in page
-    assert "Ranking" in page
+    assert "Ranking of 3 runs" in page
+    pairs = re.findall(r'<a href="([^"]*)" data-row>([^<]*)</a>', page)
+    assert {name: html.unescape(address) for address, name in pairs} == {
+        "b - a": "/compare?run=one&run=two",
+        "c - b": "/compare?run=two&run=three",
+    }, "one and three are the same"
 
 
 # The gate, experiments and trends.
@@ -423,7 +427,7 @@ def test_large_runs_are_indexed_and_compared_in_the_background(
         assert 'http-equiv="refresh"' in first.text
         pages = {
             "/compare?run=one&run=two": "two against one",
-            "/compare?run=one&run=two&run=three": "3 runs",
+            "/compare?run=one&run=two&run=three": "Ranking of 3 runs",
             "/gate?run=two&baseline=one": "Gate failed",
             "/run/one": "mrr",
         }

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from urllib.parse import urlencode
 
 import numpy as np
 
 from ...comparison.compare import MetricComparison, lost_most
 from ...comparison.html import change_of
-from ...comparison.tables import pair_table, ranking_in_words, ranking_legend, ranking_table, slice_notes
+from ...comparison.tables import (
+    letter,
+    pair_table,
+    ranking_in_words,
+    ranking_legend,
+    ranking_table,
+    slice_notes,
+)
 from ...comparison.words import comparison_in_plain_words, interval_notes, names_apart
 from ...core.display import value_text
 from ...errors import DataError
@@ -355,12 +363,20 @@ def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
         tag("p", ranking_in_words(ranking), class_="lead"),
         data_table(ranking_table(ranking), "Ranking"),
         notes([ranking_legend(ranking)]),
-        tag("h2", "Pairs that differ"),
-        data_table(differing, "Pairs that differ")
+        tag("h2", "Pairs"),
+        data_table(differing, "Pairs", links=_pair_links(run_ids))
         if differing.rows
         else tag("p", "No pair differs on any metric."),
         notes(f"{text}." for text in (*ranking.mismatches, *ranking.notes)),
         tag("h2", "In detail"),
         tag("ul", pairs, class_="links"),
     )
-    return Page(f"{len(run_ids)} runs", main, command)
+    return Page(f"Ranking of {len(run_ids)} runs", main, command)
+
+
+def _pair_links(run_ids: Sequence[str]) -> dict[str, str]:
+    """Return the comparison of each pair, by its name in the table: "b - a"."""
+    return {
+        f"{letter(y)} - {letter(x)}": address("compare", query=[("run", run_ids[x]), ("run", run_ids[y])])
+        for x, y in combinations(range(len(run_ids)), 2)
+    }

@@ -56,8 +56,7 @@ import multiprocessing, time
 def system(query):
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
     child.start()
-    time.sleep(0.1)
-    child.terminate()
+    child.terminate()  # at once: the child may not have run a line of Python
     child.join()
     return "yes"
 """
@@ -145,8 +144,9 @@ def test_child_of_a_system_ends_when_it_is_terminated(here: Path) -> None:
     done = ran(here, "--system", "mine.py:system", *RUN)
     assert done.returncode == 0, done.stderr
     assert "stopping" not in done.stderr
+    assert "Traceback" not in done.stderr  # the child ended by the signal, not by an exception of ours
     results = json.loads((here / "runs" / "x.results.json").read_text(encoding="utf-8"))
-    assert results["performance_metrics"]["latency_stats"]["max"] < 5_000
+    assert results["performance_metrics"]["latency_stats"]["max"] < 30_000
 
 
 def test_fork_that_returns_twice_writes_to_no_journal(here: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,52 +28,19 @@ class StopNow(KeyboardInterrupt):
     """The second signal came, or the calls under way took too long."""
 
 
-# The handlers from before `handling`, while it is in use. A process that a system forks gets them back: a
-# child that is terminated is to end, not to finish the calls of the run.
+# The handlers from before `finishing_first`, while it is in use. A process that a system forks gets them
+# back: a child that is terminated is to end, not to finish the calls of the run.
 _handlers_before: dict[int, Any] = {}
-_forking = threading.local()
-
-
-def _block_signals() -> None:
-    # Before the child has its handlers back, Python would drop a signal that arrives there.
-    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_handlers_before))
-
-
-def _unblock_signals() -> None:
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
-    except StopNow as error:
-        # A signal came during the fork. Python drops what is raised here, so it is sent again.
-        threading.Timer(0.01, _send, error.args).start()
 
 
 def _restore_handlers() -> None:
     for number, handler in _handlers_before.items():
         signal.signal(number, handler)
     _handlers_before.clear()
-    _unblock_signals()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_restore_handlers
-    )
-
-
-@contextmanager
-def handling(numbers: Iterable[int], handler: Callable[[int, object], None]) -> Iterator[dict[int, Any]]:
-    """Handle signals, and yield the handlers from before, which the caller has to set again.
-
-    A process that is forked within the block has those from before the outermost one.
-    """
-    outer = dict(_handlers_before)
-    before = {number: signal.signal(number, handler) for number in numbers}
-    _handlers_before.update({**before, **outer})
-    try:
-        yield before
-    finally:
-        _handlers_before.clear()
-        _handlers_before.update(outer)
+    os.register_at_fork(after_in_child=_restore_handlers)
 
 
 @dataclass
@@ -124,20 +91,22 @@ def finishing_first(stop: Callable[[], None], seconds: float | None = None) -> I
         timer.start()
         over.append(timer)
 
-    with handling((signal.SIGINT, *ending_signals()), handle) as before:
-        try:
-            yield signalled
-        except (Exception, KeyboardInterrupt) as error:
-            if signalled.is_now:  # StopNow was raised in other code, which replaced it by another error
-                raise StopNow(signalled.number) from error
-            raise
-        finally:
-            for number, handler in before.items():
-                # The second SIGHUP may come now, when everything is stored: it is ignored.
-                is_same = number == HANG_UP == signalled.number
-                signal.signal(number, signal.SIG_IGN if is_same else handler)
-            for timer in over:
-                timer.cancel()
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *ending_signals())}
+    _handlers_before.update(before)
+    try:
+        yield signalled
+    except (Exception, KeyboardInterrupt) as error:
+        if signalled.is_now:  # StopNow was raised in other code, which replaced it by another error
+            raise StopNow(signalled.number) from error
+        raise
+    finally:
+        _handlers_before.clear()
+        for number, handler in before.items():
+            # The second SIGHUP may come now, when everything is stored: it is ignored.
+            is_same = number == HANG_UP == signalled.number
+            signal.signal(number, signal.SIG_IGN if is_same else handler)
+        for timer in over:
+            timer.cancel()
 
 
 def _send(number: int) -> None:

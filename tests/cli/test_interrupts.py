@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import time
 from collections.abc import Callable
 
 import pytest
 
-from auepora_eval.cli import interrupts
 from auepora_eval.cli.interrupts import Signalled, StopNow, finishing_first
 
 
@@ -59,20 +56,3 @@ def test_other_errors_are_unchanged(signals: int, capfd: pytest.CaptureFixture[s
     assert seen[0].is_now is False
     assert signal.getsignal(signal.SIGINT) is before
     assert ("stopping:" in capfd.readouterr().err) is bool(signals)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_signal_during_a_fork_still_stops(capfd: pytest.CaptureFixture[str]) -> None:
-    """Python drops what is raised while it forks. The second of two signals comes then."""
-
-    def forking() -> None:
-        with finishing_first(lambda: None, seconds=60):
-            signal.raise_signal(signal.SIGTERM)
-            interrupts._block_signals()
-            os.kill(os.getpid(), signal.SIGTERM)
-            interrupts._unblock_signals()
-            time.sleep(10)
-
-    with pytest.raises(StopNow):
-        forking()
-    assert "stopping:" in capfd.readouterr().err

@@ -358,7 +358,10 @@ def _loaded(shipped: Any) -> Callable[[Any], Any]:
 
 def _plain_error(result: Any) -> Any:
     """Return an exception as one of a class that the driver has."""
-    is_sendable = isinstance(result, RunStoppedError) or type(result).__module__ == "builtins"
+    from asyncio import CancelledError
+
+    is_ours_or_standard = isinstance(result, RunStoppedError | CancelledError)
+    is_sendable = is_ours_or_standard or type(result).__module__ == "builtins"
     if is_sendable or not isinstance(result, BaseException):
         return result
     return RuntimeError(f"{type(result).__name__}: {result}")

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="peak memory is asked of wait4")
 # Both beyond the point where garbage is collected for the first time.
-SIZES = (12_000, 32_000)
+SIZES = (12_000, 44_000)
 # Rows go to Parquet beyond 10,000 samples, in groups of 20,000. With smaller limits, few samples show whether
 # anything else grows.
 SMALL_LIMITS = """
@@ -43,8 +43,8 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
             f"peak {large.peak:.0f} MB, {growth:+.3f} kB per sample more"
         )
         assert large.peak < 300
-        # At 0.4 kB per sample a million samples stay below the bar of 600 MB.
-        most = small.peak + 0.4 * (SIZES[1] - SIZES[0]) / 1000
+        # At 0.45 kB per sample a million samples stay below the bar of 600 MB.
+        most = small.peak + 0.45 * (SIZES[1] - SIZES[0]) / 1000
         if large.peak >= most:  # the peak of a process varies by a few MB: growth would be there again
             large = measured_python("-c", SMALL_LIMITS, *words[command][2:], "--force")
         assert large.peak < most

@@ -34,6 +34,7 @@ import psutil
 from starlette.types import ASGIApp
 
 from auepora_eval.cli.main import main as command
+from auepora_eval.cli.main import spare_the_start
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.html import report_html, slice_fields
 from auepora_eval.core.scores import Batch, Scores
@@ -205,6 +206,7 @@ def addresses(samples: int, pages: int) -> Mapping[str, list[str]]:
 
 
 def measured_pages(folder: Path, samples: int, pages: int) -> Iterator[tuple[str, float]]:
+    spare_the_start()  # pages are made in this process: as in that of `auepora view`
     access = Access(8000)
     workspace = Workspace(folder)
     requests = Requests(view_application(workspace, access), access)

@@ -128,7 +128,7 @@ def _call(words: list[str]) -> int:
     if name not in COMMANDS:
         return _unknown_command(name)
     if name in _OURS_ALONE:
-        _spare_the_start()
+        spare_the_start()
     command = load_command(name)
     parser = command_parser(name, command)
     try:
@@ -140,7 +140,7 @@ def _call(words: list[str]) -> int:
     return _guarded(command, args)
 
 
-def _spare_the_start() -> None:
+def spare_the_start() -> None:
     """Leave out what costs a short command a quarter of its processor time and gives it nothing."""
     # numpy starts a thread per core when it is imported, for products of large matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

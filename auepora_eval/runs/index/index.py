@@ -199,6 +199,12 @@ class RunIndex:
         which: NDArray[np.bool_] = (self._data(f"field {name}", "<u8") & bit) != 0
         return which
 
+    def slices_of(self, name: str, place: int) -> list[str]:
+        """Return the values of a field that a sample has; none if samples are not sliced by it."""
+        values = self.fields.get(name, [])
+        bits = int(self._data(f"field {name}", "<u8")[place]) if values else 0
+        return [value for number, value in enumerate(values) if bits >> number & 1]
+
     @property
     def error_codes(self) -> NDArray[np.int32]:
         """Return the group of each failure, -1 for a sample that has an answer."""

@@ -295,12 +295,12 @@ def variants_section(index: RunIndex, place: int, page: str, columns: Sequence[C
         return None
     rows = []
     for row in index.rows(variants[:_VARIANTS]):
-        labels = index.sample(row.place)[0].labels
+        kind = ", ".join(index.slices_of("scenario", row.place)) or "-"
         rows.append(
             tag(
                 "tr",
                 tag("th", tag("a", short(row.sample_id, 40), href=with_id(page, row.sample_id)), scope="row"),
-                tag("td", short(str(labels.get("scenario") or "-"), 40)),
+                tag("td", short(kind, 40)),
                 tag("td", short(row.query, 160), dir="auto"),
                 tag("td", _answer(index, row.place, row.answer), class_="soft spare", dir="auto"),
                 (column.cell(row.sample_id) for column in columns),

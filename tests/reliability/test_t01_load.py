@@ -43,8 +43,9 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
             f"peak {large.peak:.0f} MB, {growth:+.3f} kB per sample more"
         )
         assert large.peak < 300
-        # At 0.45 kB per sample a million samples stay below the bar of 600 MB.
-        most = small.peak + 0.45 * (SIZES[1] - SIZES[0]) / 1000
+        # At 0.4 kB per sample a million samples stay below the bar of 600 MB. Tables of ids double their size
+        # now and then, which is 10 MB at once.
+        most = small.peak + 0.4 * (SIZES[1] - SIZES[0]) / 1000 + 10
         if large.peak >= most:  # the peak of a process varies by a few MB: growth would be there again
             large = measured_python("-c", SMALL_LIMITS, *words[command][2:], "--force")
         assert large.peak < most

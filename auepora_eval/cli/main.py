@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..execution.streams import lasting_streams
 from . import echo
-from .interrupts import HANG_UP, StopNow, ending_signals
+from .interrupts import HANG_UP, StopNow, ending_signals, handling
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 
@@ -220,15 +220,15 @@ def _stopped_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, stop) for number in ending_signals()}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            # A hang-up that is ignored by now has been acted on. The terminal sends a second one, which may
-            # come while the process ends and must not change its exit code.
-            if not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
-                signal.signal(number, handler)
+    with handling(ending_signals(), stop) as before:
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                # A hang-up that is ignored by now has been acted on. The terminal sends a second one, which
+                # may come while the process ends and must not change its exit code.
+                if not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
+                    signal.signal(number, handler)
 
 
 def _failed(error: Exception, code: int) -> int:

@@ -319,6 +319,11 @@ def _signals_blocked() -> Iterator[None]:
 
 def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
     """Make calls in a worker, until the parent ends it."""
+    import multiprocessing
+
+    # To the parent the worker is a daemon: it does not wait for it. A daemon may have no processes of its
+    # own, but a system may need some, e.g. to load data.
+    multiprocessing.current_process().daemon = False
     for number in _TERMINAL_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):

@@ -16,7 +16,7 @@ from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
 from auepora_eval.execution.processes import ProcessExecutor
 from auepora_eval.execution.systems import load_system
 from tests.builders import a_sample, an_output
-from tests.execution.worker_calls import DeadlyAt, hung, odd, own_process
+from tests.execution.worker_calls import DeadlyAt, helped, hung, odd, own_process
 
 
 def test_a_sample_that_kills_its_worker_fails_after_three_tries_and_takes_no_other_with_it() -> None:
@@ -36,6 +36,10 @@ def test_a_worker_that_died_once_is_no_failure(tmp_path: Path) -> None:
 def test_as_many_processes_work_as_were_asked_for() -> None:
     found = {process for _, process in ProcessExecutor(concurrency=4).map(own_process, range(40))}
     assert len(found) == 4
+
+
+def test_a_system_may_start_processes_of_its_own() -> None:
+    assert list(ProcessExecutor(concurrency=1).map(helped, [1])) == [(0, 1)]
 
 
 def test_a_hung_call_ends_with_its_process() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import threading
@@ -40,6 +41,12 @@ async def squared_async(number: int) -> int:
 
 def own_process(number: int) -> int:
     return os.getpid()
+
+
+def helped(number: int) -> int:
+    """Start a process for a part of the work."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return int(pool.apply(abs, (-number,)))
 
 
 def odd(number: int) -> Any:

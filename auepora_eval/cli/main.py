@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def process() -> NoReturn:
     """Run the command of this process and end the process."""
     code = main()
-    is_alone = threading.active_count() == 1 and sys.getprofile() is None and sys.gettrace() is None
+    is_alone = threading.active_count() == 1 and not _is_watched()
     if is_alone and sys.argv[1:2] and sys.argv[1] in _OURS_ALONE:
         atexit._run_exitfuncs()
         with suppress(AttributeError, OSError, ValueError):  # closed streams: Python reports them as ever
@@ -108,6 +108,13 @@ def process() -> NoReturn:
             # files are closed by now.
             os._exit(code)
     raise SystemExit(code)
+
+
+def _is_watched() -> bool:
+    """Return whether a profiler, a debugger or a measurement of coverage is at work. They report at the end."""
+    monitoring = getattr(sys, "monitoring", None)  # Python 3.12 or newer
+    tools = [] if monitoring is None else [monitoring.get_tool(number) for number in range(6)]
+    return any(watcher is not None for watcher in (sys.getprofile(), sys.gettrace(), *tools))
 
 
 def _call(words: list[str]) -> int:

@@ -111,7 +111,7 @@ def process() -> NoReturn:
 
 
 def _is_watched() -> bool:
-    """Return whether a profiler, a debugger or a measurement of coverage is at work. They report at the end."""
+    """Return whether a profiler, a debugger or a coverage tool is at work: they report at the end."""
     monitoring = getattr(sys, "monitoring", None)  # Python 3.12 or newer
     tools = [] if monitoring is None else [monitoring.get_tool(number) for number in range(6)]
     return any(watcher is not None for watcher in (sys.getprofile(), sys.gettrace(), *tools))

@@ -266,6 +266,11 @@ class _TimedResponse(HTTPResponse):
             self.headers = None  # type: ignore[assignment]  # else `begin` does nothing
             super().begin()
 
+    def flush(self) -> None:
+        # Python 3.13 calls it when a reply is garbage, and prints an error if the file is closed by then.
+        if self.fp is None or not self.fp.closed:
+            super().flush()
+
 
 class _Timed:
     """What is added to both connection classes of urllib3; `HTTPConnection` is the other base class."""

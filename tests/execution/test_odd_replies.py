@@ -16,6 +16,7 @@ from auepora_eval.core.types import SystemOutputs
 from auepora_eval.errors import CallError
 from auepora_eval.execution.systems import load_system
 from auepora_eval.models.http import BadReplyError, Endpoint
+from auepora_eval.models.transport import _TimedResponse
 from tests.builders import a_sample
 
 KEY = "Zq42-canary-xyzzy"
@@ -217,3 +218,13 @@ def test_link_local_addresses_are_never_called(address: str) -> None:
     endpoint = Endpoint(f"http://{host}/latest", timeout=2, plain_http=True)
     with endpoint, pytest.raises(CallError, match="Such addresses are never called"):
         endpoint.post({}, bytes)
+
+
+def test_a_reply_whose_file_is_closed_can_be_flushed() -> None:
+    """Python 3.13 does so when it collects garbage, and would print an error of ours."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reply = _TimedResponse(ours)
+        assert reply.fp is not None
+        reply.fp.close()
+        reply.flush()

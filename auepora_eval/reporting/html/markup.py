@@ -28,7 +28,8 @@ _OWN = re.compile(r"[#?.]|/(?![/\\])")  # addresses that stay here
 _FORBIDDEN = re.compile(r"on.*|hx-on.*|style|srcdoc")
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: that takes three times as long to make, and a page has thousands.
+@dataclass(slots=True)
 class Markup:
     """HTML that is safe to put into a page. Only this module makes it from text."""
 
@@ -54,12 +55,19 @@ Attribute = str | int | float | bool | None
 
 def escaped(text: str) -> str:
     """Return text for HTML, without control characters and overrides of the reading direction."""
-    return escape(text if text.isprintable() else visible_text(text))
+    if not text.isprintable():
+        text = visible_text(text)
+    # Most texts have none of these, and are looked through three times as fast as `escape` replaces them.
+    if "&" in text or "<" in text or ">" in text or '"' in text or "'" in text:
+        return escape(text)
+    return text
 
 
 def join(*children: Node) -> Markup:
     """Return nodes one after the other; None is nothing."""
-    return Markup("".join(_texts(children)))
+    parts: list[str] = []
+    _add(parts, children)
+    return Markup("".join(parts))
 
 
 def tag(
@@ -69,57 +77,69 @@ def tag(
 
     An attribute that is None or False is left out; True is written without a value.
     """
-    _check_element(name)
-    written = [_attribute(key.rstrip("_").replace("_", "-"), value) for key, value in named.items()]
-    written += [_attribute(key, value) for key, value in (attrs or {}).items()]
-    start = f"<{name}{''.join(written)}>"
+    start, end = _ends(name)
+    parts = [start]
+    for key, value in named.items():
+        if value is not None and value is not False:
+            parts.append(_attribute(key, value))
+    if attrs:
+        parts += [_attribute(key, value) for key, value in attrs.items()]
     if name in _VOID:
         # An element of SVG is closed by its slash; HTML ignores it.
-        return Markup(f"{start[:-1]}/>")
-    return Markup(f"{start}{''.join(_texts(children))}{'' if name in _NO_END else f'</{name}>'}")
+        parts.append("/>")
+    else:
+        parts.append(">")
+        _add(parts, children)
+        parts.append(end)
+    return Markup("".join(parts))
 
 
 def raw_element(name: str, text: str, **named: Attribute) -> Markup:
     """Return a <script> or <style> with a text of our own, or of JSON, whose "<" is written as an escape."""
     if name not in _RAW or re.search(r"</|<!--", text):
         raise ValueError(f"a {name!r:.20} element cannot have this text")
-    written = "".join(_attribute(key.rstrip("_").replace("_", "-"), value) for key, value in named.items())
+    written = "".join(_attribute(key, value) for key, value in named.items())
     return Markup(f"<{name}{written}>{text}</{name}>")
 
 
-def _texts(children: Iterable[Node]) -> Iterable[str]:
+def _add(parts: list[str], children: Iterable[Node]) -> None:
     for child in children:
-        if child is None:
-            continue
         if isinstance(child, Markup):
-            yield child.text
+            parts.append(child.text)
         elif isinstance(child, str):
-            yield escaped(child)
+            parts.append(escaped(child))
+        elif child is None:
+            continue
         elif isinstance(child, int):
-            yield str(child)
+            parts.append(str(child))
         else:
-            yield from _texts(child)
+            _add(parts, child)
 
 
 # Names are few, and a page has thousands of elements: each name is checked once.
 
 
 @lru_cache(maxsize=500)
-def _check_element(name: str) -> None:
+def _ends(name: str) -> tuple[str, str]:
+    """Return the start of an element without its attributes, and its end."""
     if not _NAME.fullmatch(name) or name in _RAW:
         raise ValueError(f"{name!r:.40} cannot be the name of an element here")
+    return f"<{name}", "" if name in _NO_END else f"</{name}>"
 
 
 @lru_cache(maxsize=500)
-def _check_attribute(name: str) -> None:
+def _attribute_name(key: str) -> str:
+    name = key.rstrip("_").replace("_", "-")
     if not _NAME.fullmatch(name) or _FORBIDDEN.fullmatch(name.lower()):
         raise ValueError(f"{name!r:.40} cannot be the name of an attribute here")
+    return name
 
 
-def _attribute(name: str, value: Attribute) -> str:
+@lru_cache(maxsize=1000, typed=True)  # typed: True is not 1 here
+def _attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
-    _check_attribute(name)
+    name = _attribute_name(key)
     if value is True:
         return f" {name}"
     text = f"{value:g}" if isinstance(value, float) else str(value)

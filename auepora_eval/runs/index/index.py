@@ -213,14 +213,14 @@ class RunIndex:
     @property
     def gold_missed(self) -> NDArray[np.bool_]:
         """Return which samples lack a gold document among the retrieved ones."""
-        return self._data("gold_missed", "|u1").astype(bool)
+        return self._data("gold_missed", "|u1").view(bool)
 
     def variants(self, place: int) -> list[int]:
         """Return the other samples that are variants of the same question, in the order of the dataset."""
         families = self._data("family", "<i4")
         if families[place] < 0:
             return []
-        return [int(other) for other in np.flatnonzero(families == families[place]) if other != place]
+        return [other for other in np.flatnonzero(families == families[place]).tolist() if other != place]
 
     def matching(self, wanted: Filter) -> NDArray[np.bool_]:
         """Return which samples a filter lets through."""
@@ -248,8 +248,9 @@ class RunIndex:
         `after` is the place of the last sample that was shown: a page is the same whatever was shown before.
         """
         order, rank = self._order(metric)
-        places = order[mask[order]]
-        start = 0 if after is None else int(np.searchsorted(rank[places], rank[after], side="right"))
+        shown = mask[order]
+        places = order[shown]
+        start = 0 if after is None else int(np.count_nonzero(shown[: rank[after] + 1]))
         before = int(places[start - count - 1]) if start > count else None
         return Page(places[start : start + count].tolist(), len(places), start, before)
 
@@ -258,10 +259,10 @@ class RunIndex:
     ) -> tuple[int, int | None, int | None]:
         """Return how many samples of a filter come before one, and the samples before and after it."""
         order, rank = self._order(metric)
-        places = order[mask[order]]
-        at = int(np.searchsorted(rank[places], rank[place]))
-        here = at < len(places) and places[at] == place
-        after = at + 1 if here else at
+        shown = mask[order]
+        places = order[shown]
+        at = int(np.count_nonzero(shown[: rank[place]]))
+        after = at + int(mask[place])
         return (
             at,
             int(places[at - 1]) if at else None,

@@ -57,7 +57,7 @@ def compare_page(ask: Ask) -> Reply:
     names = names_of(pair)
     main = join(
         _kept(pair, lambda: _lead(pair), "lead"),
-        _links(run_ids),
+        _kept(pair, lambda: _links(run_ids), "links", *run_ids),
         _kept(pair, lambda: _changes(ask, pair, names, run_ids), "changes", *run_ids),
         _samples_section(ask, pair, names, run_ids, metric) if metric else None,
         _kept(pair, lambda: _slices(ask, pair, names, run_ids, metric), "slices", metric, *run_ids)
@@ -198,12 +198,8 @@ def _form(
 ) -> Markup:
     counts = {"lost": one.effect.losses, "won": one.effect.wins, "tied": one.effect.ties}
     metrics = [name for name in pair.b.metrics if name in pair.a.metrics]
-    slices = [
-        (f"{name}:{value}", f"{name}: {short(value, 40)}")
-        for name, values in pair.b.fields.items()
-        for value in values
-    ]
-    asked = ask.lists.get("slice", [""])[0]
+    # A slice that the run has, or none: what is kept must not grow with what an address says.
+    chosen = next((f"{name}:{value}" for name, value in selection_of(ask, pair.b).wanted.slices), "")
     return tag(
         "form",
         (tag("input", type="hidden", name="run", value=run_id) for run_id in run_ids),
@@ -213,7 +209,7 @@ def _form(
             "Outcome",
             select_box("outcome", [(name, f"{name} ({counts[name]:,})") for name in OUTCOMES], outcome),
         ),
-        tag("label", "Slice", select_box("slice", [("", "all"), *slices], asked)) if slices else None,
+        _kept(pair, lambda: _slice_box(pair, chosen), "slice", chosen),
         tag("label", "Words", tag("input", type="search", name="words", value=ask.values.get("words", ""))),
         tag("button", "Show", type="submit"),
         class_="filters",
@@ -221,6 +217,15 @@ def _form(
         action="/compare#samples",
         data_submits=True,
     )
+
+
+def _slice_box(pair: Pair, chosen: str) -> Node:
+    slices = [
+        (f"{name}:{value}", f"{name}: {short(value, 40)}")
+        for name, values in pair.b.fields.items()
+        for value in values
+    ]
+    return tag("label", "Slice", select_box("slice", [("", "all"), *slices], chosen)) if slices else None
 
 
 def _rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.cli.pages import _open
 from auepora_eval.cli.view import _home
+from auepora_eval.web.security import listening_socket
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -108,3 +110,25 @@ def test_a_mistake_in_the_rules_is_reported_before_the_server_starts(
     rules.write_text("min: {recall@5: much}\n")
     assert main(["view", "--no-open", "--rules", str(rules), "--out", str(demo_runs)]) == 2
     assert "gate.yaml: min.recall@5: limit: a number" in capsys.readouterr().err
+
+
+async def _sends_at_once() -> bool:
+    """Return whether a connection of the server sends small packets without waiting for the browser."""
+    loop = asyncio.get_running_loop()
+    accepted: asyncio.Future[int] = loop.create_future()
+
+    def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ours = writer.get_extra_info("socket")
+        accepted.set_result(ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    listening = listening_socket()
+    async with await asyncio.start_server(connected, sock=listening):
+        _, writer = await asyncio.open_connection(*listening.getsockname())
+        at_once = await accepted
+        writer.close()
+    return bool(at_once)
+
+
+def test_the_end_of_a_page_does_not_wait_until_its_start_is_confirmed() -> None:
+    assert asyncio.run(_sends_at_once())

@@ -320,7 +320,7 @@ def say_ranking(ranking: Ranking) -> None:
     pairs = tables.pair_table(ranking)
     if pairs.rows:
         echo.say()
-        echo.say("Pairs that differ (b - a is b less a)")
+        echo.say("Pairs that differ significantly (b - a is b less a)")
         echo.show(replace(pairs, rows=pairs.rows[:_PAIRS_SHOWN]))
     if len(pairs.rows) > _PAIRS_SHOWN:
         echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --markdown and --json have all")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..core.display import NOT_MEASURED, listed, p_cell, value_text
@@ -44,7 +44,7 @@ from ..reporting.plots import is_share
 from ..runs.verdicts import claim_metrics, claims_of
 from .compare import Comparison, MetricComparison
 from .ranking import Ranking
-from .slices import FEW, field_values
+from .slices import FEW, SliceComparison, field_values
 from .tables import pair_table, ranking_in_words, ranking_legend, ranking_table, slice_notes
 from .words import compared_names, comparison_in_plain_words, interval_notes, names_of_runs, verdict_text
 
@@ -200,14 +200,13 @@ def _ranking(ranking: Ranking) -> Markup:
         f"α {ranking.alpha:g}; a failed answer counts as the worst."
     )
     more = [f"{text}." for text in (*ranking.mismatches, *ranking.notes)]
-    differ = (
-        data_table(pairs, "Pairs that differ") if pairs.rows else tag("p", "No pair differs on any metric.")
-    )
+    title = "Pairs that differ significantly"
+    none = tag("p", "No pair differs significantly on any metric.")
     return join(
         data_table(ranking_table(ranking), "Ranking"),
         notes([ranking_legend(ranking)]),
-        tag("h3", "Pairs that differ"),
-        differ,
+        tag("h3", title),
+        data_table(pairs, title) if pairs.rows else none,
         notes([about, *more]),
     )
 
@@ -285,24 +284,9 @@ def _slices(
     if metric is None:
         return None
     if comparison is not None and comparison.slices:
-        rows = [
-            Slice(
-                one.field,
-                one.value,
-                one.questions,
-                [one.baseline, one.candidate],
-                one.difference,
-                one.interval,
-                str(one.verdict),
-                one.few,
-                slice_href(one.field, one.value),
-            )
-            for one in comparison.slices
-            if one.metric == metric.name
-        ]
-        rows.sort(key=lambda one: one.field)
-        about = ["Verdicts of slices are corrected by Benjamini and Hochberg over all metrics and slices."]
         chosen = [one for one in comparison.slices if one.metric == metric.name]
+        rows = slice_rows(sorted(chosen, key=lambda one: one.field), slice_href)
+        about = ["Verdicts of slices are corrected by Benjamini and Hochberg over all metrics and slices."]
         about += slice_notes(chosen, len(comparison.slices))
     else:
         rows = list(_slice_means(runs, metric.name))
@@ -311,6 +295,24 @@ def _slices(
         return None
     made = slices_table(rows, names, metric=metric.name, unit=metric.unit)
     return join(made, notes(about))
+
+
+def slice_rows(slices: Iterable[SliceComparison], href: Callable[[str, str], str]) -> list[Slice]:
+    """Return the rows of a table of slices; `href` is the address of a slice by its field and value."""
+    return [
+        Slice(
+            one.field,
+            one.value,
+            one.questions,
+            [one.baseline, one.candidate],
+            one.difference,
+            one.interval,
+            str(one.verdict),
+            one.few,
+            href(one.field, one.value),
+        )
+        for one in slices
+    ]
 
 
 def _slice_means(runs: Sequence[EvaluationRun], metric: str) -> Iterable[Slice]:

@@ -61,7 +61,7 @@ def report_markdown(
             details.append(("Samples that got worse", table))
     elif ranking is not None:
         parts = _ranking_parts(ranking)
-        details.append(("Pairs that differ", pair_table(ranking).to_markdown()))
+        details.append(("Pairs that differ significantly", pair_table(ranking).to_markdown()))
     roles = _ROLES if comparison is not None else [f"run {number}" for number in range(1, len(runs) + 1)]
     for role, name, run in zip(roles, names, runs, strict=True):
         values = f"{markdown_text(name)}\n\n{results_to_markdown(run.results)}"

@@ -290,7 +290,7 @@ def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
 
 
 def pair_table(ranking: Ranking) -> Table:
-    """Return every pair on every metric on which it differs; "b - a" is b minus a."""
+    """Return every pair on every metric on which it differs significantly; "b - a" is b minus a."""
     names = [metric.name for metric in ranking.metrics]
     places = [(x, y) for x in range(len(ranking.systems)) for y in range(x + 1, len(ranking.systems))]
     rows: list[tuple[str, ...]] = []
@@ -305,7 +305,7 @@ def pair_table(ranking: Ranking) -> Table:
                     one.verdict,
                 )
                 for one in pair.metrics
-                if one.name == name and one.verdict is not Verdict.SAME
+                if one.name == name and one.verdict.is_significant
             ]
     return Table(_PAIR_HEADINGS, rows, numeric=(2, 3))
 
@@ -357,7 +357,7 @@ def ranking_report(
         ranking_table(ranking).to_markdown(),
         markdown_text(ranking_legend(ranking)),
         markdown_text(ranking_in_words(ranking)),
-        replace(pair_table(ranking), title="Pairs").to_markdown(),
+        replace(pair_table(ranking), title="Pairs that differ significantly").to_markdown(),
     ]
     if slices or lost:
         parts += [markdown_text(shown), *slices_and_regressions(slices, lost)]

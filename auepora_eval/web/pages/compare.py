@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from ...comparison.compare import MetricComparison, lost_most
-from ...comparison.html import change_of
+from ...comparison.html import change_of, slice_rows
 from ...comparison.tables import (
     letter,
     pair_table,
@@ -25,7 +25,6 @@ from ...reporting.html.charts import scatter
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.samples import sample_body
 from ...reporting.html.tables import (
-    Slice,
     data_table,
     forest,
     notes,
@@ -147,20 +146,11 @@ def _slices(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str], 
     if not chosen:
         return None
     order = {name: place for place, name in enumerate(pair.b.fields)}
-    rows = [
-        Slice(
-            one.field,
-            one.value,
-            one.questions,
-            [one.baseline, one.candidate],
-            one.difference,
-            one.interval,
-            str(one.verdict),
-            one.few,
-            f"{_href(ask, run_ids, metric)}&{urlencode({'slice': f'{one.field}:{one.value}'})}#samples",
-        )
-        for one in sorted(chosen, key=lambda one: order.get(one.field, len(order)))
-    ]
+    page = _href(ask, run_ids, metric)
+    rows = slice_rows(
+        sorted(chosen, key=lambda one: order.get(one.field, len(order))),
+        lambda name, value: f"{page}&{urlencode({'slice': f'{name}:{value}'})}#samples",
+    )
     table = slices_table(rows, names, metric=metric, unit=chosen[0].unit)
     why = notes(slice_notes(chosen, len(pair.comparison.slices)))
     return join(tag("h2", "Slices", id="slices"), table, why)
@@ -368,10 +358,10 @@ def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
         tag("p", ranking_in_words(ranking), class_="lead"),
         data_table(ranking_table(ranking), "Ranking"),
         notes([ranking_legend(ranking)]),
-        tag("h2", "Pairs"),
-        data_table(differing, "Pairs", links=_pair_links(run_ids))
+        tag("h2", "Pairs that differ significantly"),
+        data_table(differing, "Pairs that differ significantly", links=_pair_links(run_ids))
         if differing.rows
-        else tag("p", "No pair differs on any metric."),
+        else tag("p", "No pair differs significantly on any metric."),
         notes(f"{text}." for text in (*ranking.mismatches, *ranking.notes)),
         tag("h2", "In detail"),
         tag("ul", pairs, class_="links"),

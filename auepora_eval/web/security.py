@@ -46,8 +46,8 @@ HEADERS = {
 
 def listening_socket(port: int = 0) -> socket.socket:
     """Return a socket that only programs on this machine can reach; port 0 is a free one."""
-    # The protocol is named, since asyncio sends small packets at once only for sockets that name it. Otherwise
-    # the end of every page waits 40 ms for the browser to confirm its start.
+    # The protocol is named, since asyncio sends small packets at once only for sockets that name it.
+    # Otherwise the end of every page waits 40 ms for the browser to confirm its start.
     server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # Otherwise a restart on the same port fails while old connections are in TIME_WAIT.

@@ -27,6 +27,7 @@ from auepora_eval.web import workspace as workspaces
 from auepora_eval.web.comparisons import comparison_of, gate_of, ranking_of
 from auepora_eval.web.layout import html_of, waiting_page
 from tests.builders import a_dataset, a_sample
+from tests.history.nightly import store
 from tests.web.serving import Client, serving
 
 PAIR = "run=demo-bm25&run=demo-hybrid"
@@ -408,6 +409,18 @@ def test_an_experiment_leads_to_its_samples(tmp_path: Path, capsys: pytest.Captu
 def test_a_trend_leads_to_the_samples_of_each_run(client: Client) -> None:
     page = client.get("/trend?metric=mrr").text
     assert "/run/demo-bm25/samples?sort=mrr" in links(page)
+
+
+def test_a_trend_is_marked_where_it_changed(tmp_path: Path) -> None:
+    for day, hits in [(1, 30), (2, 31), (3, 30), (4, 45), (5, 44)]:
+        store(tmp_path, day, hits)
+    with serving(tmp_path) as client:
+        page = client.enter().get("/").text
+        (trend,) = set(links(page, "/trend?"))  # the line of each run leads to it
+        page = client.get(trend).text
+    # Between the third and the fourth of five runs, which are 116.5 apart in a drawing of 480.
+    assert page.count('<line class="zero" x1="298.2" x2="298.2"') == 1
+    assert 'in 5 runs, change at rag-60-04"' in page
 
 
 # Large runs, runs that change, runs that are going.

@@ -205,8 +205,18 @@ def _near(points: NDArray[np.float64], at: Scale) -> Counter[tuple[int, int]]:
     )
 
 
-def sparkline(values: Sequence[float | None], *, label: str, width: int = 110, height: int = 24) -> Markup:
-    """Draw values over time as a line; a gap stays a gap, and the last value is a dot."""
+def sparkline(
+    values: Sequence[float | None],
+    *,
+    label: str,
+    changes: Sequence[int] = (),
+    width: int = 110,
+    height: int = 24,
+) -> Markup:
+    """Draw values over time as a line; a gap stays a gap, and the last value is a dot.
+
+    `changes` are places from which on the values are others: each has a dashed line between it and the last.
+    """
     known = [value for value in values if value is not None and math.isfinite(value)]
     if not known:
         return _svg(width, height, f"{label}: no values")
@@ -222,10 +232,12 @@ def sparkline(values: Sequence[float | None], *, label: str, width: int = 110, h
         last = (_EDGE + step * place, height - at(value))
         path += f"{'M' if pen_is_up else 'L'}{_px(last[0])} {_px(last[1])}"
         pen_is_up = False
+    cuts = [_px(_EDGE + step * (place - 0.5)) for place in changes]
     return _svg(
         width,
         height,
         label,
+        *(tag("line", class_="zero", x1=x, x2=x, y1=0, y2=height) for x in cuts),
         tag("path", class_="s0 line", d=path),
         tag("circle", class_="s0", cx=_px(last[0]), cy=_px(last[1]), r=3),
     )

@@ -105,9 +105,12 @@ def trend_page(ask: Ask) -> Reply:
     for line, table in zip(trend.lines, trend_tables(trend), strict=False):
         values = [point.value for point in line.points]
         label = f"{metric} of {line.system} in {len(values)} run{'s' * (len(values) > 1)}"
+        places = [change.place for change in line.changes]
+        said = "".join(f", change at {change.evaluation_id}" for change in line.changes)
         # The bars at the end of the title are for a terminal: here, they are drawn.
         parts.append(tag("h2", table.title.rpartition("  ")[0]))
-        parts.append(sparkline(values, label=label, width=480, height=60) if len(values) > 1 else None)
+        if len(values) > 1:
+            parts.append(sparkline(values, label=label + said, changes=places, width=480, height=60))
         rows = [[row[0].replace("T", " ")[:16], *row[1:]] for row in table.rows]
         parts.append(data_table(replace(table, title="", rows=rows), label, links=links))
     parts.append(notes(trend_notes(trend)))

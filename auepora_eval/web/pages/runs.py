@@ -138,7 +138,9 @@ def _sparkline(one: Stored, trends: Mapping[str, Sequence[float | None]], name: 
     values = trends.get(one.id, ())
     if len(values) < 2:
         return None
-    return sparkline(values, label=f"{name} in the last {len(values)} runs of this system on these samples")
+    drawn = sparkline(values, label=f"{name} in the last {len(values)} runs of this system on these samples")
+    # Changes are tested on that page: it takes the scores of every sample of every run.
+    return link(drawn, "trend", query={"metric": name})
 
 
 def _trends(runs: Sequence[Stored]) -> dict[str, list[float | None]]:

@@ -109,9 +109,8 @@ def claims_of_run(folder: Path, run: EvaluationRun) -> Claims:
                 quote, source = (
                     ("", "") if check.evidence is None else (check.evidence.quote, check.evidence.passage_id)
                 )
-                verdict = f"{title} {score}"
                 supported = _is_supported(metric, check)
-                claim = Claim(check.claim, verdict, quote or "", source, check.at, supported)
+                claim = Claim(check.claim, title, score, quote or "", source, check.at, supported)
                 claims.setdefault(sample.sample_id, []).append(claim)
     return claims
 

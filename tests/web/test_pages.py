@@ -223,14 +223,13 @@ def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     with serving(tmp_path) as client:
         page = client.enter().get("/run/r/sample?id=1").text
-    assert '<span class="claim supported">The pier opens at 9 </span>' in page
-    assert '<sup class="supported">✓</sup>' in page
-    assert (
-        '<span class="claim unsupported">Whales sing at night.</span><sup class="unsupported">✗</sup>' in page
-    )
+    assert "<u>The pier opens at 9 </u>" in page
+    assert "<sup>✓</sup>" in page
+    assert '<u class="unsupported">Whales sing at night.</u><sup class="unsupported">✗</sup>' in page
     assert '<a href="#c0-s-1">[1]</a>' in page
     assert '<li id="c0-s-1">' in page
-    assert "✗ unsupported Whales sing at night. — judged_faithfulness 0.00" in text_of(page)
+    assert "Claims, judged_faithfulness ✓" in text_of(page)
+    assert "✗ unsupported Whales sing at night. — 0.00" in text_of(page)
 
 
 def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:

@@ -61,13 +61,14 @@ class Answered:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of an answer, what a judge said of it ("judged_faithfulness 0.93"), and its evidence.
+    """A claim of an answer, the metric that judged it, its verdict ("0.93"), and its evidence.
 
     `at` is its place in the answer, if it is there word by word. `is_supported` is None if the judge did not
     say: its verdict failed, or it was only asked whether a passage contradicts the claim.
     """
 
     text: str
+    metric: str
     verdict: str
     quote: str = ""
     source: str = ""
@@ -81,8 +82,13 @@ class Claim:
 
     @property
     def word(self) -> str:
-        """Return its support in a word, which is also the class of its mark."""
+        """Return its support in a word."""
         return _SIGNS[self.is_supported][1]
+
+    @property
+    def kind(self) -> str | None:
+        """Return the class of its marks. Without one they are of a supported claim: the most frequent."""
+        return None if self.is_supported else self.word
 
 
 _SIGNS = {True: ("✓", "supported"), False: ("✗", "unsupported"), None: ("?", "open")}
@@ -381,7 +387,7 @@ def _answer_layers(
             if citation.at is not None and citation.at not in [span for span, _ in layers]:
                 layers.append((citation.at, partial(tag, "a", href=f"#{documents[number].anchor}")))
     layers += [
-        (claim.at, partial(tag, "span", class_=f"claim {claim.word}"))
+        (claim.at, partial(tag, "u", class_=claim.kind))
         for claim in _marked_claims(each.claims)
         if claim.at is not None
     ]
@@ -401,7 +407,7 @@ def _marked_claims(claims: Sequence[Claim]) -> list[Claim]:
 def _signs(claims: Sequence[Claim]) -> dict[int, Node]:
     """Return the sign of each claim by its end in the answer."""
     return {
-        claim.at[1]: tag("sup", claim.sign, class_=claim.word)
+        claim.at[1]: tag("sup", claim.sign, class_=claim.kind)
         for claim in _marked_claims(claims)
         if claim.at is not None
     }
@@ -426,19 +432,25 @@ def _soft(text: str) -> Markup:
 
 
 def _claims(each: Answered) -> Markup:
-    items = []
+    """Return the claims of an answer, in one list for each metric that judged them."""
+    lists: dict[str, list[Markup]] = {}
     for claim in each.claims:
-        sign = tag("b", f"{claim.sign} {claim.word}", class_=claim.word)
-        verdict, words = claim.verdict, None
-        if claim.quote == claim.text != "":  # the same words twice would only make the page longer
-            verdict += f", word for word in {claim.source}"
-        elif claim.quote:
-            words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})"))
-        items.append(tag("li", sign, " ", claim.text, _soft(f" — {verdict}"), words))
+        lists.setdefault(claim.metric, []).append(_claim(claim))
+    title = f"Claims of {each.name}" if each.name else "Claims"
     return join(
-        tag("p", f"Claims of {each.name}" if each.name else "Claims", class_="label"),
-        tag("ol", items, class_="claims"),
+        (tag("p", f"{title}, {metric}", class_="label"), tag("ol", items, class_="claims"))
+        for metric, items in lists.items()
     )
+
+
+def _claim(claim: Claim) -> Markup:
+    sign = tag("b", f"{claim.sign} {claim.word}", class_=claim.kind)
+    verdict, words = claim.verdict, None
+    if claim.quote == claim.text != "":  # the same words twice would only make the page longer
+        verdict += f", word for word in {claim.source}"
+    elif claim.quote:
+        words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})"))
+    return tag("li", sign, " ", claim.text, _soft(f" — {verdict}"), words)
 
 
 def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Markup | None:

@@ -242,20 +242,22 @@ def test_claims_are_marked_by_a_sign_and_the_worst_verdict_counts() -> None:
     text = "The pier opens at 9 [1]. Dogs are not."
     output = SystemOutputs([hit("pier", 1, "The pier opens at 9. Dogs are welcome.")], Response(text))
     claims = [
-        Claim("The pier opens at 9.", "judged_faithfulness 1.00", at=(0, 24), is_supported=True),
-        Claim("Dogs are not.", "judged_faithfulness 1.00", at=(25, 38), is_supported=True),
-        Claim("Dogs are not.", "judged_contradiction 0.90", at=(25, 38), is_supported=False),
-        Claim("Nobody knows.", "judged_faithfulness n/a"),
+        Claim("The pier opens at 9.", "judged_faithfulness", "1.00", at=(0, 24), is_supported=True),
+        Claim("Dogs are not.", "judged_faithfulness", "1.00", at=(25, 38), is_supported=True),
+        Claim("Dogs are not.", "judged_contradiction", "0.90", at=(25, 38), is_supported=False),
+        Claim("Nobody knows.", "judged_faithfulness", "n/a"),
     ]
     body = str(sample_body(EvaluationSample("1", "When?"), [Answered(output, claims=claims)]))
     answer = (
-        '<span class="claim supported">The pier opens at 9 </span>'
-        '<span class="claim supported"><a href="#c0-s-1">[1]</a></span><span class="claim supported">.</span>'
-        '<sup class="supported">✓</sup> '
-        '<span class="claim unsupported">Dogs are not.</span><sup class="unsupported">✗</sup>'
+        '<u>The pier opens at 9 </u><u><a href="#c0-s-1">[1]</a></u><u>.</u><sup>✓</sup> '
+        '<u class="unsupported">Dogs are not.</u><sup class="unsupported">✗</sup>'
     )
     assert answer in body
-    assert "? open Nobody knows." in words(body)
+    lists = (
+        "Claims, judged_faithfulness ✓ supported The pier opens at 9. — 1.00 ✓ supported Dogs are not. — 1.00 "
+        "? open Nobody knows. — n/a Claims, judged_contradiction ✗ unsupported Dogs are not. — 0.90"
+    )
+    assert lists in words(body)
 
 
 def test_documents_of_two_runs_are_listed_once_with_both_ranks() -> None:

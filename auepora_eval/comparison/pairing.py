@@ -120,12 +120,13 @@ class Pairing:
         """The same pairing on some of its samples."""
         part = copy(self)
         part.first, part.second = self.first.at(places), self.second.at(places)
-        part.both, part.counted = self.both[list(places)], self.counted[list(places)]
+        rows = np.array(places, np.intp)
+        part.both, part.counted = self.both[rows], self.counted[rows]
         # A sample that only one run has is in no row, so a part cannot count it.
         part.unmatched = int((part.counted & ~part.both).sum())
         part.scored = bool(part.both.any())
-        part.failed = (self.failed[0][list(places)], self.failed[1][list(places)])
-        part._filled = (self._filled[0][list(places)], self._filled[1][list(places)])
+        part.failed = (self.failed[0][rows], self.failed[1][rows])
+        part._filled = (self._filled[0][rows], self._filled[1][rows])
         # Which way of counting failures is worse depends on the samples, so it is decided again.
         part.rows_a, part.rows_b = part._without_gains()
         if self.clusters is not None:

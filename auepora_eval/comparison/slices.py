@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, groupby
 from typing import Any
 
 from ..core.types import EvaluationSample
@@ -60,14 +61,14 @@ def slice_comparisons(
     if not fields:
         return [], []
     values, notes = _values(samples, fields)
+    groups = _alike(pairings)
     tested: list[tuple[str, str, Tested]] = []
     for name, members in values.items():
         for value, ids in members.items():
-            parts = [
-                pairing.at([n for n, sample_id in enumerate(pairing.sample_ids) if sample_id in ids])
-                for pairing in pairings
-            ]
-            scored = [part for part in parts if part.scored]
+            scored = []
+            for places, alike in groups:
+                chosen = sorted(places[sample_id] for sample_id in ids if sample_id in places)
+                scored += [part for pairing in alike if (part := pairing.at(chosen)).scored]
             tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
     settled, adjusted = corrected([one for _, _, one in tested], alpha, benjamini_hochberg)
     compared = [
@@ -75,6 +76,14 @@ def slice_comparisons(
         for (name, value, _), one, p in zip(tested, settled, adjusted, strict=True)
     ]
     return [one for one, _ in sorted(compared, key=lambda each: _worst_first(*each))], notes
+
+
+def _alike(pairings: Sequence[Pairing]) -> list[tuple[dict[str, int], list[Pairing]]]:
+    """Return the pairings in groups that have the same samples, as most do, with the place of each sample."""
+    groups: list[tuple[dict[str, int], list[Pairing]]] = []
+    for sample_ids, alike in groupby(pairings, key=lambda pairing: pairing.sample_ids):
+        groups.append(({sample_id: place for place, sample_id in enumerate(sample_ids)}, list(alike)))
+    return groups
 
 
 def field_values(sample: EvaluationSample, name: str) -> list[str]:
@@ -115,8 +124,8 @@ def _slice(
     name: str, value: str, tested: Tested, p_adjusted: float, alpha: float, repeats: int
 ) -> SliceComparison:
     metric, both = tested.pairing.known, tested.pairing.both.tolist()
-    pairs = zip(tested.pairing.sample_ids, both, strict=True)
-    questions = len({question_of(sample_id, repeats) for sample_id, is_paired in pairs if is_paired})
+    paired = set(compress(tested.pairing.sample_ids, both))
+    questions = len(paired if repeats == 1 else {question_of(sample_id, repeats) for sample_id in paired})
     gain = tested.gain
     verdict = Verdict.INCONCLUSIVE if tested.pairing.differs() else Verdict.SAME
     if p_adjusted < alpha and gain:

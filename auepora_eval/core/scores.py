@@ -93,11 +93,13 @@ class Scores(Sequence[SampleScore]):
 
     def at(self, places: Sequence[int]) -> Scores:
         """Return the scores at these places, in their order."""
+        rows = np.array(places, np.intp)
+        notes = self.notes  # of few samples, or none
         chosen = Scores(
             [self.sample_ids[place] for place in places],
-            self.values[list(places)],
-            parts=None if self.parts is None else self.parts[list(places)],
-            notes={new: self.notes[place] for new, place in enumerate(places) if place in self.notes},
+            self.values[rows],
+            parts=None if self.parts is None else self.parts[rows],
+            notes={new: notes[place] for new, place in enumerate(places) if place in notes} if notes else {},
         )
         if self.clusters is not None:
             chosen.clusters = [self.clusters[place] for place in places]

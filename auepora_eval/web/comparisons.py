@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from ..comparison.compare import Comparison, compare_runs
 from ..comparison.ranking import Ranking, rank_runs
@@ -24,8 +25,8 @@ from ..gate.gate import gate_run
 from ..gate.rules import GateReport, read_rules
 from ..io.files.atomic import write_bytes
 from ..runs.index.build import cache_folder
-from ..runs.index.index import open_index
-from ..runs.store.storage import EvaluationResultsStorage, stored_samples
+from ..runs.index.index import RunIndex, open_index
+from ..runs.store.storage import EvaluationResultsStorage
 from .workspace import SMALL, Workspace, out_flag
 
 SCHEMA = 3  # grows whenever an older file must not be read
@@ -79,7 +80,7 @@ def compared(storage: EvaluationResultsStorage, names: Sequence[str], rules: str
     """Return the comparison of two stored runs, with the slices of every field that the second run has."""
     a, b = (storage.find(name) for name in names)
     index = open_index(b)
-    samples = _labels(b) if index.fields else None
+    samples = _labels(index) if index.fields else None
     runs = storage.load_scores(a), storage.load_scores(b)
     return _without_regressions(compare_runs(*runs, by=list(index.fields), samples=samples))
 
@@ -90,11 +91,15 @@ def _without_regressions(comparison: Comparison) -> Comparison:
     return replace(comparison, metrics=metrics)
 
 
-def _labels(path: Path) -> list[EvaluationSample]:
-    """Return the samples of a run without their documents: only labels are needed, and memory is scarce."""
+def _labels(index: RunIndex) -> list[EvaluationSample]:
+    """Return the samples of a run with what they can be sliced by, without reading their texts."""
+    labels: list[dict[str, list[str]]] = [{} for _ in range(index.size)]
+    for name, values in index.fields.items():
+        for value in values:
+            for place in np.flatnonzero(index.members(name, value)).tolist():
+                labels[place].setdefault(name, []).append(value)
     return [
-        EvaluationSample(sample.sample_id, "", labels=sample.labels, metadata=sample.metadata)
-        for sample in stored_samples(path)
+        EvaluationSample(sample_id, "", labels=own) for sample_id, own in zip(index.ids, labels, strict=True)
     ]
 
 

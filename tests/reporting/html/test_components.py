@@ -254,8 +254,9 @@ def test_claims_are_marked_by_a_sign_and_the_worst_verdict_counts() -> None:
     )
     assert answer in body
     lists = (
-        "Claims, judged_faithfulness ✓ supported The pier opens at 9. — 1.00 ✓ supported Dogs are not. — 1.00 "
-        "? open Nobody knows. — n/a Claims, judged_contradiction ✗ unsupported Dogs are not. — 0.90"
+        "Claims, judged_faithfulness ✓ supported The pier opens at 9. — 1.00 "
+        "✓ supported Dogs are not. — 1.00 ? open Nobody knows. — n/a "
+        "Claims, judged_contradiction ✗ unsupported Dogs are not. — 0.90"
     )
     assert lists in words(body)
 

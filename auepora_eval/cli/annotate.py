@@ -155,12 +155,15 @@ def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
             f"There is no task in {folder}, so there are no labels to export. Leave out --export."
         )
     storage = EvaluationResultsStorage(args.out)
-    _, failed = task_of_runs(folder, [storage.load_run(name) for name in args.names], wanted)
+    _, left_out = task_of_runs(folder, [storage.load_run(name) for name in args.names], wanted)
     task, items = read_task(folder)
     how = "at random" if task.chosen == "random" else f"by {task.chosen}"
     echo.note(f"created: {folder}: {len(items)} of {task.out_of} {task.kind}, chosen {how}")
-    if failed:
-        echo.note(f"{failed} failed answers cannot be judged and are left out.")
+    if left_out.failed:
+        echo.note(f"{left_out.failed} failed answers cannot be judged and are left out.")
+    if left_out.declined:
+        what = f"{left_out.declined} answers decline: there is nothing that documents could support."
+        echo.note(f"{what} They are left out; --ask puts another question about all answers.")
 
 
 def _export(args: Namespace, folder: Path) -> int:

@@ -58,7 +58,7 @@ def label(folder: Path, keys: str, person: str = "me") -> None:
 def test_the_same_command_creates_and_continues(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["annotate", "one", "--prepare", "--count", "10"]) == 0
     folder = TASKS / "one-answers"
-    assert f"created: {folder}: 10 of 30 answers, chosen at random" in capsys.readouterr().err
+    assert f"created: {folder}: 10 of 28 answers, chosen at random\n2 answers decline: " in capsys.readouterr().err
     for words in (["one"], ["one", "--count", "10"], [str(folder)], [str(folder), "--people", "me"]):
         assert main(["annotate", *words, "--prepare"]) == 0
     assert "created" not in capsys.readouterr().err
@@ -165,7 +165,7 @@ def test_choices_are_kept_in_the_task(capsys: pytest.CaptureFixture[str]) -> Non
     assert len({item.chance for item in items}) > 1
     label(folder, "12")
     assert main(["annotate", str(folder), "--export", "narrow.jsonl"]) == 0
-    assert "Share of 'supported' in all 30 answers: " in capsys.readouterr().out
+    assert "Share of 'supported' in all 28 answers: " in capsys.readouterr().out
     record = json.loads(Path("narrow.jsonl").read_text().splitlines()[0])
     assert 0 < record["chance"] <= 1
 

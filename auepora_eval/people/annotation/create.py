@@ -10,7 +10,7 @@ from statistics import fmean
 from ...core.types import EvaluationRun
 from ...errors import DataError
 from .choosing import chosen
-from .items import items_of
+from .items import LeftOut, items_of
 from .task import DEFAULTS, Item, Kind, Task, check_people, create_task, labels_of
 
 COUNT, CHOICE, PERSON = 50, "random", "me"
@@ -35,14 +35,16 @@ def kind_for(wanted: Wanted, runs: Sequence[object]) -> Kind:
     return wanted.kind or ("pairs" if len(runs) == 2 else "answers")
 
 
-def task_of_runs(folder: Path, runs: Sequence[EvaluationRun], wanted: Wanted) -> tuple[Task, int]:
-    """Write a new task on the answers of runs; return it, and how many failed answers cannot be judged."""
+def task_of_runs(folder: Path, runs: Sequence[EvaluationRun], wanted: Wanted) -> tuple[Task, LeftOut]:
+    """Write a new task on the answers of runs; return it, and how many answers cannot be judged."""
     datasets = {run.dataset_fingerprint for run in runs}
     if len(datasets) > 1:
         raise DataError("annotate", "the runs are of different datasets.", fix="Name runs of one dataset.")
     kind = kind_for(wanted, runs)
     choice, seed = wanted.choose or CHOICE, wanted.seed or 0
-    every, failed = items_of(kind, runs)
+    # "The documents do not say." has nothing that documents could support: judges leave it out as well.
+    about_support = kind in ("answers", "claims") and wanted.question is None
+    every, left_out = items_of(kind, runs, without_declined=about_support)
     items = chosen(every, choice, wanted.count or COUNT, seed=seed)
     metric = choice.removeprefix("narrow:") if choice.startswith("narrow:") else ""
     task = Task(
@@ -60,7 +62,7 @@ def task_of_runs(folder: Path, runs: Sequence[EvaluationRun], wanted: Wanted) ->
         mean_score=_mean_score(every, metric) if metric else None,
     )
     create_task(folder, task, items)
-    return task, failed
+    return task, left_out
 
 
 def _mean_score(items: Sequence[Item], metric: str) -> float:

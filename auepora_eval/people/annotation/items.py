@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from ...core.scores import as_columns
 from ...core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs, TargetCategory
 from ...errors import DataError
+from ...judges.metric import no_answer
 from ...judges.metrics.texts import claims_in
 from .task import Item, Kind, Passage
 
 Scores = dict[str, dict[str, float]]  # by sample and metric
 
 
-def items_of(kind: Kind, runs: Sequence[EvaluationRun]) -> tuple[list[Item], int]:
-    """Return everything of a kind that can be judged, and how many answers failed and cannot be.
+class LeftOut(NamedTuple):
+    """How many answers cannot be judged: those of calls that failed, and those that decline or are empty."""
+
+    failed: int
+    declined: int = 0
+
+
+def items_of(
+    kind: Kind, runs: Sequence[EvaluationRun], *, without_declined: bool = False
+) -> tuple[list[Item], LeftOut]:
+    """Return everything of a kind that can be judged, and how many answers cannot be.
 
     Items have no id yet; they get one when they are chosen.
     """
     if kind == "pairs":
         return _pairs(runs)
-    failed = sum(output.error is not None for run in runs for output in run.outputs)
+    failed = declined = 0
     items: dict[tuple[str, ...], Item] = {}
     for run in runs:
         scores = scores_by_sample(run)
         for sample, output in zip(run.samples, run.outputs, strict=True):
             if output.error is not None:
+                failed += 1
+                continue
+            if without_declined and no_answer(output) is not None:
+                declined += 1
                 continue
             for item in _ITEMS[kind](sample, output):
                 item = msgspec.structs.replace(
                     item, runs=(run.evaluation_id,), scores=scores.get(sample.sample_id, {})
                 )
                 _add(items, _key(kind, run, item), item)
-    return list(items.values()), failed
+    return list(items.values()), LeftOut(failed, declined)
 
 
 def _key(kind: Kind, run: EvaluationRun, item: Item) -> tuple[str, ...]:
@@ -90,7 +105,7 @@ def _documents(sample: EvaluationSample, output: SystemOutputs) -> Iterator[Item
 _ITEMS = {"answers": _answers, "claims": _claims, "documents": _documents}
 
 
-def _pairs(runs: Sequence[EvaluationRun]) -> tuple[list[Item], int]:
+def _pairs(runs: Sequence[EvaluationRun]) -> tuple[list[Item], LeftOut]:
     """Return the questions that two runs answered differently; an answer given twice is not a choice."""
     if len(runs) != 2:
         raise DataError("pairs", f"{len(runs)} runs are given.", fix="Name the two runs to compare.")
@@ -112,7 +127,7 @@ def _pairs(runs: Sequence[EvaluationRun]) -> tuple[list[Item], int]:
         item = _item(sample, one)
         ids = (first.evaluation_id, second.evaluation_id)
         items.append(msgspec.structs.replace(item, second=two, runs=ids, scores=lead))
-    return items, failed
+    return items, LeftOut(failed)
 
 
 def scores_by_sample(run: EvaluationRun) -> Scores:

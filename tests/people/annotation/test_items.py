@@ -28,7 +28,7 @@ def runs() -> tuple[EvaluationRun, EvaluationRun]:
 
 
 def test_answers_have_their_documents_and_failures_are_counted() -> None:
-    items, failed = items_of("answers", runs())
+    items, left_out = items_of("answers", runs())
     assert [(item.sample_id, item.text, item.runs) for item in items] == [
         ("1", "The boat is here. It is red.", ("one",)),
         ("2", "same", ("one",)),
@@ -36,7 +36,7 @@ def test_answers_have_their_documents_and_failures_are_counted() -> None:
         ("1", "No boat.", ("two",)),
         ("2", " same ", ("two",)),
     ]
-    assert failed == 1
+    assert left_out == (1, 0)
     assert [each.doc_id for each in items[0].documents] == ["a", "b"]
     assert items[0].reference == "a b"
 
@@ -54,12 +54,12 @@ def test_a_document_is_judged_once_for_a_question_whoever_retrieved_it() -> None
 
 
 def test_pairs_are_the_questions_that_both_answered_differently() -> None:
-    items, failed = items_of("pairs", runs())
+    items, left_out = items_of("pairs", runs())
     ((item),) = items
     assert (item.sample_id, item.text, item.second) == ("1", "The boat is here. It is red.", "No boat.")
     assert item.runs == ("one", "two")
     assert item.scores["over_refusal_rate"] == 0.5, "neither refuses"
-    assert failed == 1
+    assert left_out.failed == 1
     with pytest.raises(DataError, match="Name the two runs"):
         items_of("pairs", runs()[:1])
 
@@ -68,14 +68,35 @@ def test_a_task_says_how_it_was_made_and_the_same_wish_is_no_difference(tmp_path
     wanted = Wanted(
         count=2, people=["ada", "ben"], overlap=0.5, labels=["bad", "fair", "good"], question="Good?"
     )
-    task, failed = task_of_runs(tmp_path, runs()[:1], wanted)
-    assert failed == 0
+    task, left_out = task_of_runs(tmp_path, runs()[:1], wanted)
+    assert left_out == (0, 0)
     assert (task.kind, task.out_of, task.chosen, task.people) == ("answers", 3, "random", ("ada", "ben"))
     stored, items = read_task(tmp_path)
     assert len(items) == 2
     assert differences(stored, items, wanted) == []
     assert differences(stored, items, Wanted()) == []
     assert differences(stored, items, Wanted(count=3, seed=4)) == ["count", "seed"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (Wanted(kind="answers"), ["Red [1]."]),
+        (Wanted(kind="claims"), ["Red."]),
+        # A question of one's own may well be about answers that decline.
+        (Wanted(kind="answers", question="Polite?"), ["Red [1].", "The documents do not say.", " "]),
+    ],
+)
+def test_answers_that_decline_have_nothing_to_support(
+    tmp_path: Path, wanted: Wanted, expected: list[str]
+) -> None:
+    answers = ["Red [1].", "The documents do not say.", " "]
+    samples = [a_sample(str(number), "Which colour?") for number in range(3)]
+    run = scored_run(EvaluationPlan("mean_latency"), samples, [an_output("a", text) for text in answers])
+    _, left_out = task_of_runs(tmp_path, [run], wanted)
+    _, items = read_task(tmp_path)
+    assert sorted(item.text for item in items) == sorted(expected)
+    assert left_out.declined == 3 - len(expected)
 
 
 def test_two_runs_are_compared_unless_something_else_is_asked_for() -> None:

@@ -208,10 +208,13 @@ def _serve(args: Namespace, folder: Path) -> int:
     if not has_labels:
         echo.note(f"No labels yet. Continue: {again}")
         return 0
-    _say_people(task_summary(folder))
+    summary = task_summary(folder)
+    _say_people(summary)
     echo.say("Next:")
-    for command in [*next_commands(folder, desk.task, desk.items), f"{again}  # continue"]:
+    for command in next_commands(folder, desk.task, desk.items):
         echo.say(f"  {command}")
+    if not all(one.is_finished for one in summary.people):
+        echo.say(f"  {again}  # continue")
     return 0
 
 

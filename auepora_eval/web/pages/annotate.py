@@ -167,7 +167,11 @@ def _help(desk: Desk) -> Markup:
         "dialog",
         tag("h2", "Keys"),
         tag("table", tag("tbody", rows)),
-        tag("p", "Every label is on the disk before the next item is shown. You can stop at any time."),
+        tag(
+            "p",
+            "Every label is on the disk before the next item is shown. You can stop at any time: "
+            "Ctrl-C in the terminal prints what to do with the labels.",
+        ),
         tag("form", tag("button", "Close", class_="main"), method="dialog"),
         class_="help",
         aria_label="Keys",

@@ -58,7 +58,8 @@ def label(folder: Path, keys: str, person: str = "me") -> None:
 def test_the_same_command_creates_and_continues(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["annotate", "one", "--prepare", "--count", "10"]) == 0
     folder = TASKS / "one-answers"
-    assert f"created: {folder}: 10 of 28 answers, chosen at random\n2 answers decline: " in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert f"created: {folder}: 10 of 28 answers, chosen at random\n2 answers decline: " in printed
     for words in (["one"], ["one", "--count", "10"], [str(folder)], [str(folder), "--people", "me"]):
         assert main(["annotate", *words, "--prepare"]) == 0
     assert "created" not in capsys.readouterr().err

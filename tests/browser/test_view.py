@@ -141,7 +141,7 @@ def test_more_pages_in_every_look(more: Client, visit: Visitor, name: str) -> No
 
 def test_a_citation_leads_to_its_document(more: Client, visit: Visitor) -> None:
     seen = entering(more, visit)(MORE_PAGES["claims"], height=300)
-    assert seen.page.locator(".claim.unsupported + sup").inner_text() == "✗"
+    assert seen.page.locator("u.unsupported + sup").inner_text() == "✗"
     seen.page.get_by_role("link", name="[1]").click()
     assert "The pier opens at 9" in seen.page.locator("li:target").inner_text()
     assert seen.is_in_window("li:target")

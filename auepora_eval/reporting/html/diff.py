@@ -9,6 +9,7 @@ from .markup import Markup, join, tag
 
 MOST_WORDS = 3_000  # of one text; longer ones are shown without marks
 ALIKE = 0.5  # the least share of words in common; below, marks would cover everything and say nothing
+CONTAINED = 0.8  # the share of the shorter text's words, of three or more, that makes it a part of the longer
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -31,7 +32,7 @@ def changed_spans(before: str, after: str) -> tuple[list[Span], list[Span]]:
         return [], []
     from rapidfuzz.distance import Indel
 
-    if Indel.normalized_similarity(_only_words(ours), _only_words(theirs)) < ALIKE:
+    if not _are_alike(_only_words(ours), _only_words(theirs)):
         return [], []
     steps = list(Indel.opcodes(ours, theirs))
     left = [
@@ -43,6 +44,15 @@ def changed_spans(before: str, after: str) -> tuple[list[Span], list[Span]]:
         if step.tag != "delete"
     ]
     return _spans(left), _spans(right)
+
+
+def _are_alike(ours: list[str], theirs: list[str]) -> bool:
+    from rapidfuzz.distance import LCSseq
+
+    common = LCSseq.similarity(ours, theirs)
+    if common >= 3 and common >= CONTAINED * min(len(ours), len(theirs)):
+        return True  # an answer that says more than the other: only what it adds is marked
+    return 2 * common >= ALIKE * (len(ours) + len(theirs))
 
 
 def _only_words(pieces: list[str]) -> list[str]:

@@ -164,6 +164,15 @@ def test_drawings_have_no_inline_style() -> None:
             "See [1]. One two three.", "See [1]. Four five.", "See [1]. One two three.",
             "See [1]. Four five.", id="little",
         ),
+        pytest.param(
+            "The casing is yellow.", "The casing is yellow. It has three feet and a strainer, and it hums.",
+            "The casing is yellow.",
+            "The casing is yellow.<ins> It has three feet and a strainer, and it hums.</ins>", id="adds",
+        ),
+        pytest.param(
+            "yellow", "The casing is yellow, like every casing.", "yellow",
+            "The casing is yellow, like every casing.", id="one word in a sentence",
+        ),
         pytest.param("one two three", "x y z", "one two three", "x y z", id="nothing in common"),
         pytest.param("a <b> c", "a <b> d", "a &lt;b&gt; <del>c</del>", "a &lt;b&gt; <ins>d</ins>", id="tags"),
         pytest.param("", "new", "", "new", id="empty"),

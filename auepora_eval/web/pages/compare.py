@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from ...comparison.compare import MetricComparison, lost_most
+from ...comparison.compare import lost_most
 from ...comparison.html import change_of, slice_rows
 from ...comparison.tables import (
     letter,
@@ -34,6 +34,7 @@ from ...reporting.html.tables import (
     slices_table,
 )
 from ...reporting.plots import is_share
+from ...runs.index.index import Filter
 from ..comparisons import ranking_of
 from ..layout import address, link, select_box, with_id
 from ..pairs import OUTCOMES, Pair, pair_of
@@ -167,11 +168,10 @@ def _samples_section(
     wanted = selection_of(ask, pair.b).wanted
     start = ask.number("start") or 0
     numbers, total = pair.page(metric, outcome, wanted, start=start, count=ROWS)
-    one = pair.comparison[metric]
     return tag(
         "section",
         tag("h2", f"Samples by {metric}", id="samples"),
-        _form(ask, pair, run_ids, metric, outcome, one),
+        _form(pair, run_ids, metric, outcome, wanted),
         tag(
             "div",
             tag(
@@ -183,13 +183,12 @@ def _samples_section(
     )
 
 
-def _form(
-    ask: Ask, pair: Pair, run_ids: Sequence[str], metric: str, outcome: str, one: MetricComparison
-) -> Markup:
-    counts = {"lost": one.effect.losses, "won": one.effect.wins, "tied": one.effect.ties}
+def _form(pair: Pair, run_ids: Sequence[str], metric: str, outcome: str, wanted: Filter) -> Markup:
+    effect = pair.comparison[metric].effect
+    counts = {"lost": effect.losses, "won": effect.wins, "tied": effect.ties}
     metrics = [name for name in pair.b.metrics if name in pair.a.metrics]
     # A slice that the run has, or none: what is kept must not grow with what an address says.
-    chosen = next((f"{name}:{value}" for name, value in selection_of(ask, pair.b).wanted.slices), "")
+    chosen = next((f"{name}:{value}" for name, value in wanted.slices), "")
     return tag(
         "form",
         (tag("input", type="hidden", name="run", value=run_id) for run_id in run_ids),
@@ -200,7 +199,7 @@ def _form(
             select_box("outcome", [(name, f"{name} ({counts[name]:,})") for name in OUTCOMES], outcome),
         ),
         _kept(pair, lambda: _slice_box(pair, chosen), "slice", chosen),
-        tag("label", "Words", tag("input", type="search", name="words", value=ask.values.get("words", ""))),
+        tag("label", "Words", tag("input", type="search", name="words", value=wanted.words)),
         tag("button", "Show", type="submit"),
         class_="filters",
         method="get",

@@ -38,10 +38,11 @@ def weight(word: str) -> float:
 
 def tool_library(query: str, *, top_k: int = 3) -> SystemOutputs:
     """The pages that share most with the question, and the sentence of the first that does."""
-    asked = sorted(set(words(query)[:LONGEST_QUESTION]))  # in one order: sums must not differ by chance
-    scores = [sum(weight(word) for word in asked if word in page) for page in PAGES]
+    asked = set(words(query)[:LONGEST_QUESTION])
+    # fsum: the last digit of a sum depends on the order of the words and on the version of Python.
+    scores = [math.fsum(weight(word) for word in asked if word in page) for page in PAGES]
     order = sorted(range(len(PAGES)), key=lambda place: -scores[place])[:top_k]
     hits = [RetrievedDocument(DOCUMENTS[place], scores[place], rank) for rank, place in enumerate(order, 1)]
     sentences = re.findall(r"[^.]+\.", hits[0].doc.text)[1:]  # the first only says what it is
-    best = max(sentences, key=lambda sentence: len(set(asked) & set(words(sentence))))
+    best = max(sentences, key=lambda sentence: len(asked & set(words(sentence))))
     return SystemOutputs(hits, Response(best.strip()))

@@ -86,6 +86,16 @@ def test_a_failed_answer_is_bounded_by_the_worse_of_two_and_by_the_reference(ans
     assert [low, high] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("answer", [None, "red"], ids=["all failed", "one answered"])
+def test_short_references_do_not_bound_failed_answers_at_zero(answer: str | None) -> None:
+    # Answers of fewer than four words have no 4-grams: sacrebleu prints 0 for them even if all are right, but
+    # not for a longer answer.
+    samples = [a_sample(str(n), reference="red") for n in range(2)]
+    answered = a_failure() if answer is None else an_output(answer=answer)
+    assert Bleu().compute(samples, [answered, a_failure()]).details["bounds_if_failed"] == [0.0, 100.0]
+    assert sacrebleu.corpus_bleu(["red", "red or blue or grey"], [["red"] * 2]).score > 0
+
+
 def test_unusable_references_bound_nothing() -> None:
     sample = a_sample(reference="a", alternatives=["b"])
     assert sample.reference_answer is not None

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -399,25 +400,25 @@ def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[Retrieve
     ids_only = _ids_only(raw)
     if ids_only is not None:
         return ids_only
-    hits, in_order = [], True
-    for place, hit in enumerate(raw, start=1):
-        if type(hit) is str:
-            hits.append(RetrievedDocument(Document(hit, "", {"text_missing": True}), 1 / place, place))
-            continue
-        doc = Document(hit.doc_id, hit.text or "", hit.metadata or {})  # type: ignore[union-attr]
-        score, rank = hit.score, hit.rank  # type: ignore[union-attr]
-        if rank != place:
-            rank = rank if isinstance(rank, int) else place
-            in_order = in_order and rank == place
-        hits.append(RetrievedDocument(doc, score if isinstance(score, float) else 1 / place, rank))
-    if in_order:  # 1, 2, 3, ..., as nearly always
-        return hits
-    ranks = [hit.rank for hit in hits]
-    if len(set(ranks)) < len(ranks):
-        raise DataError(
-            f"{where}: $.retrieved", f"two documents have the same rank: {ranks[:10]}.", fix="Use 1..n."
-        )
-    return sorted(hits, key=lambda hit: hit.rank)
+    named = [RawHit(hit, {"text_missing": True}) if isinstance(hit, str) else hit for hit in raw]
+    ranks = [hit.rank if isinstance(hit.rank, int) else place for place, hit in enumerate(named, start=1)]
+    places = list(range(1, len(ranks) + 1))
+    if ranks != places:
+        if len(set(ranks)) < len(ranks):
+            what = f"two documents have the same rank: {ranks[:10]}."
+            raise DataError(f"{where}: $.retrieved", what, fix="Use 1..n.")
+        pairs = sorted(zip(ranks, named, strict=True), key=itemgetter(0))
+        ranks, named = [rank for rank, _ in pairs], [hit for _, hit in pairs]
+    has_scores = any(isinstance(hit.score, float) for hit in named)
+    hits = []
+    for place, rank, hit in zip(places, ranks, named, strict=True):
+        doc, score = Document(hit.doc_id, hit.text or "", hit.metadata or {}), hit.score
+        if not isinstance(score, float):
+            score = 1 / place
+            if has_scores:  # which may contradict this one
+                doc.metadata["score_missing"] = True
+        hits.append(RetrievedDocument(doc, score, rank))
+    return hits
 
 
 def _ids_only(raw: list[RawHit | str]) -> RankedIds | None:

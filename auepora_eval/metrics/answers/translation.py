@@ -64,7 +64,8 @@ class Bleu(CorpusOverlap):
     references each n-gram counts as often as the one that has it most often, and the nearest length
     counts. 13a leaves Chinese and Japanese uncut: use chrf there. NLTK's and other tools' BLEU differ by
     tokens and smoothing. A failed answer is bounded by the reference, and by silence or an answer of its
-    length without any match, whichever is worse for the whole.
+    length without any match, whichever is worse for the whole. Where no reference has four words, the upper
+    bound is 100.
     """
 
     oracle = "sacrebleu 2.6 corpus_bleu"
@@ -104,6 +105,12 @@ class Bleu(CorpusOverlap):
         spoken = silent.copy()
         spoken[..., ORDERS : 2 * ORDERS + 1] += words
         return np.minimum(bleu(silent), bleu(spoken))  # the worse of the two, of answers that failed
+
+    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+        bounds = super().bounds_if_failed(scores)
+        # References of fewer than four words have no 4-grams: then even equal answers have 0, but longer ones
+        # do not. The best of these is not known, so the scale is the bound.
+        return [bounds[0], self.bounds[1]] if bounds and bounds[1] == 0 else bounds
 
     def signature(self) -> Mapping[str, object]:
         return {

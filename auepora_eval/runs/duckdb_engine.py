@@ -29,7 +29,7 @@ from ..stats.arrays import np
 
 _NORMAL_WAY = "Leave out --engine duckdb: the normal way reads it, or says what is wrong."
 _COLUMNS = {
-    "sample_id": "VARCHAR",
+    "sample_id": "JSON",
     "relevant_docs": "JSON",
     "retrieved": "JSON",
     "error": "JSON",
@@ -47,9 +47,12 @@ _IDS = """CASE
     THEN json_extract_string({0}, '$[*].doc_id')
     ELSE [coalesce(doc->>'$.doc_id', doc->>'$') FOR doc IN from_json({0}, '["JSON"]')]
     END"""
-# Neither a text nor an object with an id.
-_HAS_OTHERS = """(json_type({0}) = 'ARRAY' AND len(json_extract({0}, '$[*].doc_id'))
-    < len([kind FOR kind IN json_type({0}, '$[*]') IF kind <> 'VARCHAR']))"""
+# Neither a text nor an object with an id, or an id that is not a text.
+_HAS_OTHERS = """((json_type({0}) = 'ARRAY' AND len(json_extract({0}, '$[*].doc_id'))
+    < len([kind FOR kind IN json_type({0}, '$[*]') IF kind <> 'VARCHAR']))
+    OR len([kind FOR kind IN json_type({0}, '$[*].doc_id') || json_type({0}, '$.doc_id[*]')
+        IF kind <> 'VARCHAR']) > 0)"""
+_HAS_NO_ID = "NOT has_text_id OR trim(sample_id) = ''"
 _SAMPLES = f"""CREATE TABLE samples AS SELECT
     sample_id,
     {_IDS.format("relevant_docs")} AS gold,
@@ -58,7 +61,7 @@ _SAMPLES = f"""CREATE TABLE samples AS SELECT
         FOR doc IN from_json(relevant_docs, '["JSON"]')]
     END AS grades,
     metadata->>'$.cluster' AS cluster,
-    (sample_id IS NULL AND dataset IS NULL AND document IS NULL)
+    {_HAS_NO_ID} OR (sample_id IS NULL AND dataset IS NULL AND document IS NULL)
     OR (document->'$.metadata.relevance') IS NOT NULL
     OR json_type(relevant_docs) <> 'ARRAY' OR {_HAS_OTHERS.format("relevant_docs")}
     OR len([kind FOR kind IN json_type(relevant_docs, '$[*].metadata.relevance')
@@ -72,8 +75,9 @@ _PREDICTIONS = f"""CREATE TABLE predictions AS SELECT * EXCLUDE (listed, ranks) 
     ELSE [pair[2] FOR pair IN list_sort(list_zip(ranks, listed))]
     END AS ids,
     error,
-    sample_id IS NULL OR (listed IS NULL AND error IS NULL) OR {_HAS_OTHERS.format("retrieved")}
-    OR (len(ranks) > 0 AND len(list_distinct(ranks)) < len(listed)) AS is_unusual
+    {_HAS_NO_ID} OR sample_id IS NULL OR (listed IS NULL AND error IS NULL) OR {_HAS_OTHERS.format("retrieved")}
+    OR (len(ranks) > 0 AND len(list_distinct(ranks)) < len(listed))
+    OR len([kind FOR kind IN json_type(retrieved, '$[*].rank') IF kind NOT LIKE '%BIGINT']) > 0 AS is_unusual
     FROM {{source}})"""
 # Each judged document once, with its highest grade, and its first place in the list of its sample.
 _HITS = """SELECT place, sample, grade FROM (
@@ -162,10 +166,11 @@ def _load(database: Any, statement: str, path: Path, documents: str) -> None:
             plain = documents
             del kinds[documents]
         columns = ", ".join(f"{_parquet_column(one, kinds.get(one))} AS {one}" for one in _COLUMNS)
+        columns += f", {kinds.get('sample_id') == 'VARCHAR'} AS has_text_id"
     else:
         given = ", ".join(f"{one}: '{kind}'" for one, kind in _COLUMNS.items())
         table = f"read_json('{name}', format='newline_delimited', columns={{{given}}})"
-        columns = "*"
+        columns = "* REPLACE (sample_id->>'$' AS sample_id), json_type(sample_id) = 'VARCHAR' AS has_text_id"
     database.execute(statement.format(source=f"(SELECT {columns}, {plain} AS plain FROM {table})"))
 
 
@@ -174,7 +179,7 @@ def _parquet_column(name: str, kind: str | None) -> str:
     if kind is None:
         return f"NULL::{_COLUMNS[name]}"
     if name == "sample_id":
-        return name
+        return f"{name}::VARCHAR"
     if "metadata VARCHAR" in kind and kind.endswith("[]"):
         return f"to_json([{{doc_id: doc.doc_id, metadata: json(doc.metadata)}} FOR doc IN {name}])"
     return f"json({name})" if name == "metadata" and kind == "VARCHAR" else f"to_json({name})"

@@ -113,6 +113,9 @@ def test_parquet_files(tmp_path: Path) -> None:
         tmp_path / "one.parquet", tmp_path / "answer.parquet", parse_metrics("recall@3")
     ).results
     assert recall.value == float("a" in ids[1]["retrieved"])
+    parquet.write_table(pyarrow.Table.from_pylist([{**SAMPLE, "sample_id": 1}]), tmp_path / "number.parquet")
+    with pytest.raises(DataError, match="line of '1' is not one that DuckDB scores"):
+        score_with_duckdb(tmp_path / "number.parquet", tmp_path / "answer.parquet", metrics)
 
 
 SAMPLE = {"sample_id": "1", "query": "q", "relevant_docs": ["a"]}
@@ -138,6 +141,14 @@ ANSWER = {"sample_id": "1", "retrieved": ["a"]}
         ([SAMPLE], ["no object"], "normal way"),
         ([SAMPLE], [{**ANSWER, "retrieved": ["a", {"id": "b"}]}], "normal way"),
         ([{**SAMPLE, "relevant_docs": [5]}], [ANSWER], "normal way"),
+        ([{**SAMPLE, "sample_id": 1}], [ANSWER], "normal way"),
+        ([SAMPLE], [{**ANSWER, "sample_id": 1}], "normal way"),
+        ([{**SAMPLE, "sample_id": " "}], [{**ANSWER, "sample_id": " "}], "normal way"),
+        ([{**SAMPLE, "relevant_docs": [{"doc_id": 1}]}], [ANSWER], "normal way"),
+        ([{**SAMPLE, "relevant_docs": [{"doc_id": None}]}], [ANSWER], "normal way"),
+        ([SAMPLE], [{**ANSWER, "retrieved": [{"doc_id": "a"}, {"doc_id": 1}]}], "normal way"),
+        ([SAMPLE], [{**ANSWER, "retrieved": {"doc_id": ["a", 1], "score": [2, 1]}}], "normal way"),
+        ([SAMPLE], [{**ANSWER, "retrieved": [{"doc_id": "a", "rank": 1.5}]}], "normal way"),
     ],
 )
 def test_what_it_cannot_read_is_an_error(

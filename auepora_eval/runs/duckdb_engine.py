@@ -75,7 +75,8 @@ _PREDICTIONS = f"""CREATE TABLE predictions AS SELECT * EXCLUDE (listed, ranks) 
     ELSE [pair[2] FOR pair IN list_sort(list_zip(ranks, listed))]
     END AS ids,
     error,
-    {_HAS_NO_ID} OR sample_id IS NULL OR (listed IS NULL AND error IS NULL) OR {_HAS_OTHERS.format("retrieved")}
+    {_HAS_NO_ID} OR sample_id IS NULL OR (listed IS NULL AND error IS NULL)
+    OR {_HAS_OTHERS.format("retrieved")}
     OR (len(ranks) > 0 AND len(list_distinct(ranks)) < len(listed))
     OR len([kind FOR kind IN json_type(retrieved, '$[*].rank') IF kind NOT LIKE '%BIGINT']) > 0 AS is_unusual
     FROM {{source}})"""

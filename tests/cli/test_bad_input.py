@@ -454,3 +454,29 @@ def test_the_real_command_on_a_broken_gzip(work: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("auepora: bad.jsonl:2: the file cannot be read on")
     assert done.stderr.count("\n") == 1
+
+
+LIST_IN_AN_OBJECT = '{"version": 2, "data": [{"id": "1", "question": "q"}, {"id": "2", "question": "r"}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (LIST_IN_AN_OBJECT, "'data' is a list of 2 records: write this list alone to a file."),
+        (json.dumps(json.loads(LIST_IN_AN_OBJECT), indent=2), "'data' is a list of 2 records"),
+        ('{"data": {}, "version": 2}', "on each line."),
+    ],
+    ids=["on a line", "on several lines", "without a list"],
+)
+@pytest.mark.parametrize("flag", ["--dataset", "--outputs"])
+def test_an_object_of_unknown_form_is_described(
+    work: Path, refused: Refuse, flag: str, text: str, fix: str
+) -> None:
+    (work / "other.json").write_text(text, encoding="utf-8")
+    files = {"--dataset": "good.jsonl", "--outputs": "predictions.jsonl"} | {flag: "other.json"}
+    said = refused("score", "--metrics", "mrr", *(word for pair in files.items() for word in pair))
+    assert "other.json" in said
+    assert "the object has the keys 'version', 'data' and no field of a" in said.replace(
+        "'data', 'version'", "'version', 'data'"
+    )
+    assert fix in said

@@ -19,6 +19,7 @@ from ...core.dataset import EvaluationDataset, InMemoryDataset
 from ...core.types import Document, EvaluationSample, Response
 from ...errors import DataError
 from ..json.documents import read_document, write_document
+from ..json.records import check_has_fields
 from ..schema.validate import DataFormatValidator, check_no_errors
 
 # Metadata with what a record had beyond it: read into our nouns, and put back where it was.
@@ -128,6 +129,8 @@ def save_eval_json(dataset: EvaluationDataset, path: str | Path, *, force: bool 
 
 def dataset_from_record(record: Any, where: str) -> InMemoryDataset:
     """Return the dataset of a document that is in memory; DataError lists every error."""
+    if isinstance(record, dict):
+        check_has_fields(record, ("dataset_id", "queries"), where, "a dataset")
     check_no_errors(DataFormatValidator().validate_evaluation_dataset(record), where)
     documents = [_document(entry) for entry in record.get("documents") or ()]
     by_id = {doc.doc_id: doc for doc in documents}

@@ -13,7 +13,8 @@ import msgspec
 from ...core.fields import is_query_id
 from ...core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ...errors import DataError
-from ..json.records import RawPrediction, decoded, read_prediction
+from ..json.documents import read_document
+from ..json.records import RawPrediction, check_has_fields, decoded, read_prediction
 from ..jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened, parse_line, read_lines, read_records
 
 _READ_AHEAD = 1 << 17  # bytes
@@ -103,6 +104,8 @@ class PredictionFile:
             try:
                 head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                if line.strip() == b"{":
+                    _check_is_not_one_document(self.path)
                 where = f"{self._name}:{number}"
                 read_prediction(parse_line(line, where), where)  # its error says what is wrong
                 raise
@@ -112,6 +115,16 @@ class PredictionFile:
             hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
             if hits and len(hits) > self.longest:
                 self.longest = len(hits)
+
+
+def _check_is_not_one_document(path: Path) -> None:
+    """Raise DataError if a file is one JSON object over several lines."""
+    try:
+        document = read_document(path)
+    except DataError:
+        return
+    if isinstance(document, dict):
+        check_has_fields(document, RawPrediction.__struct_fields__, path.name, "a prediction")
 
 
 def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:

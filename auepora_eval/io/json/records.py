@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
@@ -323,11 +324,37 @@ def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError:
         pass  # a record with an unknown field has a warning, and is read
+    check_has_fields(
+        record, kind.__struct_fields__, where, "a prediction" if kind is RawPrediction else "a sample"
+    )
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise DataError(f"{where}: {path}", what, fix=fix) from error
+
+
+def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: str) -> None:
+    """Raise DataError if an object has other fields than a record, and no field of it.
+
+    The records may be a list in it: the error names the key.
+    """
+    if not record or not record.keys().isdisjoint(fields):
+        return
+    keys = [repr(key[:40]) for key in islice(record, 5)]
+    more = ["..."] if len(record) > len(keys) else []
+    has_keys = f"the key{'s' * (len(record) > 1)} {', '.join(keys + more)}"
+    what = f"the object has {has_keys} and no field of {noun} ({', '.join(fields)})."
+    lists = {
+        key: len(value)
+        for key, value in record.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    if len(lists) != 1:
+        raise DataError(where, what, fix=f"Write {noun} on each line.")
+    [(key, count)] = lists.items()
+    records = "1 record" if count == 1 else f"{count} records"
+    raise DataError(where, what, fix=f"{key[:40]!r} is a list of {records}: write this list alone to a file.")
 
 
 def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: str) -> Record:

@@ -309,6 +309,8 @@ def _squad(document: Any, where: str) -> Iterator[Row]:
 
 
 def _llama_index(document: Any, where: str) -> Iterator[Row]:
+    """Yield the examples of a LabelledRagDataset, or the queries of an EmbeddingQAFinetuneDataset."""
+    yield from _objects(_object(document).get("examples"))
     corpus = _object(_object(document).get("corpus"))
     relevant = _object(_object(document).get("relevant_docs"))
     for name, query in _object(_object(document).get("queries")).items():
@@ -360,6 +362,8 @@ TOOLS: Mapping[str, Tool] = {
     "label-studio": Tool(_label_studio, ("annotations", "result"), ("data", "similar_docs")),
     "ragas-annotations": Tool(_ragas_annotations, ("metric_input", "metric_output")),
     "squad": Tool(_squad, ("paragraphs", "qas")),
-    "llama-index": Tool(_llama_index, ("queries", "corpus", "relevant_docs")),
+    "llama-index": Tool(
+        _llama_index, ("queries", "corpus", "relevant_docs"), ("examples", "reference_answer_by")
+    ),
     "mlflow": Tool(_mlflow, ("inputs", "expectations")),
 }

@@ -341,7 +341,7 @@ def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: st
     """
     if not record or not record.keys().isdisjoint(fields):
         return
-    keys = [repr(key[:40]) for key in islice(record, 5)]
+    keys = [repr(str(key)[:40]) for key in islice(record, 5)]
     more = ["..."] if len(record) > len(keys) else []
     has_keys = f"the key{'s' * (len(record) > 1)} {', '.join(keys + more)}"
     what = f"the object has {has_keys} and no field of {noun} ({', '.join(fields)})."
@@ -354,7 +354,9 @@ def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: st
         raise DataError(where, what, fix=f"Write {noun} on each line.")
     [(key, count)] = lists.items()
     records = "1 record" if count == 1 else f"{count} records"
-    raise DataError(where, what, fix=f"{key[:40]!r} is a list of {records}: write this list alone to a file.")
+    raise DataError(
+        where, what, fix=f"{str(key)[:40]!r} is a list of {records}: write this list alone to a file."
+    )
 
 
 def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: str) -> Record:

@@ -207,6 +207,101 @@ def test_squad_2_says_which_questions_have_an_answer(tmp_path: Path) -> None:
     assert ae.score(path, {"1": "noon", "2": "Bob"}, metrics=metrics)[metrics].value == 0.5
 
 
+LEAVING, OWNER = "When does the ferry leave?", "Who owns the ferry?"
+# What EmbeddingQAFinetuneDataset.save_json writes, and LabelledRagDataset.save_json.
+PAIRS = {
+    "queries": {"1": LEAVING, "2": OWNER},
+    "corpus": {"d1": "It leaves at noon.", "d2": "Ada owns it.", "d3": "It is blue."},
+    "relevant_docs": {"1": ["d1"], "2": ["d2"]},
+    "mode": "text",
+}
+BY_PERSON, BY_MODEL = {"model_name": "", "type": "human"}, {"model_name": "some-model", "type": "ai"}
+LABELLED = {
+    "examples": [
+        {
+            "query": query,
+            "query_by": BY_MODEL,
+            "reference_contexts": [context],
+            "reference_answer": answer,
+            "reference_answer_by": BY_PERSON,
+        }
+        for query, context, answer in (
+            (LEAVING, "It leaves at noon.", "noon"),
+            (OWNER, "Ada owns it.", "Ada"),
+        )
+    ]
+}
+SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "Ferry",
+            "paragraphs": [
+                {
+                    "context": "It leaves at noon.",
+                    "qas": [
+                        {
+                            "question": LEAVING,
+                            "id": "1",
+                            "answers": [
+                                {"text": "at noon", "answer_start": 10},
+                                {"text": "noon", "answer_start": 13},
+                            ],
+                            "is_impossible": False,
+                        },
+                        {
+                            "plausible_answers": [{"text": "It", "answer_start": 0}],
+                            "question": OWNER,
+                            "id": "2",
+                            "answers": [],
+                            "is_impossible": True,
+                        },
+                    ],
+                }
+            ],
+        }
+    ],
+}
+# The first question is answered and its document found, the second is not.
+FERRY = """
+def answer(query):
+    if "leave" in query:
+        return {"answer": "noon", "retrieved": [{"doc_id": "d1", "text": "It leaves at noon."}]}
+    return {"answer": "", "retrieved": [{"doc_id": "d3", "text": "It is blue."}]}
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["--from"]], ids=["recognised", "named"])
+@pytest.mark.parametrize(
+    ("tool", "document", "expected"),
+    [
+        ("llama-index", PAIRS, {"recall@1": 0.5, "mrr": 0.5}),
+        ("llama-index", LABELLED, {"recall@1": 0.5, "exact_match": 0.5}),
+        ("squad", SQUAD, {"recall@1": 0.5, "exact_match": 1.0, "conditioned_score": 1.0}),
+    ],
+    ids=["pairs", "labelled", "squad"],
+)
+def test_datasets_of_llama_index_and_squad_are_run_and_scored(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    document: object,
+    expected: dict[str, float],
+    flags: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "data.json", document)
+    Path("ferry.py").write_text(FERRY)
+    words = ["--dataset", "data.json", *flags, *([tool] if flags else []), "--match", "text", "--out", "out"]
+    words += ["--metrics", ",".join(expected)]
+    assert main(["run", *words, "--system", "ferry.py:answer", "--id", "run"]) == 0
+    journal = str(next(Path("out").glob("run.run/journal.jsonl")))
+    assert main(["score", *words, "--outputs", journal, "--id", "score"]) == 0
+    for name in ("run", "score"):
+        run = ae.load_run(f"out/{name}.results.json")
+        assert {result.name: result.value for result in run.results} == expected
+
+
 def test_squad_and_llama_index_and_mlflow(tmp_path: Path) -> None:
     question = {"id": "1", "question": "q?", "answers": [{"text": "22", "answer_start": 3}]}
     paragraphs = [{"context": "It: 22.", "qas": [question, {"id": "2", "question": "r?", "answers": []}]}]

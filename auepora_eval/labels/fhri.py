@@ -158,8 +158,8 @@ _STOP_WORDS = frozenset("the a an and or but in on at to for of with by from is 
 _NO_TICKERS = frozenset("CEO CFO CTO USA USD EUR GBP API SEC ETF IPO TTM".split())
 _WORD = re.compile(r"\w+")
 _TICKER = re.compile(r"\b[A-Z]{2,5}\b")
-# Possessive, and each run of names is looked at once: linear, whatever an answer is made of.
-_NAMES = re.compile(r"([A-Z][a-z]++(?: [A-Z][a-z]++)*+)(\s++(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.))?+")
+# Each run of names is looked at once: linear, whatever an answer is made of.
+_NAMES = re.compile(r"([A-Z][a-z]+(?: [A-Z][a-z]+)*)(\s+(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.))?")
 _LEGAL_FORMS = frozenset("Inc Corp Ltd Co".split())
 
 

@@ -45,7 +45,7 @@ def test_a_function_is_a_metric() -> None:
     result = made(words=2).compute([a_sample()] * 2, [an_output(answer="a b"), an_output(answer="a b c")])
     assert result.name == "brevity@2"
     assert result.value == 0.5
-    assert result.target is TargetCategory.GENERATION_RELEVANCE
+    assert result.target is made().target is TargetCategory.GENERATION_RELEVANCE
     assert made.__doc__ == "1 if the answer has at most `words` words, else 0."
     assert made().name == "brevity@10"
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,7 +195,8 @@ class CodedWords(NamedTuple):
     gold: list[str]
     given_lengths: Counts
     gold_lengths: Counts
-    codes: Codes
+    given_lines: list[list[str]]
+    gold_lines: list[list[str]]
 
 
 class Rouge(AnswerMetric):
@@ -279,19 +279,19 @@ class RougeLsum(Rouge):
         has_lines = batch.once(_have_lines)
         # Without line breaks rougeL_answer has the same values.
         values = batch.once(rouge_l, self.stem, any(has_lines)).copy()
-        codes = batch.once(coded_words, self.stem).codes
+        coded = batch.once(coded_words, self.stem)
         too_long: dict[int, Note] = {}
-        for pair, (answer, gold) in enumerate(zip(pairs.answers, pairs.golds, strict=True)):
-            if not has_lines[pair]:
-                continue
-            codes.renew()
-            given, right = (
-                [codes.of_words(words(line)) for line in text.split("\n")] for text in (answer, gold)
-            )
+        compared: list[int] = []
+        counts: list[tuple[int, int, int]] = []
+        for pair in np.flatnonzero(has_lines).tolist():
+            is_same = pairs.answers[pair] == pairs.golds[pair]
+            given, gold = coded.given_lines[pair], coded.gold_lines[pair]
             try:
-                values[pair] = _of_lines(given, right, same=answer == gold)
+                counts.append(_shared_by_lines(given, gold, same=is_same))
+                compared.append(pair)
             except ScoringError as error:
                 too_long[pairs.places[pair]] = Note(str(error), failed=True)
+        values[compared] = f_measure(*np.array(counts, dtype=np.int64).reshape(-1, 3).T)
         scores = pairs.best(batch, values)
         scores.notes |= too_long
         return _with_refusals(scores)
@@ -308,8 +308,9 @@ def _with_refusals(scores: Scores) -> Scores:
 def coded_words(batch: Batch, stemmed: bool) -> CodedWords:
     """Return the words of each pair of texts in code; for batch.once."""
     codes = Codes(_stems if stemmed else _itself)
-    given, gold = codes.of_pairs(batch.once(text_pairs), words)
-    return CodedWords(given, gold, lengths(given), lengths(gold), codes)
+    lines = codes.lines_of_pairs(batch.once(text_pairs), lambda text: map(words, text.split("\n")))
+    given, gold = (["".join(each) for each in texts] for texts in lines)
+    return CodedWords(given, gold, lengths(given), lengths(gold), *lines)
 
 
 def shared_words(batch: Batch, stemmed: bool) -> Counts:
@@ -351,39 +352,37 @@ def _itself(word: str) -> tuple[str, ...]:
     return (word,)
 
 
-def _of_lines(given: Sequence[str], gold: Sequence[str], *, same: bool) -> float:
-    """Return ROUGE-Lsum from the words of each line; ScoringError where that would take minutes."""
+def _shared_by_lines(given: Sequence[str], gold: Sequence[str], *, same: bool) -> tuple[int, int, int]:
+    """Count the words that two texts share by lines, and those of each; ScoringError if it takes minutes."""
     size_given, size_gold = sum(map(len, given)), sum(map(len, gold))
     if same:
-        return float(size_gold > 0)
+        return size_gold, size_given, size_gold
     others, longest = set(given), max(map(len, gold))
     work = max(size_given, longest) * size_gold + _WORK_OF_A_LINE * len(others) * len(set(gold))
     if work > _MOST_WORK:
         raise ScoringError(f"texts of {size_given} and {size_gold} words are too long to compare by lines")
-    left_given, left_gold = (Counter(chain.from_iterable(lines)) for lines in (given, gold))
-    in_common: dict[str, list[int]] = {}
-    hits = 0
+    in_common: dict[str, list[str]] = {}
+    common: list[str] = []
     for line in gold:
         if line not in in_common:
             in_common[line] = _in_common(line, others)
-        for place in in_common[line]:
-            token = line[place]
-            if left_given[token] > 0 and left_gold[token] > 0:
-                hits += 1
-                left_given[token] -= 1
-                left_gold[token] -= 1
-    return float(f_measure(hits, size_given, size_gold))
+        common += in_common[line]
+    # A word counts at most as often as both texts have it. That the reference has it so often is clear.
+    available = Counter("".join(given))
+    hits = sum(min(count, available[word]) for word, count in Counter(common).items())
+    return hits, size_given, size_gold
 
 
-def _in_common(line: str, others: Iterable[str]) -> list[int]:
-    """Return the places of a line that are in a longest common subsequence with any of the other lines."""
+def _in_common(line: str, others: Iterable[str]) -> list[str]:
+    """Return the words of a line that are in a longest common subsequence with any of the other lines."""
     places_of: dict[str, int] = {}
     for place, token in enumerate(line):
         places_of[token] = places_of.get(token, 0) | 1 << place
     common, full = 0, (1 << len(line)) - 1
     for other in others:
         common |= _one_in_common(other, places_of, full)
-    return [place for place in range(len(line)) if common >> place & 1]
+    # The lowest bit is the first place.
+    return [token for token, bit in zip(line, bin(common)[:1:-1], strict=False) if bit == "1"]
 
 
 def _one_in_common(other: str, places_of: dict[str, int], full: int) -> int:

@@ -89,6 +89,8 @@ def _plural(word: str) -> str:
 
 
 def _past_and_gerund(word: str) -> str:
+    if word[-1] not in "dg":  # most words
+        return word
     if word.endswith("ied"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("eed"):

@@ -124,13 +124,20 @@ class Codes(dict[str, str]):
 
     def of_pairs(self, pairs: Pairs, cut: Callable[[str], list[str]]) -> tuple[list[str], list[str]]:
         """Return the answers and the references in code."""
+        given, gold = self.lines_of_pairs(pairs, lambda text: [cut(text)])
+        return [line for [line] in given], [line for [line] in gold]
+
+    def lines_of_pairs(
+        self, pairs: Pairs, cut: Callable[[str], Iterable[list[str]]]
+    ) -> tuple[list[list[str]], list[list[str]]]:
+        """Return the lines of the answers and of the references in code; `cut` returns the words of each."""
         given, right = [], []
-        before, code = None, ""
+        before, lines = None, list[str]()
         for answer, gold in zip(pairs.answers, pairs.golds, strict=True):
             if self.renew() or answer is not before:
-                before, code = answer, self.of_words(cut(answer))
-            given.append(code)
-            right.append(self.of_words(cut(gold)))
+                before, lines = answer, [self.of_words(words) for words in cut(answer)]
+            given.append(lines)
+            right.append([self.of_words(words) for words in cut(gold)])
         return given, right
 
     def of_words(self, words: Iterable[str]) -> str:

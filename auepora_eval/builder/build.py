@@ -30,13 +30,12 @@ from ..io.builds.manifest import (
     Manifest,
     build_time,
     check_version,
-    file_sha256,
     manifest_bytes,
     read_manifest,
     relative_path,
 )
 from ..io.builds.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
-from ..io.files.atomic import FilesTogether, check_absent, naming, written_together
+from ..io.files.atomic import FilesTogether, check_absent, file_sha256, naming, written_together
 from ..io.jsonl import opened, placed_lines
 
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what

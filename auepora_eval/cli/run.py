@@ -82,7 +82,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_SHOWN = 5  # ids in a message
-_WITHOUT_JUDGE = "The calls of the judge are not included: auepora judge RUN --dry-run counts them."
 
 __all__ = ["EVERYDAY", "RunCommand", "add_arguments", "check_present", "prepared", "run", "settled"]
 

@@ -30,7 +30,7 @@ from ..comparison.unpaired import (
     unpaired_samples_for_margin,
     unpaired_test,
 )
-from ..core.display import p_text
+from ..core.display import number_or_null, p_text
 from ..core.types import EvaluationRun
 from ..core.verdict import Verdict
 from ..gate.absolute import limit_verdict, loss_verdict, not_measured
@@ -189,7 +189,7 @@ def _paired_tests(
         size = (len(a), len(b))
         # Its verdict follows once all p-values of the family are known.
         comparison = metric_comparison(tested, None, LEVEL, 1)
-        tests.append(PairTest(*names, comparison, size, _finite(effect), paired=tested))
+        tests.append(PairTest(*names, comparison, size, number_or_null(effect), paired=tested))
     return tests
 
 
@@ -202,7 +202,7 @@ def _split_tests(names: tuple[str, str], runs: Sequence[EvaluationRun], sides: S
         comparison = unpaired_comparison(a, b, test)
         effect = cohens_d(a.rows[:, 0], b.rows[:, 0]) if a.metric.is_mean else math.nan
         size = (len(a.rows), len(b.rows))
-        tests.append(PairTest(*names, comparison, size, _finite(effect), unpaired=test))
+        tests.append(PairTest(*names, comparison, size, number_or_null(effect), unpaired=test))
     return tests
 
 
@@ -236,10 +236,6 @@ def _with_verdict(
     a, b = (sides[test.metric][name] for name in (test.first, test.second))
     power = unpaired_power(a, b, alpha / tests, experiment.power)
     return replace(test, comparison=replace(comparison, power=power))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def decide(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 ACCURATE, HALLUCINATION, CONTRADICTION = "accurate", "hallucination", "contradiction"
 LABELS = (ACCURATE, HALLUCINATION, CONTRADICTION)
-# The terms that the annotation guide and the schema of label sets define.
-RISK_TIERS = ("high", "medium", "low")
-COMPLIANCE_TAGS = ("allowed", "restricted", "disallowed", "needs_clarification")
 
 DEFAULT_SCENARIO = "default"
 SCENARIO_NAMES = {

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from ...errors import DataError
+from ..files.atomic import file_sha256
 from ..json.documents import read_content
 from ..json.records import wrong_record
 from ..json.text import parse_document
@@ -22,7 +23,6 @@ MANIFEST_NAME = "manifest.json"
 _NAMES = "*manifest*.json"
 # A million documents, the most that are counted, with names of 200 characters.
 _MAX_BYTES = 300_000_000
-_BLOCK = 1_000_000  # bytes that are hashed at a time
 _VERSION = re.compile(r"v[0-9]+(?:\.[0-9]+)*")
 
 
@@ -164,20 +164,6 @@ def build_time(environment: Mapping[str, str], now: datetime) -> str:
                 "SOURCE_DATE_EPOCH", f"{epoch[:40]!r} is not a number of seconds.", fix="Write 1735689600."
             ) from error
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def file_sha256(path: Path) -> str:
-    """The sha256 of a file's bytes, as they are on the disk."""
-    try:
-        digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
-        with path.open("rb", buffering=0) as file:
-            while size := file.readinto(block):
-                digest.update(block[:size])
-        return digest.hexdigest()
-    except OSError as error:
-        raise DataError(
-            str(path), f"cannot be read: {error.strerror or error}.", fix="Check the name and its rights."
-        ) from error
 
 
 # The manifest that describes a split: beside the split or in the folder above, with "manifest" in its name.

@@ -26,9 +26,9 @@ from ...core.dataset import InMemoryDataset
 from ...core.types import Document, EvaluationSample, Response
 from ...errors import DataError
 from ..detect import kind_of_file
-from ..files.atomic import stem
+from ..files.atomic import file_sha256, stem
 from ..jsonl import read_records, record_errors
-from .manifest import MANIFEST_NAME, Snapshot, file_sha256, manifest_of, read_manifest
+from .manifest import MANIFEST_NAME, Snapshot, manifest_of, read_manifest
 from .tasks import (
     SplitRecord,
     check_complete,

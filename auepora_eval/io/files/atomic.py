@@ -8,6 +8,7 @@ by the manifest notices if a build was killed between two renames.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -19,6 +20,7 @@ from ...errors import DataError, StorageError
 
 # A temporary file: its final name, and the process that writes it.
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<process>\d{1,10})-[0-9a-f]{8}\.tmp")
+_BLOCK = 1_000_000  # bytes that are hashed at a time
 # Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -257,3 +259,19 @@ def stem(path: PurePath) -> str:
     """Return the name of a file without its endings: `policies.eval.json.gz` is `policies`."""
     name = path.name.removesuffix(".gz")
     return _ENDINGS.sub("", name) or name
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes, as they are on the disk."""
+    try:
+        digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
+        with path.open("rb", buffering=0) as file:
+            while size := file.readinto(block):
+                digest.update(block[:size])
+        return digest.hexdigest()
+    except FileNotFoundError:
+        raise DataError(str(path), "there is no such file.", fix="Check the name.") from None
+    except OSError as error:
+        raise DataError(
+            str(path), f"cannot be read: {error.strerror or error}.", fix="Check the name and its rights."
+        ) from error

@@ -6,7 +6,6 @@ structs with a field for each metric, `citations` is JSON text. pandas, DuckDB a
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -25,6 +24,7 @@ from ...core.types import (
 )
 from ...errors import DataError
 from ...stats.arrays import np
+from ..files.atomic import file_sha256
 from ..json.text import parse_json
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet
@@ -240,12 +240,6 @@ class ParquetRows:
         if _NEEDED - set(reader.schema_arrow.names):
             raise DataError(self.path.name, "does not hold the rows of a run.", fix=EDITED)
         return reader
-
-
-def file_sha256(path: Path) -> str:
-    """The sha256 of a file's bytes."""
-    with opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it reads like one
 
 
 def _schema(pyarrow: Any, metrics: Sequence[str]) -> Any:

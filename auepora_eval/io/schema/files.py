@@ -14,13 +14,13 @@ from ..builds.splits import SplitReader, manifest_errors
 from ..config.experiment import configuration_errors
 from ..datasets.label_sets import label_set_errors, read_label_document
 from ..detect import kind_of_file
-from ..files.atomic import stem
+from ..files.atomic import file_sha256, stem
 from ..json.documents import read_document
 from ..json.records import read_prediction, read_sample
 from ..jsonl import Head, record_errors
 from ..loader import FORMATS
 from ..results.document import EDITED, check_version
-from ..results.rows_parquet import QUERIES_SUFFIX, file_sha256
+from ..results.rows_parquet import QUERIES_SUFFIX
 from .validate import DataFormatValidator, ErrorsError
 
 # Kinds of files that are one document with a schema.

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from ...core.scores import Note, Scores
 from ...core.types import DOCUMENTS_MISSING
 from ...errors import DataError, StorageError
-from ...io.files.atomic import remove_leftovers
+from ...io.files.atomic import file_sha256, remove_leftovers
 from ...io.results.document import EDITED, SECTIONS
-from ...io.results.rows_parquet import QUERIES_SUFFIX, file_sha256
+from ...io.results.rows_parquet import QUERIES_SUFFIX
 from ..journal.journal import JOURNAL, opened_journal, run_key, text_of
 from ..store.state import RUN_FILES, SUFFIX, read_results
 from ..store.storage import places_of, query_rows, run_folder

@@ -228,7 +228,7 @@ def cut(document: SourceDocument, *, tokens: int = 256, overlap: int = 32) -> Cu
     layout = outline(document.text)
     places = [match.span() for match in TOKEN.finditer(document.text)]
     starts = [first for first, _ in places]
-    pieces = _pieces(document.text, layout, places, starts, tokens)
+    pieces = _pieces(layout, places, starts, tokens)
     titles = ["", *(heading.title for heading in layout.headings)]
     heading_starts = [heading.start for heading in layout.headings]
     chunks: list[Chunk] = []
@@ -255,9 +255,7 @@ def cut(document: SourceDocument, *, tokens: int = 256, overlap: int = 32) -> Cu
 Piece = tuple[int, int]  # tokens from, to
 
 
-def _pieces(
-    text: str, layout: Outline, places: Sequence[Piece], starts: Sequence[int], limit: int
-) -> list[Piece]:
+def _pieces(layout: Outline, places: Sequence[Piece], starts: Sequence[int], limit: int) -> list[Piece]:
     """Return sentences and the text between them as token ranges, none longer than a passage."""
     edges = {0, len(places)}
     spans = [(sentence.start, sentence.end) for sentence in layout.sentences]

@@ -310,7 +310,7 @@ def _about_amount(reading: Reading, clause: Clause, amount: Amount, pre: str, af
     if clause.lead:
         after = f"{after} {clause.lead_word} {clause.lead}".strip()
     form = _after_preposition(clause, amount, pre, after) if pre else _direct_object(clause, amount, after)
-    if form is None or not _is_whole(clause, amount, form):
+    if form is None or not _is_whole(clause, form):
         return None
     noun_end, after = amount.noun_end, form.after
     start = amount.start - len("every ") if form.words == "how often" else amount.start
@@ -327,7 +327,7 @@ def _about_amount(reading: Reading, clause: Clause, amount: Amount, pre: str, af
     return reading.ask(clause, "number", "number", form.words, f"{form.pre} {after}", span, others)
 
 
-def _is_whole(clause: Clause, amount: Amount, form: _Form) -> bool:
+def _is_whole(clause: Clause, form: _Form) -> bool:
     """Return whether the amount is complete: not one end of a range, a period or a part of something."""
     if form.pre.rpartition(" ")[2] in PREPOSITIONS or (form.after and clause.is_cut):
         return False

@@ -174,9 +174,7 @@ def _samples_section(
         _form(pair, run_ids, metric, outcome, wanted),
         tag(
             "div",
-            tag(
-                "div", _rows(ask, pair, run_ids, metric, numbers, outcome), _turns(ask, run_ids, start, total)
-            ),
+            tag("div", _rows(ask, pair, run_ids, metric, numbers, outcome), _turns(ask, start, total)),
             _kept(pair, lambda: _scatter(pair, names, metric), "scatter", metric),
             class_="beside",
         ),
@@ -252,7 +250,7 @@ def _rows(
     return scroll_box("Samples", table)
 
 
-def _turns(ask: Ask, run_ids: Sequence[str], start: int, total: int) -> Node:
+def _turns(ask: Ask, start: int, total: int) -> Node:
     kept = [(name, text) for name, given in ask.lists.items() if name != "start" for text in given]
     links = []
     for text, rel, place in (("Previous", "prev", start - ROWS), ("Next", "next", start + ROWS)):

@@ -52,8 +52,10 @@ def may_repeat_a_key(content: bytes, value: Any) -> bool:
 
 def lacks_a_colon(content: bytes, written: bytes) -> bool:
     """Return whether JSON that was read and written again may have lost a key (`may_repeat_a_key`)."""
-    # The start of such an escape is searched first: one look instead of two, where there is none.
-    is_escaped = b"\\u003" in content and (b"\\u003a" in content or b"\\u003A" in content)
+    # The search for a single character is the fastest by far. Without a hit of \u003, one search is enough.
+    is_escaped = (
+        b"\\" in content and b"\\u003" in content and (b"\\u003a" in content or b"\\u003A" in content)
+    )
     return is_escaped or _colon_count(content) != _colon_count(written)
 
 

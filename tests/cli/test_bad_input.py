@@ -480,3 +480,9 @@ def test_an_object_of_unknown_form_is_described(
         "'data', 'version'", "'version', 'data'"
     )
     assert fix in said
+
+
+def test_validate_describes_an_object_of_unknown_form(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "other.json").write_text(json.dumps(json.loads(LIST_IN_AN_OBJECT), indent=2), encoding="utf-8")
+    assert main(["dataset", "validate", "other.json"]) == 1
+    assert "'data' is a list of 2 records: write this list alone to a file." in capsys.readouterr().out

@@ -129,14 +129,19 @@ def save_eval_json(dataset: EvaluationDataset, path: str | Path, *, force: bool 
 
 def dataset_from_record(record: Any, where: str) -> InMemoryDataset:
     """Return the dataset of a document that is in memory; DataError lists every error."""
-    if isinstance(record, dict):
-        check_has_fields(record, ("dataset_id", "queries"), where, "a dataset")
+    check_is_dataset(record, where)
     check_no_errors(DataFormatValidator().validate_evaluation_dataset(record), where)
     documents = [_document(entry) for entry in record.get("documents") or ()]
     by_id = {doc.doc_id: doc for doc in documents}
     samples = [_sample(query, by_id) for query in record["queries"]]
     info = {key: value for key, value in record.items() if key not in ("queries", "documents")}
     return InMemoryDataset(record["dataset_id"], samples, info=info, documents=documents)
+
+
+def check_is_dataset(record: Any, where: str) -> None:
+    """Raise DataError if a document is another kind of object, instead of naming each field that it lacks."""
+    if isinstance(record, dict):
+        check_has_fields(record, ("dataset_id", "queries"), where, "a dataset")
 
 
 def record_from_dataset(dataset: EvaluationDataset) -> Record:

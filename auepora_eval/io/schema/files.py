@@ -12,6 +12,7 @@ from ...errors import DataError
 from ..builds.manifest import manifest_of
 from ..builds.splits import SplitReader, manifest_errors
 from ..config.experiment import configuration_errors
+from ..datasets.eval_json import check_is_dataset
 from ..datasets.label_sets import label_set_errors, read_label_document
 from ..detect import kind_of_file
 from ..files.atomic import file_sha256, stem
@@ -49,6 +50,8 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5", ".hdf5"))
         if kind in _DOCUMENTS and not is_table:
             document = read_document(path)
+            if kind == "eval_json":
+                check_is_dataset(document, path.name)
             if kind == "results" and isinstance(document, dict):
                 check_version(document, path.name)
             errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)

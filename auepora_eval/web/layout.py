@@ -122,3 +122,17 @@ def select_box(name: str, options: Iterable[tuple[str, str]], chosen: str | None
 def link(text: Node, *parts: str, query: Query = ()) -> Markup:
     """Return a link to a page of this server."""
     return tag("a", text, href=address(*parts, query=query))
+
+
+def help_dialog(keys: Mapping[str, str], note: str) -> Markup:
+    """Return the dialog that lists the keys of a page."""
+    rows = (tag("tr", tag("th", tag("kbd", key), scope="row"), tag("td", what)) for key, what in keys.items())
+    return tag(
+        "dialog",
+        tag("h2", "Keys"),
+        tag("table", tag("tbody", rows)),
+        tag("p", note),
+        tag("form", tag("button", "Close", class_="main"), method="dialog"),
+        class_="help",
+        aria_label="Keys",
+    )

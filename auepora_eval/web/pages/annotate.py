@@ -16,7 +16,7 @@ from ...people.annotation.task import Passage
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.samples import ShownDocument, document_item
 from ...reporting.html.tables import data_table
-from ..layout import Frame, address, link
+from ..layout import Frame, address, help_dialog, link
 from ..requests import Ask, Page, Redirect, Reply, Route
 
 FRAME = Frame("annotate")
@@ -162,19 +162,10 @@ def _help(desk: Desk) -> Markup:
     keys = {str(place): name for place, name in enumerate(desk.label_names, start=1)}
     keys |= {"0": "not sure: no label", "s": "skip: ask again at the end", "u": "undo the latest"}
     keys |= {"n": "write a note", "Esc": "leave the note or this help", "?": "this help"}
-    rows = (tag("tr", tag("th", tag("kbd", key), scope="row"), tag("td", what)) for key, what in keys.items())
-    return tag(
-        "dialog",
-        tag("h2", "Keys"),
-        tag("table", tag("tbody", rows)),
-        tag(
-            "p",
-            "Every label is on the disk before the next item is shown. You can stop at any time: "
-            "Ctrl-C in the terminal prints what to do with the labels.",
-        ),
-        tag("form", tag("button", "Close", class_="main"), method="dialog"),
-        class_="help",
-        aria_label="Keys",
+    return help_dialog(
+        keys,
+        "Every label is on the disk before the next item is shown. You can stop at any time: "
+        "Ctrl-C in the terminal prints what to do with the labels.",
     )
 
 

@@ -13,7 +13,7 @@ from ...quality.view import QualityIssue
 from ...reporting.html.diff import word_diff
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.samples import chips, marked_text
-from ..layout import address
+from ..layout import address, help_dialog
 from ..requests import Ask, Page, Redirect, Reply, Route
 
 
@@ -200,17 +200,8 @@ def _help() -> Markup:
         "j k": "next and previous question",
         "Esc": "leave a field or this help",
     }
-    rows = (tag("tr", tag("th", tag("kbd", key), scope="row"), tag("td", what)) for key, what in keys.items())
-    return tag(
-        "dialog",
-        tag("h2", "Keys"),
-        tag("table", tag("tbody", rows)),
-        tag(
-            "p", "Every step is on the disk. The new version is written when you stop the server with Ctrl-C."
-        ),
-        tag("form", tag("button", "Close", class_="main"), method="dialog"),
-        class_="help",
-        aria_label="Keys",
+    return help_dialog(
+        keys, "Every step is on the disk. The new version is written when you stop the server with Ctrl-C."
     )
 
 

@@ -263,10 +263,11 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
         return RetrievedDocument(doc, float(raw[1]), rank)
     if isinstance(raw, dict) and "doc_id" in raw:
         score = raw.get("score")
-        own_rank = int(raw.get("rank") or rank)
+        own_rank = rank if raw.get("rank") is None else int(raw["rank"])
         text = raw["text"] if "text" in raw else _part(raw, *_TEXT_NAMES)
         doc = as_document({**raw, "text": text})
-        return RetrievedDocument(doc, 1 / rank if score is None else float(score), own_rank)
+        # Some tools count ranks from 0.
+        return RetrievedDocument(doc, 1 / max(own_rank, 1) if score is None else float(score), own_rank)
     if isinstance(raw, Integral) and not isinstance(raw, bool):
         raw = str(raw)  # the number of a row in an index
     if isinstance(raw, Document | str):

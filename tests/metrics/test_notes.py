@@ -88,6 +88,15 @@ def test_missing_scores_contradict_nothing(tmp_path: Path, hits: str) -> None:
     assert (lists.lists, lists.notes()) == (1, [])
 
 
+@pytest.mark.parametrize("ranks", [(2, 1), (1, 0)], ids=["from 1", "from 0"])
+def test_ranks_of_a_system_without_scores_contradict_nothing(ranks: tuple[int, int]) -> None:
+    def system(query: str) -> dict[str, object]:
+        return {"retrieved": [{"doc_id": "x", "rank": ranks[0]}, {"doc_id": "doc-0", "rank": ranks[1]}]}
+
+    run = ae.evaluate(system, SAMPLES[:1], metrics="mrr")
+    assert (run["mrr"].value, run["mrr"].notes) == (1.0, [])
+
+
 def test_notes_are_printed_stored_and_shown_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

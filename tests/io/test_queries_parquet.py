@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,29 @@ def test_not_a_number_is_nothing(tmp_path: Path) -> None:
     [row] = ParquetRows(tmp_path / "x").rows()
     assert row["retrieval_results"]["relevance_scores"] == [None, 0.5]
     assert row["individual_metrics"] == {"m": None}
+
+
+WRITE = """
+import sys
+from auepora_eval.io.results.rows_parquet import QueriesWriter
+from tests.builders import a_sample, an_output
+from auepora_eval.core.types import Failure, Response, SampleScore, SystemOutputs
+outputs = [an_output("ab"), SystemOutputs([], Response(""), error=Failure("Timeout", "late"))]
+scores = [SampleScore(0.5, "", (1.0, 2.0)), SampleScore(None, "Timeout: late", failed=True)]
+with open(sys.argv[1], "wb") as file:
+    writer = QueriesWriter(file, ["m"])
+    writer.add_rows([])
+    writer.add([a_sample("1"), a_sample("2")], outputs, {"m": scores})
+    writer.finish()
+raise SystemExit("pandas is imported" if "pandas" in sys.modules else 0)
+"""
+
+
+def test_rows_are_written_without_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    subprocess.run(
+        [sys.executable, "-c", WRITE, str(tmp_path / "x")], check=True, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_groups_are_bounded(tmp_path: Path, monkeypatch: Any) -> None:

@@ -136,7 +136,7 @@ def gold_documents(sample: EvaluationSample) -> list[Document]:
     return [
         doc
         for doc in sample.relevant_docs or ()
-        if not isinstance(grade := doc.metadata.get("relevance", 1), int | float) or grade > 0
+        if not isinstance(grade := doc.metadata.get("relevance", 1), (int, float)) or grade > 0
     ]
 
 

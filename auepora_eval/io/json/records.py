@@ -101,6 +101,9 @@ class RawPrediction(_Strict, kw_only=True):
     timings: dict[str, float] | UnsetType | None = UNSET
 
 
+# Tuples, not unions: a union is made again whenever it is used.
+_LISTED = (list, RawRanking)
+_ANSWERED = (str, RawResponse)
 _DECODERS: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in (RawSample, RawPrediction)
 }
@@ -166,7 +169,7 @@ def read_sample(
         raw.query,
         _documents(raw.relevant_docs or None, documents),
         _documents(raw.candidate_docs or None, documents),
-        _response(reference) if isinstance(reference, str | RawResponse) else None,
+        _response(reference) if isinstance(reference, _ANSWERED) else None,
         raw.labels or {},
         raw.metadata or {},
     )
@@ -222,7 +225,7 @@ def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, Sy
     _check_not_empty(raw.sample_id, where)
     answer = _answer(raw, where)
     error = RawFailure(type="error", message=raw.error) if isinstance(raw.error, str) else raw.error or None
-    names_documents = isinstance(raw.retrieved, list | RawRanking)
+    names_documents = isinstance(raw.retrieved, _LISTED)
     if answer is None and not names_documents and error is None:
         raise DataError(
             where,
@@ -262,7 +265,7 @@ def _timings(reported: dict[str, float], where: str) -> tuple[dict[str, float], 
 def _answer(raw: RawPrediction, where: str) -> RawResponse | str | None:
     """Return the answer of a prediction; DataError if it has two that differ."""
     answer = raw.answer if isinstance(raw.answer, str) else None
-    if not isinstance(raw.response, str | RawResponse):
+    if not isinstance(raw.response, _ANSWERED):
         return answer
     if answer is not None and _response(raw.response).text != answer:
         what = "'answer' and 'response' differ, and only one of them would be scored."

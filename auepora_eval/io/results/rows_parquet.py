@@ -305,13 +305,16 @@ def _array(pyarrow: Any, values: Any, kind: Any) -> Any:
     content: list[Any] = []
     children: list[Any] = []
     if kind.equals(pyarrow.string()):
-        texts = [(text or "").encode() for text in values] if nulls else list(map(str.encode, values))
-        content = [_offsets(texts), b"".join(texts)]
-        if len(content[1]) > _MOST_BYTES:
-            return pyarrow.array(values, kind)  # in several chunks
+        texts = [text or "" for text in values] if nulls else values
+        data = "".join(texts).encode()
+        # By one search for separators: a look at each text would take most of the time.
+        ends = np.flatnonzero(np.frombuffer("\0".join([*texts, ""]).encode(), np.uint8) == 0)
+        if len(ends) != len(texts) or len(data) > _MOST_BYTES:
+            return pyarrow.array(values, kind)  # a text has the separator, or the array several chunks
+        content = [_offsets(ends - np.arange(len(texts))), data]
     elif pyarrow.types.is_list(kind):
         lists = [each or () for each in values]
-        content = [_offsets(lists)]
+        content = [_offsets(np.cumsum(list(map(len, lists))))]
         children = [_array(pyarrow, list(chain.from_iterable(lists)), kind.value_type)]
     elif pyarrow.types.is_struct(kind):
         columns = ([each and each[field.name] for each in values] for field in kind)
@@ -327,9 +330,8 @@ def _bits(flags: Any) -> Any:
     return np.packbits(flags, bitorder="little")
 
 
-def _offsets(parts: Sequence[Sequence[Any]]) -> Any:
-    """Return where each part starts if they are joined, and where the last ends."""
-    return np.cumsum([0, *map(len, parts)]).astype(np.int32)
+def _offsets(ends: Any) -> Any:
+    return np.append(0, ends).astype(np.int32)
 
 
 def _parts(lists: Any) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.core.types import Failure, Response, SystemOutputs
 from auepora_eval.errors import StorageError
 from auepora_eval.runs.journal.journal import HEADER, JOURNAL, DamagedJournalWarning, Journal, stored_places
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
@@ -125,3 +126,21 @@ def test_t10_other_run_is_rejected_with_the_difference(tmp_path: Path) -> None:
     Journal.create(tmp_path, {"dataset_sha256": "a", "system": "one", "top_k": 5}).close("stopped")
     with pytest.raises(StorageError, match="system was 'one', now it is 'two'; top_k was 5, now it is 3"):
         Journal.resume(tmp_path, {"dataset_sha256": "a", "system": "two", "top_k": 3})
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 1, 0, 3), (3, 2, 1, 0)], ids=str)
+def test_t10_lines_that_are_not_in_the_order_of_their_numbers(tmp_path: Path, order: tuple[int, ...]) -> None:
+    failed = SystemOutputs([], Response(""), error=Failure("TimeoutError", "late"))
+    journal = Journal.create(tmp_path, {})
+    for sample_id, output in (("a", failed), ("b", failed), ("a", an_output("xyz", "second"))):
+        journal.wait(journal.submit(sample_id, output))
+    journal.close("finished")
+    path = tmp_path / JOURNAL
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[place] for place in order if place < len(lines)))
+    places = stored_places(tmp_path)
+    assert places is not None
+    # The output with the highest number counts, wherever its line is.
+    [a, b] = places.outputs(["a", "b"])
+    assert (a.response.text, b.error) == ("second", failed.error)
+    assert (len(places), places.longest, places.failed) == (2, 3, {True: 1, False: 0})

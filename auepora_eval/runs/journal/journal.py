@@ -523,14 +523,11 @@ class JournalPlaces:
         self.programs: set[str] = set()  # sha256 of changed programs, by the notes
         self.damage = Damage()
         self.last_number = 0  # the highest sequence number
-        entries = self._read(made)
-        # Lines are in the order of their numbers unless somebody merged journals by hand.
-        entries.sort(key=lambda entry: entry.number)
-        self.longest = max((entry.retrieved for entry in entries), default=0)
+        self.longest = 0
         # By sample: the first byte of its output. A sample that was called again has its last output.
-        self.offsets = {entry.sample_id: entry.offset for entry in entries}
-        failures = {entry.sample_id: entry.failure for entry in entries}
-        self._failures = {name: passing for name, passing in failures.items() if passing is not None}
+        self.offsets: dict[str, int] = {}
+        self._failures: dict[str, bool] = {}  # whether a retry may fix a failure
+        self._take_all(made)
         retryable = sum(self._failures.values())
         self.failed = {True: retryable, False: len(self._failures) - retryable}  # by whether it may pass
 
@@ -540,26 +537,52 @@ class JournalPlaces:
     def __contains__(self, sample_id: str) -> bool:
         return sample_id in self.offsets
 
-    def _read(self, made: Callable[[str], bool] | None) -> list[_Entry]:
-        """Return the outputs that count, and take the notes between them."""
+    def _take_all(self, made: Callable[[str], bool] | None) -> None:
+        # One by one: the entries of a million samples take 200 MB.
+        for entry in self._entries(made):
+            if not self._is_ordered:
+                break
+            self._take(entry)
+        if self._is_ordered:
+            return
+        # Somebody merged journals by hand.
+        self.damage, self.longest = Damage(), 0
+        self.offsets.clear()
+        self._failures.clear()
+        for entry in sorted(self._entries(made), key=lambda entry: entry.number):
+            if entry.number < self._end:
+                self._take(entry)
+
+    def _entries(self, made: Callable[[str], bool] | None) -> Iterator[_Entry]:
+        """Yield the outputs in the order of the file, without those that do not count if it is ordered."""
         noted: set[str] = set()
-        end: float = math.inf  # the number of the first line that does not count
-        entries = []
+        self._end: float = math.inf  # the number of the first line that does not count
+        self._is_ordered, last = True, 0  # whether lines are in the order of their numbers
         with opened_journal(self.path) as file:
             for offset, record in good_records(file, self._run_key, self.damage):
                 number = record.get("seq", 0)
+                self._is_ordered &= number > last
+                last = number
                 self.last_number = max(self.last_number, number)
                 if record.get("type") == "output":
                     self.outdated |= noted
-                    entries.append(_entry(number, offset, record["output"]))
+                    if number < self._end:
+                        yield _entry(number, offset, record["output"])
                     continue
                 if isinstance(program := record.get("program_sha256"), str):
                     self.programs.add(program)
                 if isinstance(replaced := record.get(_REPLACES), str):
                     noted.add(replaced)
-                    if made is not None and number < end and made(replaced):
-                        end = number
-        return entries if end == math.inf else [entry for entry in entries if entry.number < end]
+                    if made is not None and number < self._end and made(replaced):
+                        self._end = number
+
+    def _take(self, entry: _Entry) -> None:
+        self.longest = max(self.longest, entry.retrieved)
+        self.offsets[entry.sample_id] = entry.offset
+        if entry.failure is not None:
+            self._failures[entry.sample_id] = entry.failure
+        elif self._failures:
+            self._failures.pop(entry.sample_id, None)
 
     def check_known_samples(self, known: Container[str]) -> None:
         """Raise DataError if there are outputs of samples that the dataset does not have."""

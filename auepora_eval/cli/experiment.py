@@ -22,7 +22,7 @@ from ..core.settings import DEFAULT_OUT, RunSettings, is_endpoint
 from ..errors import DataError, RunStoppedError
 from ..execution.streams import stdout_for_results
 from . import echo
-from .common import add_flag, add_json, add_out, check_has_samples, open_samples, progress, say_stored
+from .common import add_flag, add_json, add_out, check_has_samples, open_samples, progress_bar, say_stored
 from .flags import evaluator_of, named_system, output_cache
 from .interrupts import StopNow, finishing_first
 from .judge import judge_stored, prepared_judge
@@ -170,7 +170,7 @@ def _run_variant(
         if cache is not None:
             stack.enter_context(cache)
         try:
-            with progress(size - answered, variant.variant_id) as advance, stdout_for_results():
+            with progress_bar(size - answered, variant.variant_id) as advance, stdout_for_results():
                 called = run_variant(
                     experiment,
                     variant,
@@ -181,7 +181,7 @@ def _run_variant(
                     resume=args.resume,
                     retry_failed=args.retry_failed,
                     force=args.force,
-                    on_output=advance,
+                    on_answer=advance,
                     cache=cache,
                     metric_calls=evaluator,
                 )

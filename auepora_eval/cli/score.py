@@ -24,7 +24,7 @@ from .common import (
     exit_code,
     named_plan,
     notes_printed_once,
-    progress,
+    progress_bar,
     say_run,
     say_stored,
 )
@@ -90,7 +90,8 @@ def run(args: Namespace) -> int:
     name = args.name or Path(args.outputs or args.dataset).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
     state = storage.state(evaluation_id)
-    shown = progress(min(len(predictions), settings.limit or len(predictions)), name)
+    size = min(len(predictions), settings.limit or len(predictions))
+    shown = progress_bar(size, name, in_a_thread=False)  # with threads there would be no other processes
     with shown as advance, metric_calls(settings, plan, state) as (evaluator, cache):
         record = PredictionRecord(
             state,
@@ -99,7 +100,7 @@ def run(args: Namespace) -> int:
             system_name=name,
             limit=settings.limit,
             force=settings.force,
-            on_output=advance,
+            on_scored=advance,
             contexts_as_retrieved=bool(settings.contexts_as_retrieved),
             score_cache=cache,
         )

@@ -27,7 +27,7 @@ from .metrics_base import SampleMetric
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
 from .scores import AskedScores, Batch, Scores
-from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
+from .scoring import environment, measurable, new_evaluation_id, now, results_of, score_in_chunks, utc_text
 from .shapes import READ_AS
 from .types import (
     EvaluationRun,
@@ -421,16 +421,21 @@ def score_record(
     configuration: Mapping[str, object],
     resource_usage: dict[str, Any] | None = None,
     clock: float | None = None,
+    scored: Iterable[Mapping[str, Scores]] | None = None,
 ) -> EvaluationRun:
     """Score the outputs of a record and return the run, which is then complete.
 
-    The evaluator makes the calls of metrics that ask a model.
+    The evaluator makes the calls of metrics that ask a model. `scored` has the scores of batches that other
+    processes have scored and the record has taken.
     """
     clock = perf_counter() if clock is None else clock
     if not record.names_documents:
         plan = measurable(plan, (output for _, output in record.pairs()))
-    asked = asked_scores(evaluator, plan, record.pairs, record.score_journal)
-    results = score_in_chunks(plan, record.pairs(), record.add, asked=asked)
+    if scored is None:
+        asked = asked_scores(evaluator, plan, record.pairs, record.score_journal)
+        results = score_in_chunks(plan, record.pairs(), record.add, asked=asked)
+    else:
+        results = results_of(plan, scored)
     run = EvaluationRun(
         evaluation_id=record.evaluation_id,
         system_name=system_name,

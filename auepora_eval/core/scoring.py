@@ -46,7 +46,7 @@ def _batch(chunk: Chunk, asked: AskedScores | None) -> Batch:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Collect garbage seldom: a chunk has many objects, and none is garbage before all of them are."""
     before = gc.get_threshold()
     gc.set_threshold(before[0] and max(before[0], 1_000_000), *before[1:])
@@ -98,11 +98,15 @@ class Watches:
         for watch, metric in self._watches.values():
             watch.look(metric.seen(batch))
 
+    @property
+    def has_notes(self) -> bool:
+        return any(watch.notes() for watch, _ in self._watches.values()) or bool(self._answers.notes())
+
     def noted(self, results: list[MetricResult]) -> list[MetricResult]:
         """Warn of what was noted, and add it to the results that it concerns."""
         notes = {kind: watch.notes() for kind, (watch, _) in self._watches.items()}
         for note in [*(note for several in notes.values() for note in several), *self._answers.notes()]:
-            warnings.warn(note, SuspectValueWarning, stacklevel=4)
+            warnings.warn(note, SuspectValueWarning, stacklevel=5)
         for result in results:
             watch = self._of_metric.get(result.name)
             if watch is not None and notes[watch]:
@@ -180,41 +184,79 @@ def score_in_chunks(
     A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
     samples: then there is one chunk. `asked` has the scores that a model was asked for.
     """
-    needs_all = not all(isinstance(m, SampleMetric) and not m.whole_batch for m in plan.metrics)
-    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
-    foreign: dict[str, MetricResult] = {}
-    watches = Watches(plan.metrics)
-    with _rare_collections():
-        for batch in _batches(pairs, None if needs_all else size, asked):
-            scores: dict[str, Scores] = {}
-            for metric in plan.metrics:
-                if isinstance(metric, SampleMetric):
-                    scores[metric.name] = metric.score_batch(batch)
-                    continue
-                result = metric.compute(list(batch.samples), list(batch.outputs))
-                foreign[metric.name] = _with_failures(result, batch.outputs)
-                if result.scores:
-                    scores[metric.name] = as_columns(result.scores)
-            watches.look(batch)
+    scoring = Scoring(plan)
+    with rare_collections():
+        for batch in batches(pairs, size if can_be_cut(plan) else None, asked):
+            scores = scoring.score(batch)
             on_chunk(batch, scores)
-            for name, piece in scores.items():
-                pieces[name].append(piece)
+            scoring.keep(scores)
             del batch, scores  # before the next chunk is read: texts may be large
-    results = []
-    first: Scores | None = None
-    for metric in plan.metrics:
-        if not isinstance(metric, SampleMetric):
-            results.append(foreign[metric.name])
-            continue
-        joined = Scores.joined(pieces.pop(metric.name))
-        first = first or joined
-        # All metrics share the lists: each takes 8 MB for a million samples.
-        joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
-        results.append(metric.summarise(joined))
-    return watches.noted(results)
+    return scoring.results()
 
 
-def _batches(pairs: Iterable[Pair], size: int | None, asked: AskedScores | None) -> Iterator[Batch]:
+def results_of(plan: EvaluationPlan, batches: Iterable[Mapping[str, Scores]]) -> list[MetricResult]:
+    """Aggregate the scores of batches that were scored elsewhere."""
+    scoring = Scoring(plan)
+    for scores in batches:
+        scoring.keep(scores)
+    return scoring.results()
+
+
+def can_be_cut(plan: EvaluationPlan) -> bool:
+    """Return whether the samples can be scored in chunks: no metric needs all of them at once."""
+    return all(isinstance(metric, SampleMetric) and not metric.whole_batch for metric in plan.metrics)
+
+
+class Scoring:
+    """The scores of the metrics of a plan while batches are scored, here or in other processes."""
+
+    def __init__(self, plan: EvaluationPlan) -> None:
+        self._metrics = plan.metrics
+        self._pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
+        self._foreign: dict[str, MetricResult] = {}
+        self._watches = Watches(plan.metrics)
+
+    def score(self, batch: Batch) -> dict[str, Scores]:
+        """Return the scores of a batch by metric."""
+        scores: dict[str, Scores] = {}
+        for metric in self._metrics:
+            if isinstance(metric, SampleMetric):
+                scores[metric.name] = metric.score_batch(batch)
+                continue
+            result = metric.compute(list(batch.samples), list(batch.outputs))
+            self._foreign[metric.name] = _with_failures(result, batch.outputs)
+            if result.scores:
+                scores[metric.name] = as_columns(result.scores)
+        self._watches.look(batch)
+        return scores
+
+    def keep(self, scores: Mapping[str, Scores]) -> None:
+        """Keep the scores of the next batch for the results."""
+        for name, piece in scores.items():
+            self._pieces[name].append(piece)
+
+    @property
+    def has_notes(self) -> bool:
+        """Return whether a watch has something to note about the batches that were scored here."""
+        return self._watches.has_notes
+
+    def results(self) -> list[MetricResult]:
+        """Aggregate the scores that were kept."""
+        results = []
+        first: Scores | None = None
+        for metric in self._metrics:
+            if not isinstance(metric, SampleMetric):
+                results.append(self._foreign[metric.name])
+                continue
+            joined = Scores.joined(self._pieces.pop(metric.name))
+            first = first or joined
+            # All metrics share the lists: each takes 8 MB for a million samples.
+            joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
+            results.append(metric.summarise(joined))
+        return self._watches.noted(results)
+
+
+def batches(pairs: Iterable[Pair], size: int | None, asked: AskedScores | None) -> Iterator[Batch]:
     """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
     rest = iter(pairs)
     if size is None:
@@ -247,6 +289,16 @@ class Tally:
             elif is_time(seconds := output.timings.get("end_to_end", math.nan)):
                 self.seconds.append(seconds)
         return self
+
+    def merge(self, later: Tally) -> None:
+        """Count what another tally has counted."""
+        self.total += later.total
+        self.seconds.extend(later.seconds)
+        self.recovered += later.recovered
+        self.failures.update(later.failures)
+        self.failed_attempts.update(later.failed_attempts)
+        self.usage.sums.update(later.usage.sums)
+        self.usage.reporting.update(later.usage.reporting)
 
     def _add_attempts(self, output: SystemOutputs) -> None:
         if is_from_cache(output):

@@ -8,7 +8,7 @@ outcome.verdict.winner, outcome.verdict.reason
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import sha256
@@ -22,7 +22,7 @@ from ..comparison.unpaired import RunScores, scores_by_run
 from ..core.dataset import EvaluationDataset, PartOfDataset, canonical_json
 from ..core.metrics_base import Metric
 from ..core.plan import EvaluationPlan, Survey
-from ..core.runner import AueporaEvaluator, OnOutput, name_of
+from ..core.runner import AueporaEvaluator, name_of
 from ..core.scoring import Tally
 from ..core.settings import BUDGETS
 from ..core.types import EvaluationRun, EvaluationSample
@@ -151,7 +151,7 @@ def run_variant(
     resume: bool = False,
     retry_failed: bool = False,
     force: bool = False,
-    on_output: OnOutput | None = None,
+    on_answer: Callable[[bool], None] | None = None,
     cache: OutputCache | None = None,
     metric_calls: AueporaEvaluator | None = None,
 ) -> bool:
@@ -159,7 +159,8 @@ def run_variant(
 
     With `resume`, predictions are read once more, and metrics that a finished run lacks are scored on its
     stored outputs; with `retry_failed` its failures are retried. Of predictions, `metric_calls` makes the
-    calls of metrics that ask a model, and `cache` has their scores.
+    calls of metrics that ask a model, and `cache` has their scores. `on_answer` is called with whether a call
+    has failed.
     """
     name, about = run_id(experiment, variant), {"experiment": identity(experiment, variant)}
     samples = samples_of(experiment, variant, dataset)
@@ -178,8 +179,8 @@ def run_variant(
     again = force or (resume and state in (State.FINISHED, State.LACKS_METRICS))
     if isinstance(source, AueporaEvaluator):
         source.configuration = {**source.configuration, **about}
-        if on_output is not None:
-            source.on_output = on_output
+        if on_answer is not None:
+            source.on_output = lambda _, output: on_answer(output.error is not None)
         if resume and state is State.LACKS_METRICS:
             score_again(source, samples, plan, storage, name)
             return False
@@ -200,7 +201,7 @@ def run_variant(
         source,
         system_name=variant.variant_id,
         force=again,
-        on_output=on_output,
+        on_scored=on_answer,
         # Of the whole dataset: a file of predictions may cover the samples of all variants.
         known=Survey.of(dataset).ids,
         score_cache=cache,

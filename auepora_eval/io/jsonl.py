@@ -137,21 +137,21 @@ class JsonlDataset(EvaluationDataset):
     """A dataset that stays in its file: each walk reads it again, and keeps only the ids in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._size: int | None = None
 
     def __iter__(self) -> Iterator[EvaluationSample]:
-        return read_samples(self._path)
+        return read_samples(self.path)
 
     @cached_property
     def _head(self) -> Head:
         head = Head()
-        next(read_samples(self._path, head=head), None)
+        next(read_samples(self.path, head=head), None)
         return head
 
     @property
     def name(self) -> str:
-        return self._head.name(self._path)
+        return self._head.name(self.path)
 
     @property
     def info(self) -> dict[str, Any]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from ..core.calls.executor import CACHED, is_from_cache
 from ..core.calls.resources import checked_prices
 from ..core.dataset import EvaluationDataset, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
-from ..core.runner import AueporaEvaluator, MetricCalls, OnOutput, ScoreJournal, asked_scores, score_record
+from ..core.runner import AueporaEvaluator, MetricCalls, ScoreJournal, asked_scores, score_record
 from ..core.scores import Batch, Scores
 from ..core.scoring import Tally, measurable, now, score_outputs, utc_text
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
@@ -26,6 +26,7 @@ from ..errors import StorageError
 from ..io.datasets.predictions import PredictionFile
 from ..io.detect import kind_of_file
 from ..io.json.records import prediction_record, read_prediction
+from . import shards
 from .journal.identity import (
     check_same_identity,
     facts_of_results,
@@ -52,6 +53,7 @@ from .store.state import RunState, read_results
 
 if TYPE_CHECKING:
     from ..early_stop.rule import StopRule, Watch
+    from ..io.jsonl import JsonlDataset
     from .journal.journal import JournalPlaces
     from .store.state import RunWriter
 
@@ -335,6 +337,7 @@ class PredictionRecord:
     The dataset is read once: that it fits the plan and the predictions is checked at its end, before anything
     is stored. `known` are the ids that predictions may have, if not those of the dataset. `force` replaces
     stored results. With `ask_again` (default: with `force`) metrics that ask a model ask for every score.
+    `on_scored` is called for each sample that is stored, with whether its output has failed.
     """
 
     journal = None
@@ -348,7 +351,7 @@ class PredictionRecord:
         system_name: str,
         limit: int | None = None,
         force: bool = False,
-        on_output: OnOutput | None = None,
+        on_scored: Callable[[bool], None] | None = None,
         contexts_as_retrieved: bool = False,
         score_cache: OutputCache | None = None,
         known: Container[str] | None = None,
@@ -363,7 +366,7 @@ class PredictionRecord:
         self.evaluation_id, self.started_at = state.evaluation_id, utc_text(now())
         self.system_name = system_name
         self.names_documents = predictions.longest > 0 or contexts_as_retrieved
-        self._limit, self._on_output = limit, on_output
+        self._limit, self._on_scored = limit, on_scored
         self._force, self._known = force, known
         self._lines: list[bytes] = []  # the outputs of the next batch, as they are stored
         if isinstance(predictions, PredictionFile) and not contexts_as_retrieved:
@@ -410,18 +413,50 @@ class PredictionRecord:
             yield sample
         for sample in samples:
             survey.add(sample)
+        self._check_survey()
+
+    def _check_survey(self) -> None:
+        survey = self.survey
         self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
         survey.check_unique(self.dataset.name)
         self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+
+    def scored_elsewhere(self, plan: EvaluationPlan) -> Iterator[Mapping[str, Scores]] | None:
+        """Return the scores that other processes compute; None if it is not worth it, or not possible."""
+        processes = shards.process_count(self.dataset, self.predictions, plan)
+        if processes < 2 or self._limit is not None or self._contexts_as_retrieved:
+            return None
+        if not self._writer.start_queries([metric.name for metric in plan.metrics]):
+            return None
+        return self._taken(plan, processes)
+
+    def _taken(self, plan: EvaluationPlan, processes: int) -> Iterator[Mapping[str, Scores]]:
+        """Yield the scores of each batch, once what other processes returned is written."""
+        dataset, predictions = cast("JsonlDataset", self.dataset), cast(PredictionFile, self.predictions)
+        survey = self.survey = Survey.new(plan)
+        with closing(shards.scored_pieces(dataset, predictions, plan, self._writer, processes)) as pieces:
+            for piece in pieces:
+                survey.merge(piece.sample_ids, piece.counts, piece.unanswerable)
+                self.tally.merge(piece.tally)
+                self._writer.write(piece.prepared)
+                self._report(piece.tally.total, piece.tally.failed)
+                yield piece.scores
+        if survey.repeated:
+            raise shards.ShardsFailed
+        self._check_survey()
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""
         lines = self._lines[:] if len(self._lines) == len(batch) else None
         self._lines.clear()
         self._writer.add(batch, scores, lines)
-        if self._on_output is not None:
-            for sample, output in zip(batch.samples, batch.outputs, strict=True):
-                self._on_output(sample, output)
+        self._report(len(batch), sum(output.error is not None for output in batch.outputs))
+
+    def _report(self, count: int, failed: int) -> None:
+        """Report a batch that is written."""
+        if self._on_scored is not None:
+            for number in range(count):
+                self._on_scored(number < failed)
 
     def score_journal(self) -> AbstractContextManager[ScoreJournal]:
         """Open the journal of the metrics that ask a model, with the calls of an attempt that was stopped."""
@@ -460,17 +495,25 @@ def score_predictions(
     plan.check_metrics()
     record.plan = plan
     evaluator = evaluator or AueporaEvaluator(MetricCalls(), plan)
-    with record:
-        evaluator.spent_before = record.spent_before(evaluator)
-        return score_record(
-            record,
-            plan,
-            evaluator,
-            system_name=record.system_name,
-            top_k=top_k,
-            seed=seed,
-            configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
-        )
+
+    def scored(*, elsewhere: bool) -> EvaluationRun:
+        with record:
+            evaluator.spent_before = record.spent_before(evaluator)
+            return score_record(
+                record,
+                plan,
+                evaluator,
+                system_name=record.system_name,
+                top_k=top_k,
+                seed=seed,
+                configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
+                scored=record.scored_elsewhere(plan) if elsewhere else None,
+            )
+
+    try:
+        return scored(elsewhere=True)
+    except shards.ShardsFailed:
+        return scored(elsewhere=False)
 
 
 def rescored(

@@ -66,11 +66,17 @@ class QueriesWriter:
         scores: Mapping[str, Sequence[SampleScore]],
     ) -> None:
         """Write samples with their outputs and scores."""
-        by_metric = [_score_columns(self._pyarrow, as_columns(scores[name])) for name in self.metrics]
-        self.add_columns(self._text_columns(samples, outputs), by_metric)
+        self.add_packed(self.packed(samples, outputs, scores))
 
-    def add_columns(self, texts: Mapping[str, Any], by_metric: Sequence[Sequence[Any]]) -> None:
-        """Write Arrow columns: the texts by name, and (values, statistics, notes) of each metric."""
+    def packed(
+        self,
+        samples: Sequence[EvaluationSample],
+        outputs: Sequence[SystemOutputs],
+        scores: Mapping[str, Sequence[SampleScore]],
+    ) -> bytes:
+        """Return samples with their outputs and scores as a stream of Arrow, which a process can send."""
+        by_metric = [_score_columns(self._pyarrow, as_columns(scores[name])) for name in self.metrics]
+        texts = self._text_columns(samples, outputs)
         arrays = [texts[field.name] for field in self._schema if field.name not in _BY_METRIC]
         for place, name in enumerate(_BY_METRIC if self.metrics else ()):
             fields = list(self._schema.field(name).type)
@@ -79,7 +85,17 @@ class QueriesWriter:
                     [columns[place] for columns in by_metric], fields=fields
                 )
             )
-        self._add(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
+        table = self._pyarrow.Table.from_arrays(arrays, schema=self._schema)
+        sink = self._pyarrow.BufferOutputStream()
+        with self._pyarrow.ipc.new_stream(sink, self._schema) as stream:
+            stream.write_table(table)
+        packed: bytes = sink.getvalue().to_pybytes()
+        return packed
+
+    def add_packed(self, rows: bytes) -> None:
+        """Write rows that `packed` has returned."""
+        with self._pyarrow.ipc.open_stream(rows) as stream:
+            self._add(stream.read_all())
 
     def finish(self) -> str:
         """Write the rest and the footer; return the sha256 of the file."""

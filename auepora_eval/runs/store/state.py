@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -273,6 +273,14 @@ def _resume_command(state: RunState, configuration: object) -> str:
     return f"in Python, evaluator.run(dataset, evaluation_id={name}, storage=storage, resume=True)"
 
 
+class Prepared(NamedTuple):
+    """A batch as it is written: samples and outputs as lines, rows as JSON or as a stream of Arrow."""
+
+    samples: bytes
+    outputs: bytes
+    rows: bytes
+
+
 class RunWriter:
     """Writes a run piece by piece; `finish` gives it its name."""
 
@@ -315,20 +323,35 @@ class RunWriter:
         `output_lines` has the outputs as canonical JSON, as far as they are known; an empty line is not.
         """
         self.tally.add(batch.outputs)
-        samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
-        self._dataset.add_lines(samples)
-        self._samples.write(samples)
-        outputs = _output_lines(batch, output_lines)
-        self._fingerprint.add_lines(outputs)
-        if self._outputs is not None:  # otherwise the journal has them
-            self._outputs.write(outputs)
         if self._queries is None and max(self.tally.total, self._expected) > self._limit:
-            self._start_queries(list(scores))
+            self.start_queries(list(scores))
+        self.write(self.prepared(batch, scores, output_lines))
+
+    def prepared(
+        self,
+        batch: Batch,
+        scores: Mapping[str, Sequence[SampleScore]],
+        output_lines: Sequence[bytes] | None = None,
+    ) -> Prepared:
+        """Return what `write` writes of a batch. This is most of the work, and may be done elsewhere."""
+        samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
+        outputs = _output_lines(batch, output_lines)
         if self._queries is not None:
-            self._queries.add(batch.samples, batch.outputs, scores)
-            return
+            return Prepared(samples, outputs, self._queries.packed(batch.samples, batch.outputs, scores))
         rows = b",\n".join(map(encode, query_results(batch.samples, batch.outputs, scores)))
-        self._rows.write(b",\n" + rows if self._rows.tell() and rows else rows)
+        return Prepared(samples, outputs, rows)
+
+    def write(self, batch: Prepared) -> None:
+        """Write further samples with their outputs and scores, which the tally has counted."""
+        self._dataset.add_lines(batch.samples)
+        self._samples.write(batch.samples)
+        self._fingerprint.add_lines(batch.outputs)
+        if self._outputs is not None:  # otherwise the journal has them
+            self._outputs.write(batch.outputs)
+        if self._queries is not None:
+            self._queries.add_packed(batch.rows)
+        else:
+            self._rows.write(b",\n" + batch.rows if self._rows.tell() and batch.rows else batch.rows)
 
     def finish(self, run: EvaluationRun) -> Path:
         """Write the results file: the head of the run, and its rows."""
@@ -356,8 +379,8 @@ class RunWriter:
         for name in (JOURNAL, HEADER) if self._with_outputs else RUN_FILES[1:]:
             (self._state.folder / name).unlink(missing_ok=True)
 
-    def _start_queries(self, metrics: Sequence[str]) -> None:
-        """Write rows to Parquet from here on, with those of the temporary file first."""
+    def start_queries(self, metrics: Sequence[str]) -> bool:
+        """Write rows to Parquet from here on, those of the temporary file first. False without pyarrow."""
         try:
             import pyarrow  # noqa: F401 - checked before a file is opened for it
         except ImportError:
@@ -367,7 +390,7 @@ class RunWriter:
                 stacklevel=3,
             )
             self._limit = 2**63
-            return
+            return False
         file = self._drafts.enter_context(written(self._state.queries_path, force=True, private=True))
         self._queries = QueriesWriter(file, metrics)
         self._drafts.callback(self._queries.close)
@@ -376,6 +399,7 @@ class RunWriter:
         self._queries.add_rows(waiting)
         self._rows.seek(0)
         self._rows.truncate()
+        return True
 
 
 def _output_lines(batch: Batch, known: Sequence[bytes] | None) -> bytes:

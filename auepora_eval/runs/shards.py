@@ -35,6 +35,8 @@ LEAST_SAMPLES = 20_000  # fewer take less time than it takes to start processes 
 MOST_PROCESSES = 4  # one more process writes, which takes a sixth of the time that scoring takes
 LINES = 4 * SIZE  # of a block: whole batches, so that the rows are written in the same groups
 _CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, and those of a period
+# Packages with threads that Python does not know. A metric may use one.
+_THREADED = frozenset(("torch", "tensorflow", "jax", "onnxruntime", "grpc", "ray"))
 Block = tuple[int, int]  # its first byte, and the first byte behind it
 
 
@@ -69,7 +71,8 @@ def process_count(dataset: object, predictions: object, plan: EvaluationPlan) ->
 
 def can_fork() -> bool:
     """Return whether this process can be copied: a lock that another thread holds would stay locked."""
-    return sys.platform == "linux" and threading.active_count() == 1
+    has_threads = threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules)
+    return sys.platform == "linux" and not has_threads
 
 
 def _cores() -> int:
@@ -140,20 +143,13 @@ def _in_order(blocks: Sequence[Block], wires: Sequence[Connection]) -> Iterator[
     for number in range(len(blocks)):
         while number not in arrived:
             for wire in cast("list[Connection]", wait(wires)):
-                arrived.update([_answer(wire)])
+                answer = wire.recv()
+                if answer is None:
+                    raise ShardsFailed
+                arrived.update([answer])
                 for task in islice(waiting, 1):
                     wire.send(task)
         yield from arrived.pop(number)
-    for wire in wires:
-        wire.send(None)
-        _answer(wire)
-
-
-def _answer(wire: Any) -> Any:
-    answer = wire.recv()
-    if answer is None:
-        raise ShardsFailed
-    return answer
 
 
 def _work(shard: _Shard, wire: Connection, wires: Sequence[Connection]) -> None:
@@ -164,10 +160,11 @@ def _work(shard: _Shard, wire: Connection, wires: Sequence[Connection]) -> None:
         other.close()  # or the pipe would have no end when the parent dies
     with suppress(EOFError, OSError), rare_collections():
         try:
-            warnings.simplefilter("error")
-            while (task := wire.recv()) is not None:
-                wire.send((task[0], shard.pieces(task[1])))
-            wire.send(None if shard.scoring.has_notes else True)
+            for kind in (UserWarning, RuntimeWarning):
+                warnings.simplefilter("error", kind)
+            while True:
+                number, block = wire.recv()
+                wire.send((number, shard.pieces(block)))
         except (EOFError, BrokenPipeError):
             raise
         except BaseException:  # noqa: BLE001 - whatever it is, it happens again in the parent
@@ -201,6 +198,8 @@ class _Shard:
             batch = Batch(samples[first : first + SIZE], list(islice(outputs, SIZE)))
             pieces.append(self._piece(batch, output_lines))
             output_lines.clear()
+        if self.scoring.has_notes:
+            raise ShardsFailed  # a note counts samples, and there may be more of them in other processes
         return pieces
 
     def _piece(self, batch: Batch, output_lines: list[bytes]) -> Piece:

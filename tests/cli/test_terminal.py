@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli import echo
+from auepora_eval.cli import common, echo
 from auepora_eval.cli.main import main
 
 SLOW = """
@@ -74,6 +77,24 @@ def test_prints_of_a_system_are_not_in_the_json(here: Path) -> None:
     done = auepora("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--json")
     assert done.stdout.startswith("{")
     assert "hello from the system" in done.stderr
+
+
+def test_progress_of_scores_needs_no_thread_and_is_not_drawn_for_each_sample(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = count()
+    monkeypatch.setattr(common, "monotonic", lambda: next(clock) / 1000)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("CI", raising=False)
+    threads = threading.active_count()
+    with common.progress_bar(1000, "answers", in_a_thread=False) as advance:
+        for number in range(1000):
+            advance(number % 100 == 0)
+        assert threading.active_count() == threads
+    drawn = re.findall(r"(\d+)/1000", capsys.readouterr().err)
+    assert int(drawn[-1]) > 940  # of 1000: it is drawn about every 50 samples
+    assert len(drawn) < 30
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -136,7 +136,7 @@ def _in_order(blocks: Sequence[Block], wires: Sequence[Connection]) -> Iterator[
     from multiprocessing.connection import wait
 
     waiting = iter(enumerate(blocks))
-    for wire in [*wires, *wires]:  # each has a block to go on with while the pieces of another are written
+    for wire in [*wires, *wires]:  # two each: none waits while pieces are written
         for task in islice(waiting, 1):
             wire.send(task)
     arrived: dict[int, list[Piece]] = {}

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LEAST_SAMPLES = 20_000  # fewer take less time than it takes to start processes and to join what they did
 MOST_PROCESSES = 4  # one more process writes, which takes a sixth of the time that scoring takes
-LINES = 4 * SIZE  # of a block: whole batches, so that the rows are written in the same groups
+LINES = 2 * SIZE  # of a block: whole batches, so that the rows are written in the same groups
 _CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, and those of a period
 # Packages with threads that Python does not know. A metric may use one.
 _THREADED = frozenset(("torch", "tensorflow", "jax", "onnxruntime", "grpc", "ray"))
@@ -95,7 +95,6 @@ def scored_pieces(
     import multiprocessing
 
     context: Any = multiprocessing.get_context("fork")  # the copies have the places of all predictions
-    blocks = _blocks(dataset)
     shard = _Shard(dataset.path, predictions, plan, writer)
     workers: list[Any] = []
     wires: list[Connection] = []
@@ -108,7 +107,7 @@ def scored_pieces(
                 workers.append(context.Process(target=_work, args=(shard, theirs, wires), daemon=True))
                 workers[-1].start()
                 theirs.close()
-        yield from _in_order(blocks, wires)
+        yield from _in_order(_blocks(dataset), wires)
     except (EOFError, OSError) as error:
         raise ShardsFailed from error
     finally:
@@ -118,38 +117,40 @@ def scored_pieces(
             wire.close()
 
 
-def _blocks(dataset: JsonlDataset) -> list[Block]:
-    """Return the blocks of lines of a file, without the line that describes the dataset."""
-    ends, end = [], 0
+def _blocks(dataset: JsonlDataset) -> Iterator[Block]:
+    """Yield the blocks of lines of a file, without the line that describes the dataset."""
     with dataset.path.open("rb") as file:
-        if dataset.info:
-            end += len(file.readline())
-        ends.append(end)
+        end = len(file.readline()) if dataset.info else 0
         while lines := list(islice(file, LINES)):
-            end += sum(map(len, lines))
-            ends.append(end)
-    return list(pairwise(ends))
+            start, end = end, end + sum(map(len, lines))
+            yield start, end
 
 
-def _in_order(blocks: Sequence[Block], wires: Sequence[Connection]) -> Iterator[Piece]:
+def _in_order(blocks: Iterator[Block], wires: Sequence[Connection]) -> Iterator[Piece]:
     """Give blocks to the processes that are ready, and yield the pieces in the order of the blocks."""
     from multiprocessing.connection import wait
 
-    waiting = iter(enumerate(blocks))
-    for wire in [*wires, *wires]:  # two each: none waits while pieces are written
-        for task in islice(waiting, 1):
-            wire.send(task)
+    given = written = 0
     arrived: dict[int, list[Piece]] = {}
-    for number in range(len(blocks)):
-        while number not in arrived:
-            for wire in cast("list[Connection]", wait(wires)):
-                answer = wire.recv()
-                if answer is None:
-                    raise ShardsFailed
-                arrived.update([answer])
-                for task in islice(waiting, 1):
-                    wire.send(task)
-        yield from arrived.pop(number)
+    ready = [*wires, *wires]  # two blocks each: no process waits while pieces are written
+    while ready or written < given:
+        for wire, block in zip(ready, blocks, strict=False):
+            wire.send((given, block))
+            given += 1
+        ready = []
+        if written in arrived:
+            yield from arrived.pop(written)
+            written += 1
+        elif written < given:
+            ready = cast("list[Connection]", wait(wires))
+            arrived.update(map(_answer, ready))
+
+
+def _answer(wire: Connection) -> tuple[int, list[Piece]]:
+    answer: tuple[int, list[Piece]] | None = wire.recv()
+    if answer is None:
+        raise ShardsFailed
+    return answer
 
 
 def _work(shard: _Shard, wire: Connection, wires: Sequence[Connection]) -> None:

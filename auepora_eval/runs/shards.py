@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ..core.metrics_base import Metric, SampleMetric
 from ..core.plan import EvaluationPlan, Survey
 from ..core.scores import Batch, Scores
 from ..core.scoring import SIZE, Scoring, Tally, can_be_cut, rare_collections
@@ -35,8 +36,7 @@ LEAST_SAMPLES = 20_000  # fewer take less time than it takes to start processes 
 MOST_PROCESSES = 4  # one more process writes, which takes a sixth of the time that scoring takes
 LINES = 2 * SIZE  # of a block: whole batches, so that the rows are written in the same groups
 _CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, and those of a period
-# Packages with threads that Python does not know. A metric may use one.
-_THREADED = frozenset(("torch", "tensorflow", "jax", "onnxruntime", "grpc", "ray"))
+_MOST_BYTES = 32_000  # of a sample or an output, on average: several blocks are in memory at once
 Block = tuple[int, int]  # its first byte, and the first byte behind it
 
 
@@ -61,18 +61,25 @@ def process_count(dataset: object, predictions: object, plan: EvaluationPlan) ->
         isinstance(dataset, JsonlDataset)
         and isinstance(predictions, PredictionFile)
         and len(predictions) >= LEAST_SAMPLES
+        and all(_is_short(path, len(predictions)) for path in (dataset.path, predictions.path))
         and not dataset.documents  # every process would need the corpus
         and can_be_cut(plan)
-        and not any(getattr(metric, "asked_metric", None) for metric in plan.metrics)
-        and can_fork()
+        and all(map(_only_computes, plan.metrics))
+        # The process is copied, and a lock that another thread holds would stay locked in the copy.
+        and sys.platform == "linux"
+        and threading.active_count() == 1
     )
     return min(_cores(), MOST_PROCESSES) if is_shareable else 1
 
 
-def can_fork() -> bool:
-    """Return whether this process can be copied: a lock that another thread holds would stay locked."""
-    has_threads = threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules)
-    return sys.platform == "linux" and not has_threads
+def _is_short(path: Path, lines: int) -> bool:
+    return path.stat().st_size <= _MOST_BYTES * lines
+
+
+def _only_computes(metric: Metric) -> bool:
+    """Return whether a metric is one of ours without a model or a connection, which must not be copied."""
+    is_ours = type(metric).__module__.startswith("auepora_eval.metrics.")
+    return is_ours and type(metric).ready is SampleMetric.ready  # type: ignore[attr-defined]
 
 
 def _cores() -> int:
@@ -104,16 +111,18 @@ def scored_pieces(
             for _ in range(processes):
                 ours, theirs = context.Pipe()
                 wires.append(ours)
-                workers.append(context.Process(target=_work, args=(shard, theirs, wires), daemon=True))
-                workers[-1].start()
+                worker = context.Process(target=_work, args=(shard, theirs, wires), daemon=True)
+                worker.start()
+                workers.append(worker)
                 theirs.close()
         yield from _in_order(_blocks(dataset), wires)
     except (EOFError, OSError) as error:
         raise ShardsFailed from error
     finally:
-        for worker, wire in zip(workers, wires, strict=False):
+        for worker in workers:
             worker.kill()
             worker.join()
+        for wire in wires:
             wire.close()
 
 
@@ -132,18 +141,20 @@ def _in_order(blocks: Iterator[Block], wires: Sequence[Connection]) -> Iterator[
 
     given = written = 0
     arrived: dict[int, list[Piece]] = {}
-    ready = [*wires, *wires]  # two blocks each: no process waits while pieces are written
-    while ready or written < given:
-        for wire, block in zip(ready, blocks, strict=False):
-            wire.send((given, block))
+    idle = [*wires, *wires]  # two blocks each: no process waits while pieces are written
+    while True:
+        while idle and given - written < 3 * len(wires) and (block := next(blocks, None)):
+            idle.pop().send((given, block))
             given += 1
-        ready = []
         if written in arrived:
             yield from arrived.pop(written)
             written += 1
         elif written < given:
             ready = cast("list[Connection]", wait(wires))
             arrived.update(map(_answer, ready))
+            idle += ready
+        else:
+            return
 
 
 def _answer(wire: Connection) -> tuple[int, list[Piece]]:

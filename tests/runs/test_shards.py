@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import resource
 import sys
 import threading
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from auepora_eval import metric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.scoring import SIZE
 from auepora_eval.errors import AueporaError
@@ -186,22 +184,14 @@ def test_unusual_data_have_the_same_outcome(world: World, change: Callable[[Worl
     assert multiprocessing.active_children() == []
 
 
-PARENT = os.getpid()
-
-
-@metric("dies_elsewhere", target="latency")
-def dies_elsewhere(sample: Any, output: Any) -> float:
-    """End every process but the first."""
-    if os.getpid() != PARENT:
-        os._exit(1)
-    return 1.0
-
-
 def test_a_process_that_dies_changes_nothing(world: World) -> None:
-    world.metrics = [dies_elsewhere()]
     world.write()
-    results, *_ = world.scored("together", processes=2)
-    assert results["summary"]["total_queries"] == COUNT
+
+    def kill_one(_: bool) -> None:
+        for process in multiprocessing.active_children()[:1]:
+            process.kill()
+
+    assert world.scored("together", processes=2, on_scored=kill_one) == world.scored("alone", processes=1)
 
 
 def test_an_interrupt_ends_all_processes_and_stores_nothing(world: World) -> None:

@@ -66,7 +66,10 @@ class Metric(ABC):
 
 
 class Watch(Protocol):
-    """Looks at all samples and outputs of a run, and notes what a metric's value does not show."""
+    """Looks at all samples and outputs of a run, and notes what a metric's value does not show.
+
+    A run has no notes if none of its parts has any: several processes look at a part each (`runs.shards`).
+    """
 
     def look(self, batch: Batch) -> None: ...
 

@@ -66,7 +66,8 @@ def test_one_command_judges_a_stored_run(runs: Path, capsys: pytest.CaptureFixtu
     assert "quoted in " in shown
     assert main(["report", "one", "--html", "page.html"]) == 0
     page = Path("page.html").read_text(encoding="utf-8")
-    assert " — judged_faithfulness 1.00</span><blockquote>" in page
+    assert ">Claims, judged_faithfulness</p>" in page
+    assert " — 1.00</span><blockquote>" in page
 
 
 def test_the_mode_that_auto_chose_is_announced_and_stored(

@@ -27,7 +27,7 @@ needs_model = pytest.mark.skipif(
     reason=f"needs the local model: {local.INSTALL}",
 )
 MOST_CPU = 60.0  # seconds for 20 verdicts
-VERDICTS = int(os.environ.get("AUEPORA_VERDICTS", "5"))  # of the 20 questions below
+VERDICTS = int(os.environ.get("AUEPORA_VERDICTS", "3"))  # of the 20 questions below
 ANSWER = "The Annet carries 22 cars."
 # 20 questions of all kinds with options; short ones, since each token takes 6 ms.
 MATERIAL = {

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="peak memory is asked of wait4")
 # Both beyond the point where garbage is collected for the first time.
-SIZES = (12_000, 44_000)
+SIZES = (12_000, 30_000)
 # Rows go to Parquet beyond 10,000 samples, in groups of 20,000. With smaller limits, few samples show whether
 # anything else grows.
 SMALL_LIMITS = """
